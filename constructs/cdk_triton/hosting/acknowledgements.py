@@ -32,7 +32,7 @@ __all__ = [
 NIST_PACKS: Mapping[str, frozenset[str]] = {
     "NIST.800.53.R5": frozenset({"CodeBuildProjectSourceRepoUrl"}),
     "HIPAA.Security": frozenset(),
-    "PCI.DSS.321": frozenset({"LambdaConcurrency", "LambdaDLQ"}),
+    "PCI.DSS.321": frozenset({"CloudWatchAlarmAction", "LambdaConcurrency", "LambdaDLQ"}),
 }
 """The packs of cdk-nag 3 with the rules of NIST 800-53 R5, as their ids begin, and those that a pack does not have."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import cdk_nag
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
@@ -195,6 +196,18 @@ def test_a_concurrency_that_step_functions_does_not_have_is_rejected(
 ) -> None:
     with messages.raises(ConfigurationError):
         fleet.model.add_publisher(max_concurrency=count)
+
+
+def test_the_functions_run_in_the_vpc_of_the_store(world: World) -> None:
+    stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+    store = TritonArtifactStore(stack, "Store", vpc=ec2.Vpc(stack, "Vpc"))
+    model = TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store)
+    model.add_publisher()
+    functions = Template.from_stack(stack).find_resources("AWS::Lambda::Function").values()
+    networks = {each["Properties"]["Handler"]: each["Properties"]["VpcConfig"] for each in functions}
+    ours = {name: network for name, network in networks.items() if "publishing" in name}
+    assert len(ours) == 4
+    assert all(network == networks["artifacts.is_complete"] for network in ours.values())
 
 
 def test_a_store_that_promotes_has_no_publisher(messages: Messages, world: World) -> None:

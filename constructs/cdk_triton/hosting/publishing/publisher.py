@@ -30,6 +30,7 @@ from cdk_triton.hosting.permissions import Statement, allow, managed_policy
 from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Functions, definition
 from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
+from cdk_triton.hosting.store.store import TritonArtifactStore
 from cdk_triton.hosting.trust import states_of_the_account
 from cdk_triton.triton import ContainerEnvironment
 
@@ -80,7 +81,9 @@ class TritonPublisher(Construct):
             removal_policy=RemovalPolicy.DESTROY,
             encryption_key=encryption_key_of(served.store.bucket),
         )
-        made = HandlerFunctions(handler_code(), log_group, None)
+        # A store that another app makes does not tell its network.
+        network = served.store._network if isinstance(served.store, TritonArtifactStore) else None
+        made = HandlerFunctions(handler_code(), log_group, network)
         functions = Functions(**{each.name: self._function(made, each.name) for each in fields(Functions)})
         self._machine = self._state_machine(functions, log_group, max_concurrency)
         multi_model = scope.node.path.removeprefix(f"{stack_of(self).node.path}/")
@@ -202,8 +205,13 @@ class TritonPublisher(Construct):
                 Statement(["states:DescribeExecution", "states:StopExecution"], [children]),
             ],
         )
-        reasons = dict.fromkeys(imported_objects_arns(self, bucket, own), "Each execution has objects of its own.")
-        reasons |= {"*": "The actions of log deliveries know no resources.", children: "A map run has a new id."}
+        reasons = dict.fromkeys(
+            imported_objects_arns(self, bucket, own), "Each execution has objects with its own name, which comes later."
+        )
+        reasons |= {
+            "*": "The actions of log deliveries know no resources.",
+            children: "A map run has an id that Step Functions makes when it starts.",
+        }
         acknowledge_wildcards(inside, reasons)
         acknowledge(inside, {"SF2": "Tracing is for requests of users. The log has every state of every execution."})
         return machine

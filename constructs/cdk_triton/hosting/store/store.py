@@ -201,8 +201,8 @@ class TritonArtifactStore(Construct):
         self._asset_bucket, prefix = _place_of_assets(self, code)
         self.handler_role = lambda_role(self, "IsCompleteRole")
         self._builds = StoreBuilders(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
-        network = function_network(self, vpc, vpc_subnets, security_groups)
-        made = HandlerFunctions(code, log_group, network)
+        self._network = function_network(self, vpc, vpc_subnets, security_groups)
+        made = HandlerFunctions(code, log_group, self._network)
         variables = {"STORE_BUCKET": self.bucket.bucket_name, "BUILDERS": self._builds.settings}
         promotion = {} if promotes_from is None else {"PROMOTES_FROM": promotes_from.bucket.bucket_name}
         is_complete = made.function(
