@@ -190,6 +190,32 @@ class TestGrants:
         assert len(fleet.target_model("text")) == len(patterns[0])
         assert len(fleet.target_model("text-large")) != len(patterns[0])
 
+    @pytest.mark.parametrize("of_the_stack", [None, ["text"]])
+    def test_published_ensembles_are_allowed_by_a_pattern_of_their_names(
+        self, world: World, stack: cdk.Stack, fleet: TritonMultiModel, caller: iam.Role, of_the_stack: list[str] | None
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path="/search")
+        endpoint.grant_invoke(caller, target_models=of_the_stack, published=["tenant-*"])
+
+        invoking, reading = world.statements(stack, "Caller")
+        patterns = [f"{name}-??????????.tar.gz" for name in (*(of_the_stack or ()), "tenant-*")]
+        found = invoking["Condition"]["StringLike"]["sagemaker:TargetModel"]
+        assert ([found] if isinstance(found, str) else found) == patterns
+        assert ("target-models/text" in json.dumps(reading)) is (of_the_stack is not None)
+
+    @pytest.mark.parametrize("patterns", [[], ["tenant/*"], [""]])
+    def test_a_pattern_that_no_published_ensemble_has_is_rejected(
+        self, messages: Messages, stack: cdk.Stack, fleet: TritonMultiModel, caller: iam.Role, patterns: list[str]
+    ) -> None:
+        with messages.raises(ConfigurationError):
+            TritonEndpoint(stack, "Endpoint", model=fleet).grant_invoke(caller, published=patterns)
+
+    def test_a_single_model_endpoint_has_no_published_ensembles(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel, caller: iam.Role
+    ) -> None:
+        with messages.raises(ConfigurationError):
+            TritonEndpoint(stack, "Endpoint", model=model).grant_invoke(caller, published=["tenant-*"])
+
     def test_nothing_is_not_everything(
         self, messages: Messages, stack: cdk.Stack, fleet: TritonMultiModel, model: TritonModel, caller: iam.Role
     ) -> None:

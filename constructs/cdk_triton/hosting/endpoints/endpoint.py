@@ -20,9 +20,9 @@ from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
 from cdk_triton.hosting.capacity_reservations import check_reservations
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.endpoints.async_grants import allow_async_invocation
 from cdk_triton.hosting.endpoints.async_inference import AsyncInference, check_async
 from cdk_triton.hosting.endpoints.async_storage import allow_async, async_property, async_storage
+from cdk_triton.hosting.endpoints.callers import allow_caller
 from cdk_triton.hosting.endpoints.data_capture import (
     DataCapture,
     allow_capture,
@@ -31,10 +31,8 @@ from cdk_triton.hosting.endpoints.data_capture import (
     warn_about_capture,
 )
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
-from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation, ensemble_check
 from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
 from cdk_triton.hosting.endpoints.parameters import (
-    allow_reading,
     check_parameters,
     parameter_names,
     put_parameters,
@@ -423,25 +421,30 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @jsii.member(jsii_name="grantInvoke")
     @checked
-    def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
-        """Allow a principal to invoke the endpoint; an asynchronous one with its requests and answers in S3.
-
-        It may read the parameters below `ssm_parameter_path`, too.
+    def grant_invoke(
+        self,
+        grantee: iam.IGrantable,
+        *,
+        target_models: Sequence[str] | None = None,
+        published: Sequence[str] | None = None,
+    ) -> iam.Grant:
+        """Allow a principal to invoke the endpoint, also with requests in S3, and to read its parameters.
 
         Args:
             grantee: the principal.
-            target_models: the ensembles of a multi-model endpoint that it may call, in every version: an update or a
-                rollback does not lock it out. By default all, dropped ones included whose archives are still there.
+            target_models: the ensembles of a multi-model endpoint that it may call, in every version. By default all.
+            published: patterns of published ensembles that it may call, such as `tenant-*`, and no others.
 
         Raises:
-            ConfigurationError: the list is empty, or no variant serves such an ensemble.
+            ConfigurationError: a list is empty, or no variant serves such an ensemble.
         """
-        if self._storage is not None and target_models is None:
-            grant = allow_async_invocation(self, grantee, self.endpoint_arn, self._storage)
-        else:
-            check = ensemble_check(self, self._variants)
-            grant = allow_invocation(self, grantee, self.endpoint_arn, target_models, check)
-        if self._ssm_parameter_path is not None:
-            reading = allow_reading(self, grantee, self._ssm_parameter_path, self._variants, target_models)
-            grant = grant.combine(reading)
-        return grant
+        return allow_caller(
+            self,
+            grantee,
+            self.endpoint_arn,
+            variants=self._variants,
+            storage=self._storage,
+            parameter_path=self._ssm_parameter_path,
+            target_models=target_models,
+            published=published,
+        )

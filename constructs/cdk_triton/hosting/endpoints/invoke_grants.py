@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from aws_cdk import Annotations, Resource
 from aws_cdk import aws_iam as iam
 
 from cdk_triton._tokens import has_token
+from cdk_triton._wording import quoted
 from cdk_triton.artifacts.layout import target_model_pattern
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.variant import TritonVariant
 
-__all__ = ["allow_invocation", "ensemble_check", "warn_without_effect"]
+__all__ = ["allow_invocation", "check_takes_published", "ensemble_check", "warn_without_effect"]
 
+_PATTERN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9._*-]{0,199}")
 GRANT_WARNING = "cdk-triton:GrantWithoutEffect"
 
 
@@ -23,6 +26,7 @@ def allow_invocation(
     endpoint_arn: str,
     ensembles: Sequence[str] | None,
     check: Callable[[str], object],
+    published: Sequence[str] | None = None,
 ) -> iam.Grant:
     """Allow a principal to invoke an endpoint, or warn that the grant allows nothing.
 
@@ -34,24 +38,51 @@ def allow_invocation(
         grantee: the principal.
         endpoint_arn: the endpoint's ARN.
         ensembles: those that it may name, in every version; None: all, and endpoints that serve one model only.
-        check: refuses an ensemble that the endpoint cannot have.
+        check: rejects an ensemble that the endpoint cannot have.
+        published: patterns of published ensembles that it may name besides; None: no others than `ensembles` has.
 
     Raises:
-        ConfigurationError: there is none, a name instead of a list, or one that the check refuses.
+        ConfigurationError: a list is empty, or contains a name that the check rejects, or a pattern that none is.
     """
     conditions = None
-    if ensembles is not None:
-        if not ensembles:
+    if ensembles is not None or published is not None:
+        if ensembles is not None and not ensembles:
             raise ConfigurationError("target_models is empty: name an ensemble, or leave it out to allow all")
-        for name in ensembles:
+        for name in ensembles or ():
             check(name)
+        names = [*(ensembles or ()), *_checked_patterns(published)]
         # The condition key of InvokeEndpoint ("Actions, resources, and condition keys for Amazon SageMaker").
-        conditions = {"StringLike": {"sagemaker:TargetModel": [target_model_pattern(name) for name in ensembles]}}
+        conditions = {"StringLike": {"sagemaker:TargetModel": [target_model_pattern(name) for name in names]}}
     grant = iam.Grant.add_to_principal(
         grantee=grantee, actions=["sagemaker:InvokeEndpoint"], resource_arns=[endpoint_arn], conditions=conditions
     )
     warn_without_effect(endpoint, grantee.grant_principal, grant)
     return grant
+
+
+def check_takes_published(endpoint: Resource, variants: Sequence[TritonVariant]) -> None:
+    """Reject published ensembles of an endpoint that serves none, so that the permission would allow nothing.
+
+    Raises:
+        ConfigurationError: no variant has a multi-model model.
+    """
+    if not any(variant.model.is_multi_model for variant in variants):
+        raise ConfigurationError(
+            f"published narrows the permission to ensembles of a TritonMultiModel, and {endpoint.node.path} is not a "
+            "multi-model endpoint: remove published"
+        )
+
+
+def _checked_patterns(published: Sequence[str] | None) -> Sequence[str]:
+    if published is not None and not published:
+        raise ConfigurationError("published is empty: give a pattern, such as 'tenant-*', or leave it out")
+    for pattern in published or ():
+        if not _PATTERN.fullmatch(pattern):
+            raise ConfigurationError(
+                f"published has {quoted(pattern)}: use a name in which '*' stands for any characters, "
+                "such as 'tenant-*'"
+            )
+    return published or ()
 
 
 def ensemble_check(endpoint: Resource, variants: Sequence[TritonVariant]) -> Callable[[str], None]:

@@ -1,0 +1,55 @@
+"""All that a caller of an endpoint of this app needs: to invoke it, and to read its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Resource
+from aws_cdk import aws_iam as iam
+
+from cdk_triton.hosting.endpoints.async_grants import allow_async_invocation
+from cdk_triton.hosting.endpoints.async_storage import AsyncStorage
+from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation, check_takes_published, ensemble_check
+from cdk_triton.hosting.endpoints.parameters import allow_reading
+from cdk_triton.hosting.variant import TritonVariant
+
+__all__ = ["allow_caller"]
+
+
+def allow_caller(
+    endpoint: Resource,
+    grantee: iam.IGrantable,
+    endpoint_arn: str,
+    *,
+    variants: Sequence[TritonVariant],
+    storage: AsyncStorage | None,
+    parameter_path: str | None,
+    target_models: Sequence[str] | None,
+    published: Sequence[str] | None,
+) -> iam.Grant:
+    """Allow a principal to call an endpoint.
+
+    Args:
+        endpoint: the endpoint.
+        grantee: the principal.
+        endpoint_arn: the endpoint's ARN.
+        variants: its production variants.
+        storage: the bucket of an asynchronous endpoint.
+        parameter_path: the beginning of its parameters' names.
+        target_models: the ensembles of the stack that it may call.
+        published: patterns of the published ensembles that it may call.
+
+    Raises:
+        ConfigurationError: a list is empty, or no variant serves such an ensemble.
+    """
+    if published is not None:
+        check_takes_published(endpoint, variants)
+    if storage is not None and target_models is None:
+        grant = allow_async_invocation(endpoint, grantee, endpoint_arn, storage)
+    else:
+        check = ensemble_check(endpoint, variants)
+        grant = allow_invocation(endpoint, grantee, endpoint_arn, target_models, check, published)
+    if parameter_path is None:
+        return grant
+    ensembles = target_models if published is None else target_models or ()
+    return grant.combine(allow_reading(endpoint, grantee, parameter_path, variants, ensembles))
