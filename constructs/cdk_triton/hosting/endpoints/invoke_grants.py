@@ -75,7 +75,7 @@ def check_takes_published(endpoint: Resource, variants: Sequence[TritonVariant])
 
 def _checked_patterns(published: Sequence[str] | None) -> Sequence[str]:
     if published is not None and not published:
-        raise ConfigurationError("published is empty: give a pattern, such as 'tenant-*', or leave it out")
+        raise ConfigurationError("published is empty: give a pattern, such as 'tenant-*', or omit it")
     for pattern in published or ():
         if not _PATTERN.fullmatch(pattern):
             raise ConfigurationError(
