@@ -98,11 +98,12 @@ def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Ans
         except (BotoCoreError, ClientError) as error:
             yield accounts.refused(subject, error)
     if app is not None:
-        from cdk_triton.cli.doctor import builds, instances, stores, updates
+        from cdk_triton.cli.doctor import builds, instances, publishers, stores, updates
 
         for subject, of_app in (
             (instances.SUBJECT, instances.instances),
             (builds.SUBJECT, builds.builds),
+            (publishers.SUBJECT, publishers.publishers),
             (stores.SUBJECT, stores.artifact_stores),
             (updates.SUBJECT, updates.updates),
         ):
