@@ -22,7 +22,7 @@ from artifacts.turn import Turn
 from build_model.faults import Fault, Killed
 from memory_aws import S3, Call, Client, Clock, Wire
 
-__all__ = ["FLEET", "KEYS", "PLATFORM", "STORE", "Machine", "packed", "packed_keys"]
+__all__ = ["ATTEMPTS", "EXECUTION", "FLEET", "KEYS", "PLATFORM", "STORE", "Machine", "Work", "packed", "packed_keys"]
 
 STORE, FLEET, PLATFORM = "the-store", "fleet", "25.09-a10g"
 KEYS = KeyDocument({"schema": 1, "builder": 1}, {"image": "image:25.09", "gpu": {"name": "A10G"}})
@@ -108,18 +108,23 @@ class Machine:
         last: BaseException | None = None
         for _ in range(ATTEMPTS):
             try:
-                return attempted(self._publisher(place), work)
+                return self.attempt(place, work)
             except ArtifactError:
                 raise
             except (Exception, Killed) as error:
                 last = error
-            finally:
-                for call in self._later:
-                    with suppress(Exception):
-                        call()
-                self._later.clear()
-                self.watch()
         raise RuntimeError(f"it failed {ATTEMPTS} times") from last
+
+    def attempt(self, place: Place, work: Work) -> Answer:
+        """Call a function once; what is still on its way to S3 arrives afterwards."""
+        try:
+            return attempted(self._publisher(place), work)
+        finally:
+            for call in self._later:
+                with suppress(Exception):
+                    call()
+            self._later.clear()
+            self.watch()
 
     def _publisher(self, place: Place) -> Publisher:
         storage = Storage(Client("s3", self.s3, Wire(around=self._around)), STORE)  # type: ignore[arg-type]  # a double
