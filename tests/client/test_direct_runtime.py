@@ -48,6 +48,17 @@ def test_a_request_and_its_answer_are_those_of_boto3(client: TritonClient, endpo
     assert answers[1].variant == answers[0].variant == "AllTraffic"
 
 
+def test_the_default_client_names_itself_as_boto3_does(environment: Any, endpoint: Any) -> None:
+    """Its User-Agent is made once, and has what boto3 adds for each call."""
+    environment.setenv("AWS_SDK_UA_APP_ID", "shop")
+    for runtime in (boto3.client("sagemaker-runtime"), None):
+        TritonClient("texts", runtime).infer(X)
+
+    by_boto3, ours = ([*each[1]["user-agent"].split()] for each in endpoint.requests)
+    assert "app/shop" in ours
+    assert [each for each in by_boto3 if each not in ours and not each.startswith(("m/", "cfg/"))] == []
+
+
 def test_all_members_of_an_answer_are_those_of_boto3(environment: Any, endpoint: Any, answer: Any) -> None:
     headers = {"X-Amzn-SageMaker-Custom-Attributes": "a=b", "X-Amzn-SageMaker-New-Session-Id": "s; Expires=1"}
     endpoint.answer = lambda: answer(b"bytes", "text/plain", 200, headers)

@@ -119,9 +119,19 @@ def default_runtime(session: boto3.Session | None = None) -> SageMakerRuntime:
     )
     client = default_client("sagemaker-runtime", "runtime", config, session)
     # botocore assembles its User-Agent twice for each call, which takes a tenth of the call, unless it has a fixed one.
-    fixed = config.merge(Config(user_agent=client.meta.config.user_agent))
+    fixed = config.merge(Config(user_agent=_user_agent(client.meta.config)))
     runtime: SageMakerRuntime = default_client("sagemaker-runtime", "runtime", fixed, session)
     return runtime
+
+
+def _user_agent(config: Any) -> str:
+    """The User-Agent of a client's configuration, with the name of the application (`AWS_SDK_UA_APP_ID`), if any."""
+    from botocore.useragent import sanitize_user_agent_string_component
+
+    agent, application = str(config.user_agent), config.user_agent_appid
+    if not application:
+        return agent
+    return f"{agent} app/{sanitize_user_agent_string_component(raw_str=application, allow_hash=True)}"
 
 
 def default_client(
