@@ -149,7 +149,7 @@ class Region:
         self.codebuild = CodeBuild(PROJECT, self.clock, self.program)
 
     def deploy(self, outdir: Path) -> Counts:
-        """What the CDK CLI, CloudFormation, the provider framework and CodeBuild do."""
+        """Play the part of the CDK CLI, CloudFormation, the provider framework and CodeBuild."""
         self.calls.clear()
         built = sum(map(len, self.program.built.values()))
         event = {"RequestType": "Create", "ResourceProperties": self.published(outdir)}

@@ -1,7 +1,7 @@
-"""What an argument has to be, and the one sentence for whoever gives something else.
+"""The kinds of arguments, and the one sentence for a value of another kind.
 
-Types alone are looked at: a property of a CDK construct costs a call of Node.js, and Python's own complaint would come
-from somewhere inside.
+The checks look at types alone, because a property of a CDK construct costs a call of Node.js. Python's own error would
+come from somewhere inside.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _SHOWN.maxstring = _SHOWN.maxother = 100
 
 
 class Kind(NamedTuple):
-    """What an argument has to be.
+    """A kind of argument.
 
     Attributes:
-        fault: what is wrong with a value, as a sentence goes on after the argument's name; None where nothing is.
+        fault: the fault of a value, as a sentence goes on after the argument's name; None without a fault.
         fix: what to do about it, as the sentence ends.
     """
 
@@ -64,12 +64,12 @@ def require_type(what: str, value: object, kind: Kind) -> None:
 
 
 def one(fits: Callable[[object], bool], fix: str) -> Kind:
-    """One value; a class is none, it has to be called first."""
+    """One value; a class is not a value, it has to be called first."""
     return Kind(lambda value: None if _is_one(value, fits) else f"is {described(value)}", fix)
 
 
 def several(fits: Callable[[object], bool], fix: str) -> Kind:
-    """A list of such values; a text is none, although Python takes it for a sequence of letters."""
+    """A list of such values; a text is not a list, although Python takes it for a sequence of letters."""
 
     def fault(values: object) -> str | None:
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Collection):
@@ -80,10 +80,10 @@ def several(fits: Callable[[object], bool], fix: str) -> Kind:
 
 
 def listed(what: str, values: object, kind: Kind) -> tuple[Any, ...]:
-    """What any iterable holds, a generator's included, if it is of a kind that `several` made.
+    """The values of any iterable, also of a generator, if they are of a kind that `several` made.
 
     Raises:
-        ConfigurationError: it is not.
+        ConfigurationError: a value is of another kind.
     """
     read = tuple(values) if isinstance(values, Iterator) else values
     require_type(what, read, kind)

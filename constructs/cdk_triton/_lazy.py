@@ -1,6 +1,7 @@
 """Packages whose names are imported when they are first used (PEP 562).
 
-What an app does not use then costs it nothing: the CDK's modules and the recipes take longer to import than to use.
+Modules that an app does not use cost it nothing then: the CDK's modules and the recipes take longer to import than to
+use.
 
 A package writes its names as imports under `if TYPE_CHECKING:`, where type checkers and editors find them. The same
 imports, read from the package's source, lead to the modules when the program runs. So an installation needs the sources

@@ -20,7 +20,7 @@
     │   └── ModelError              the model container answered with an error
     ├── StoreError                  an artifact store in an account cannot be read or changed as asked
     └── LocalError                  the local AWS cannot do what was asked
-        └── TemplateError           a template says something that the local CloudFormation does not model
+        └── TemplateError           a template has something that the local CloudFormation does not model
 
 A message is one sentence that names the thing, the value, the reason and the fix. Findings about a model repository
 are not exceptions: they are values (`cdk_triton.triton.Finding`), and are all reported at once.
@@ -97,7 +97,7 @@ class ModelConfigError(RepositoryError):
 
 
 class ServeError(CdkTritonError):
-    """SageMaker's `serve` script would refuse to start the server; the message is the script's own."""
+    """SageMaker's `serve` script would not start the server; the message is the script's own."""
 
 
 class ArchiveError(CdkTritonError):
@@ -169,4 +169,4 @@ class LocalError(CdkTritonError):
 
 
 class TemplateError(LocalError):
-    """A template says something that the local CloudFormation does not model."""
+    """A template has something that the local CloudFormation does not model."""

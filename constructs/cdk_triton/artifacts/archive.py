@@ -73,7 +73,7 @@ def write_archive(
     Args:
         source: the repository or its directory.
         target: the file to write, in a directory that exists and is not inside the repository.
-        progress: is told about the bytes read.
+        progress: gets the number of the bytes read.
 
     Raises:
         RepositoryError: the directory is not a model repository.

@@ -27,17 +27,17 @@ _NOT_READ = object()
 class CheckContext:
     """The view that a rule gets: a repository and how it will be served. No clock, no network; files by `contents`.
 
-    There are two exceptions. The graphs of ONNX files are judged by `onnx` in a process of its own, and verdicts are
-    kept between runs. With `preflight`, rules start TensorRT's parser in a process of its own. Both have limits of
+    There are two exceptions. `onnx` judges the graphs of ONNX files in a process of its own, and verdicts are kept
+    between runs. With `preflight`, rules start TensorRT's parser in a process of its own. Both have limits of
     time, so that a finding depends on what is installed and, beyond the limits, on the machine.
 
     Attributes:
         repository: the repository.
         mode: `single` or `multi`.
-        platform: release and instance, or None where nobody said.
+        platform: release and instance, or None if they are not given.
         default_model: the default model that the user chose for a single-model container, or None.
-        additional_models: what a single-model container loads besides.
-        environment: the container's environment, or None where nobody said; the two attributes above come from it.
+        additional_models: the further models that a single-model container loads.
+        environment: the container's environment, or None if it is not given; the two attributes above come from it.
         preflight: whether to ask TensorRT's own parser, which takes seconds.
 
     Raises:

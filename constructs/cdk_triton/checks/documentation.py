@@ -12,15 +12,15 @@
 #         ...
 #
 #     Limits:
-#         What the rule does not see.
+#         Faults that the rule does not see.
 #
-# An example is a small repository: a comment that is nothing but a path begins a file. The `$` line is left out where
-# it would say nothing but `$ cdk-triton validate .`. A comment `# environment=ContainerEnvironment(...)` before the
+# An example is a small repository: a comment that is nothing but a path begins a file. The `$` line is omitted if
+# it would be `$ cdk-triton validate .`. A comment `# environment=ContainerEnvironment(...)` before the
 # files is what a construct, or a call of `ModelRepository.check`, is given; the command has no option for it.
 # `Instead` names only the files that differ from the example, and `# model/config.pbtxt is removed` says that one is no
-# longer there. What the rule is not about is left out of both: a version directory, a model's file. `Limits` is left
-# out where there are none. The tests build both: the example has findings of this rule and of no other, its fixed twin
-# has none at all.
+# longer there. Both omit files that the rule does not read: a version directory, a model's file. `Limits` is
+# omitted if there are none. The tests build both: the example has findings of this rule and of no other, its fixed twin
+# has no finding.
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ class Rule:
 def _crash(context: CheckContext) -> Iterator[Problem]:
     """A rule of cdk-triton stopped with an exception instead of an answer.
 
-    The other rules have run, and what they found is reported. What the broken rule looks for is not known to be absent.
-    Nothing in the repository has to be changed: report the fault together with the `config.pbtxt` files.
+    The other rules have run, and their findings are reported. The fault that the broken rule looks for may be there.
+    Nothing in the repository has to be changed: report the crash together with the `config.pbtxt` files.
     """
     return iter(())
 

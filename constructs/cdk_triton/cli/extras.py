@@ -36,7 +36,7 @@ def require_extra(
     missing = sorted(name for name in names if not _is_installed(name) and (only is None or name in only))
     if missing:
         raise kind(
-            f"{what} needs {', '.join(missing)}, which a plain installation leaves out: "
+            f"{what} needs {', '.join(missing)}, which a plain installation does not contain: "
             f"pip install 'cdk-triton[{extra}]'"
         )
 

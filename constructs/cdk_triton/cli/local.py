@@ -1,9 +1,8 @@
 """`cdk-triton local`: an AWS on this machine.
 
-What another program may read stands on stdout (variables, log lines), what a person reads on stderr, so that
-`eval "$(cdk-triton local up --detach)"` sets the variables and shows the rest. Variables of the shell that would lead
-elsewhere are taken away by `unset` lines. Where there are no variables to print, `false` is printed, which makes the
-`eval` fail.
+The output for programs goes to stdout (variables, log lines), and the output for people to stderr. So
+`eval "$(cdk-triton local up --detach)"` sets the variables and shows the rest. `unset` lines remove variables of the
+shell that would lead elsewhere. Without variables to print, the commands print `false`, which makes the `eval` fail.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ app = typer.Typer(help="Run an AWS on this machine, for trying deployments out."
 
 Directory = Annotated[
     Path | None,
-    typer.Option(help="Where its state is kept; each directory is an AWS of its own.", show_default=_DEFAULT_DIRECTORY),
+    typer.Option(help="The directory of its state; each one is an AWS of its own.", show_default=_DEFAULT_DIRECTORY),
 ]
 
 

@@ -1,6 +1,6 @@
 """Findings as SARIF 2.1.0, from which code scanning annotates pull requests.
 
-The format: https://docs.oasis-open.org/sarif/sarif/v2.1.0/. What GitHub makes of it:
+The format: https://docs.oasis-open.org/sarif/sarif/v2.1.0/. GitHub's use of it:
 https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning
 """
 
@@ -23,7 +23,7 @@ from cdk_triton.triton.repository import CONFIG_NAME
 __all__ = ["failed_log", "sarif_log"]
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-# What addresses are relative to: the checkout, or the model repository where that is in none.
+# The base of addresses: the checkout, or the model repository if it is not in a checkout.
 _CHECKOUT = "%SRCROOT%"
 _REPOSITORY = "REPOSITORY"
 
@@ -31,7 +31,7 @@ _REPOSITORY = "REPOSITORY"
 def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
     """A SARIF log with one run: the findings, their rules, and which rules did not run.
 
-    What is acknowledged is left out: GitHub makes an open alert even of a suppressed result.
+    The log omits acknowledged findings, because GitHub opens an alert even for a suppressed result.
     """
     codes = sorted({finding.code for finding in report.findings})
     places = _Places(repository)
@@ -87,7 +87,7 @@ def _skipped(rule: Rule) -> dict[str, Any]:
 
 
 class _Places:
-    """Where findings are, as SARIF says it."""
+    """The places of findings, in SARIF's form."""
 
     def __init__(self, repository: ModelRepository) -> None:
         root, here = repository.root.resolve(), Path.cwd()

@@ -1,7 +1,7 @@
-"""What the commands know of the terminal: its width, its colours, and how to fold a text into it.
+"""The terminal of the commands: its width, its colours, and how to fold a text into it.
 
-Where the output goes into a file or a pipe, there are neither colours nor folded lines: what reads it there is a
-program, or an editor that jumps to `path:line`.
+If the output goes into a file or a pipe, there are neither colours nor folded lines, because the reader is a program,
+or an editor that jumps to `path:line`.
 """
 
 from __future__ import annotations

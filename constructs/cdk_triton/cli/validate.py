@@ -1,4 +1,4 @@
-"""`cdk-triton validate`: what Triton and SageMaker would refuse in a model repository."""
+"""`cdk-triton validate`: the faults of a model repository that Triton or SageMaker would reject."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ Ignored = Annotated[
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 for warnings, too.")]
 AdditionalModels = Annotated[
-    list[str] | None, typer.Option("--additional-model", metavar="NAME", help="A model that it loads besides; repeat.")
+    list[str] | None, typer.Option("--additional-model", metavar="NAME", help="A further model that it loads; repeat.")
 ]
 
 

@@ -22,7 +22,7 @@ class InstanceStorage:
     """The storage of a family of instance types.
 
     Attributes:
-        is_local: NVMe disks of the instance, of fixed size, encrypted by the instance with a key that nobody chooses
+        is_local: NVMe disks of the instance, of fixed size, encrypted by the instance with a key of its own
             (EC2's user guide, "SSD instance store volumes"); otherwise an EBS volume.
         takes_volume_size: whether a variant may name the size of an EBS volume; None where no source says, and only
             the disks speak against it.

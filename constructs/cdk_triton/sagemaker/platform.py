@@ -1,4 +1,4 @@
-"""`ServingPlatform`: what serves the models, said once."""
+"""`ServingPlatform`: release and instance type that serve the models, written once."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class ServingPlatform:
 
     Attributes:
         instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
-        release: the Triton container release, such as "25.09". Beside an image of your own it tells which versions that
+        release: the Triton container release, such as "25.09". Beside an image of your own it gives the versions that
             image has, and may be left out; it may be newer than this library's tables, whose newest row then holds.
         image: an image of your own instead of SageMaker's, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
             Its registry may contain CDK tokens, its digest may not.
         inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). Derived from the CUDA version of
-            the release and from the GPU unless given (`host_amis` says how, and that the choice is unconfirmed on AWS);
-            None leaves it to SageMaker, as does an image of your own without a release. `dataclasses.replace` keeps the
-            value: a copy with another release or GPU wants `inference_ami_version=DERIVED` beside it.
+            the release and from the GPU unless given (`host_amis` describes how, and that the choice is unconfirmed on
+            AWS); None leaves it to SageMaker, as does an image of your own without a release. `dataclasses.replace`
+            keeps the value: a copy with another release or GPU wants `inference_ami_version=DERIVED` beside it.
 
     Raises:
         ConfigurationError: release, image or instance type does not exist, or they do not fit each other.

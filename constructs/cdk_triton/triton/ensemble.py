@@ -1,8 +1,8 @@
 """The data flow of an ensemble: which step writes and which steps read each tensor.
 
-An ensemble names its tensors itself. A step's `input_map` says which ensemble tensor each of the model's inputs reads,
-its `output_map` which ensemble tensor each output writes. The ensemble's own inputs are written by the request, its own
-outputs are read by the response.
+An ensemble names its tensors itself. A step's `input_map` names the ensemble tensor that each of the model's inputs
+reads, its `output_map` which ensemble tensor each output writes. The ensemble's own inputs are written by the request,
+its own outputs are read by the response.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class EnsembleStep:
     Attributes:
         index: its position in `ensemble_scheduling.step`, from 0.
         model_name: the model that the step runs.
-        model_version: the version, -1 for the latest; 0 where the file says nothing (and is then really version 0).
+        model_version: the version, -1 for the latest; 0 if the file has none (and is then really version 0).
         input_map: the model's input → the ensemble tensor that it reads.
         output_map: the model's output → the ensemble tensor that it writes.
     """

@@ -72,7 +72,7 @@ class ContainerEnvironment:
     Attributes:
         default_model_name: the model that `/invocations` of a single-model endpoint runs. None: the repository's entry
             model, which has to be chosen here where a repository has several and no ensemble (BLS).
-        additional_models: models that a single-model container loads besides the entry model and the steps of an
+        additional_models: models that a single-model container loads beside the entry model and the steps of an
             ensemble: those that a Python model calls by BLS. From 23.07.
         model_namespacing: every archive has its own name space, so that archives may use the same names for their
             models. Hides SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING, whose values mean the opposite of its name. From

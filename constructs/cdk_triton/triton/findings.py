@@ -29,7 +29,7 @@ class Finding:
         field: the field of the file, for example `ensemble_scheduling.step[1].input_map`, or "" for the whole of it.
         message: what was found, with its value, and what would happen in production in the server's own words.
         fix: what to do.
-        line: the line of the file, counted from 1, where the rule knows it and no field tells it; it takes no part in
+        line: the line of the file, counted from 1, if the rule knows it and no field gives it; it takes no part in
             comparisons.
     """
 
@@ -50,7 +50,7 @@ class Finding:
 def printable(text: str) -> str:
     """The text of a finding, so that a terminal or the log of a CI shows it and obeys nothing in it.
 
-    Findings quote names of a repository, and whoever opens a pull request chooses them. Control characters are written
+    Findings quote names of a repository, and the author of a pull request chooses them. Control characters are written
     as escapes, and so is what GitHub Actions takes for a command: `::` at the beginning of a line, `##[` anywhere.
     """
     if not text.isprintable():

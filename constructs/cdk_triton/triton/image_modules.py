@@ -73,7 +73,7 @@ def installed_modules(release: str | None) -> frozenset[str] | None:
         release: a release, known or not.
 
     Returns:
-        The modules; None where nobody has read what the release has.
+        The modules; None if the modules of the release were not read.
 
     Raises:
         ConfigurationError: the name is not two digits, a dot and two digits.

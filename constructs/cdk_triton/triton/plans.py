@@ -43,11 +43,11 @@ class PlanRecipe(Protocol):
         """The ONNX file, relative to the repository, with `/`: `bert/bert.onnx`. It may come from somewhere else."""
 
     def _shape_profiles(self, config: ModelConfig) -> Sequence[Profile]:
-        """The optimisation profiles for a model's configuration; none where neither of the two says them."""
+        """The optimisation profiles for a model's configuration; empty if neither of the two has them."""
 
 
 def open_shape(config: ModelConfig) -> str:
-    """Why a configuration does not say for which shapes a plan is needed; "" where it does."""
+    """The reason why a configuration does not give the shapes of a plan; "" if it does."""
     if not config.input:
         return "config.pbtxt names no input"
     if config.batch_input:

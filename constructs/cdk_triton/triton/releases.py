@@ -50,7 +50,7 @@ class Release:
         onnxruntime: version of ONNX Runtime.
         dali: version of DALI.
         min_compute_capability: the oldest GPU that it supports, `7.5`.
-        assumed: the fields whose version nobody has read; they are those of the release before.
+        assumed: the fields whose version was not read; they are those of the release before.
     """
 
     release: str

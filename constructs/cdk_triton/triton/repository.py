@@ -246,7 +246,7 @@ class ModelRepository:
     image_modules: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Reject a repository that nobody has read.
+        """Reject a repository that was not read.
 
         Raises:
             ConfigurationError: it has no file.
@@ -333,7 +333,7 @@ class ModelRepository:
                 (sagemaker_server.cc, SageMakerMMELoadModel).
 
         Returns:
-            The model, or None where the repository leaves it open: the checks say so then.
+            The model, or None if the repository leaves it open; then the checks report it.
         """
         if len(self.models) == 1:
             return self.models[0]
@@ -363,10 +363,10 @@ class ModelRepository:
             mode: how an endpoint will serve it.
             platform: release and instance that will serve it; without it, the rules that need them are skipped.
             default_model: the model that a single-model container loads, where it is not `entry_model()`.
-            additional_models: models that a single-model container loads besides (`--load-model`).
+            additional_models: further models that a single-model container loads (`--load-model`).
             environment: the container's other settings; where it is None, rules that need them assume nothing, or
                 warn of what follows from the defaults.
-            preflight: whether to ask TensorRT's own parser about the networks of plans. It needs the extra `preflight`
+            preflight: whether TensorRT's own parser reads the networks of plans. It needs the extra `preflight`
                 and takes seconds for each network; without it, the rules that need the parser are skipped.
 
         Returns:

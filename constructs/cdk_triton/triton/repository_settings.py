@@ -55,7 +55,7 @@ def read_settings(root: Path) -> RepositorySettings:
     """The settings of a repository; empty where it has no file.
 
     Raises:
-        RepositoryError: the file cannot be read, or says what nobody understands.
+        RepositoryError: the file cannot be read, or has an unknown setting or a wrong value.
     """
     file = root / SETTINGS_NAME
     settings = _parsed(file)

@@ -76,7 +76,7 @@ def given_options(arguments: Sequence[str], release: str | None = None) -> tuple
 
 
 def loaded_models(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The models that a list of arguments tells the server to load."""
+    """The models that the server loads because of a list of arguments."""
     return tuple(value for option, value in given_options(arguments) if option == "load-model")
 
 

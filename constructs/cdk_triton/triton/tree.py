@@ -142,7 +142,7 @@ class _Walk:
             above = (*directory.above, directory.source)
             for entry in self._entries(directory.source):
                 if _LITTER.match(entry.name) or (entry.name == SETTINGS_NAME and not directory.above):
-                    continue  # what the checks are told about the repository is no part of it
+                    continue  # the settings of the checks are not part of the repository
                 if not entry.name.isprintable():
                     raise RepositoryError(
                         f"the name {entry.name!r} in {directory.source} {_fault_of(entry.name)}; rename the "

@@ -1,4 +1,4 @@
-"""Log lines: one JSON object per line, which CloudWatch Logs Insights reads without being told how."""
+"""Log lines: one JSON object per line, which CloudWatch Logs Insights reads without a definition."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Log:
     """Writes events.
 
     Every line has `time` (ISO 8601, UTC) and `event`, then what the log is about (`repository`, `step`), then the
-    event's own fields. What a command prints is an event `output` with its line in `text`. The environment is never
-    written.
+    event's own fields. A line of a command's output is an event `output` with its line in `text`. The environment is
+    never written.
 
     Args:
         stream: where lines go; each is flushed.

@@ -1,7 +1,7 @@
 """The program: `python3 program.pyz IN OUT`.
 
 Exit code 0: every ensemble is built; 1: some failed, each with its `failure.json`; 2: it ended before any work, and
-`OUT/failure.json` says why.
+`OUT/failure.json` contains the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs in a Python that has ONNX Runtime: tells what a network has, and compares a plan's answers with its.
+"""Runs in a Python that has ONNX Runtime: describes a network, and compares a plan's answers with its.
 
 `python parity_driver.py QUESTION.json ANSWER.json`; see `programs.run_driver`.
 """

@@ -87,7 +87,7 @@ def _plan(document: Mapping[str, Any]) -> BuildPlan:
     platform = document["platform"]
     missing = _PLATFORM - set(platform)
     if missing:
-        raise ValueError(f"its platform does not tell {', '.join(sorted(missing))}")
+        raise ValueError(f"its platform lacks {', '.join(sorted(missing))}")
     ensembles = tuple(map(_ensemble, document["ensembles"]))
     keys = [ensemble.artifact_key for ensemble in ensembles]
     if not keys or len(set(keys)) != len(keys):

@@ -116,10 +116,11 @@ def _check_gpu(platform: Mapping[str, Any], probed: Mapping[str, str | None]) ->
         )
     if found is None and comparison == "unknown":
         raise BuildError(
-            f"{wanted} and this machine has {gpu}, whose compute capability its driver {probed['driver']} does not tell"
+            f"{wanted} and this machine has {gpu}, and its driver {probed['driver']} does not report the compute "
+            "capability"
         )
     if found is None:
-        return [f"the driver {probed['driver']} does not tell the compute capability of {gpu}; its name agrees"]
+        return [f"the driver {probed['driver']} does not report the compute capability of {gpu}; its name agrees"]
     if comparison == "unknown":
         return [f"the GPU calls itself {gpu} and {expected} was expected; the compute capability {found} agrees"]
     return []

@@ -34,7 +34,7 @@ class Work(Protocol):
         shared: a directory of all steps of the job, for what is worth making once.
         platform: what the plan expects (`platform` of the plan).
         probed: what the machine has: gpu, compute_capability, driver, tensorrt, dali, python; None where not found.
-        stop: asked between the blocks of whatever takes long in this process.
+        stop: checked between the blocks of long work in this process.
         stand_ins: the stand-ins that the build has met so far; none where it runs in an image.
     """
 

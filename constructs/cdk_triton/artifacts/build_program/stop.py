@@ -17,7 +17,7 @@ class StoppedError(BuildError):
 
 
 class Stop:
-    """Is asked at every block that is read and twice a second while a command runs.
+    """Is checked at every block that is read, and twice a second while a command runs.
 
     Args:
         deadline: the moment to end at, as `time.monotonic` counts.
@@ -53,7 +53,7 @@ class Stop:
 def deadline_from(seconds: float) -> float:
     """The moment `seconds` after the job's start, as `time.monotonic` counts.
 
-    CodeBuild tells the start of the build in milliseconds of the epoch (CODEBUILD_START_TIME, "Environment variables in
+    CodeBuild gives the start of the build in milliseconds of the epoch (CODEBUILD_START_TIME, "Environment variables in
     build environments" of its user guide); that is earlier than this program's start by the download of the image.
     """
     return time.monotonic() + seconds - _seconds_since_start()

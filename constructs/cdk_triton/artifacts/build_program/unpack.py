@@ -109,7 +109,7 @@ def _place(entry: Input, folder: Path, repository: Path, stop: Stop) -> None:
         sha256 = _write(content, source.stat().st_size, target, stop)
     if sha256 != entry.sha256:
         raise BuildError(
-            f"{entry.to} has the SHA-256 {sha256} and its S3File says {entry.sha256}: the object was changed, correct "
+            f"{entry.to} has the SHA-256 {sha256} and its S3File has {entry.sha256}: the object was changed, correct "
             "its S3File"
         )
 

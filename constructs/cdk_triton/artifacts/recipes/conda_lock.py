@@ -65,7 +65,7 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Lock
     """The packages of a lock file, and what is wrong with its other lines.
 
     Args:
-        text: the file; without `@EXPLICIT` the first line that says anything is a problem.
+        text: the file; without `@EXPLICIT` the first line with a content is a problem.
     """
     packages: dict[str, LockedPackage] = {}
     problems: list[LockFileProblem] = []

@@ -180,7 +180,7 @@ class OnnxExport:
         names = () if model.config is None else tuple(output.name for output in model.config.output)
         if not names:
             raise ConfigurationError(
-                f"{self} does not say what the outputs are called, and {model.config_path} names none: write "
+                f"{self} does not name the outputs, and {model.config_path} names none: write "
                 "outputs=['…'], which the export is compared with"
             )
         return names

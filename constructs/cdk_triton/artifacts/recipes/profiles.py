@@ -1,4 +1,4 @@
-"""The optimisation profiles of a plan: as a user declares them, and as trtexec is told."""
+"""The optimisation profiles of a plan: as a user declares them, and as arguments of trtexec."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _shapes(given: Shapes, name: str, recipe: str) -> ProfileShapes:
     literal(name, f"the name of an input in a profile of {recipe}")
     what = f"the shapes of {name!r} in a profile of {recipe}"
     if "," in name or "'" in name:
-        raise ConfigurationError(f"{what} cannot be told to trtexec, whose lists end at , and ': rename the input")
+        raise ConfigurationError(f"{what} cannot be given to trtexec, whose lists end at , and ': rename the input")
     if isinstance(given, ProfileShapes):
         given = (given.minimum, given.optimum, given.maximum)
     if not isinstance(given, tuple | list) or len(given) != 3 or any(not _is_shape(shape) for shape in given):
@@ -95,7 +95,7 @@ def check_profiles(
             close = get_close_matches(missing[0], unknown, n=1)
             instead = f", or write it for {close[0]!r} if that is meant" if close else ""
             raise ConfigurationError(
-                f"{what} says nothing of the input {missing[0]!r} of config.pbtxt: add its shapes, a profile has those "
+                f"{what} lacks the input {missing[0]!r} of config.pbtxt: add its shapes, a profile has those "
                 f"of all inputs{instead}"
             )
         for tensor in config.input:

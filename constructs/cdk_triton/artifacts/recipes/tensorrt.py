@@ -8,7 +8,7 @@ The build program is told, as a step of the plan of a build (`cdk_triton.artifac
      "plan": "bert/1/model.plan",              the file to write
      "flags": ["--buildOnly", …],              trtexec's options, without --onnx and --saveEngine
      "flags_if_static": [...] | null,          what to run instead if trtexec ends with "Static model does not take
-                                               explicit shapes": a network that nobody could read at synth may have no
+                                               explicit shapes": a network that synth could not read may have no
                                                dynamic dimension, and trtexec rejects a profile then. null: cannot be
      "tensorrt_major": 10,                     what the flags were made for; with another one nothing is built
      "profiles": [{"ids": {"min": [1, 128], "opt": [16, 128], "max": [128, 128]}}, …],

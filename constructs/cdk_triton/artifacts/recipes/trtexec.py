@@ -45,7 +45,7 @@ def newest_with(option: str) -> str:
 
 
 def major_version(name: str) -> int:
-    """The major version of TensorRT in a release of Triton; the build asks the image itself, and ends if it differs."""
+    """The major version of TensorRT in a release of Triton; the build reads the image's own, and ends if it differs."""
     return int(release(name).tensorrt.partition(".")[0])
 
 

@@ -67,7 +67,7 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
     """TensorRT, ONNX Runtime, PyTorch and TensorFlow have platforms of their own; best is to write `backend` alone.
 
     Other backends accept any platform, and ignore it. The server completes the platform of these four by the backend,
-    or by the name of the model's file. It does not do so where the model's own name says the backend: `text.pytorch`.
+    or by the name of the model's file. It does not do so if the model's own name contains the backend: `text.pytorch`.
 
     Example:
         # model/config.pbtxt

@@ -162,7 +162,7 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
         parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "yes" } }
 
     Limits:
-        Looked at are ONNX Runtime, OpenVINO, PyTorch and Python.
+        The rule looks at ONNX Runtime, OpenVINO, PyTorch and Python.
     """
     for model, config in configured(context):
         if not config.parameters or is_newer_than_schema(context.platform):

@@ -295,7 +295,7 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT267",
     Severity.ERROR,
-    "a state says no tensor or no type",
+    "a state names no tensor or no type",
     source=backend("pytorch_backend", "src/pt/model_instance_state.cc", 1429, 1448),
 )
 def incomplete_state(context: CheckContext) -> Iterator[Problem]:

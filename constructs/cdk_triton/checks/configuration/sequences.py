@@ -166,7 +166,7 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-@rule("CT254", Severity.ERROR, "a signal of a sequence says no values, or too many", source=core(_UTILS, 556, 582))
+@rule("CT254", Severity.ERROR, "a signal of a sequence has no values, or too many", source=core(_UTILS, 556, 582))
 def signal_without_values(context: CheckContext) -> Iterator[Problem]:
     """Start, end and ready are told by one pair of values, and the pair's type is the tensor's.
 

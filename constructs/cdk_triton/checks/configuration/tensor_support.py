@@ -153,7 +153,7 @@ def optional_input(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        Backends that are not part of NVIDIA's images are not looked at.
+        The rule skips backends that are not part of NVIDIA's images.
     """
     for tensor in named_tensors(context):
         message = tensor.message

@@ -132,9 +132,9 @@ def data_file(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT222", Severity.ERROR, "a warm-up does not fit the inputs of the model", source=core(_REQUEST, 1120, 1182))
 def unfit_sample(context: CheckContext) -> Iterator[Problem]:
-    """A warm-up is held against the model's inputs as a request is: number, data types and shapes.
+    """The server compares a warm-up with the model's inputs like a request: number, data types and shapes.
 
-    The dimension of the batch is not written. Where an input is missing, the model is not loaded either.
+    Do not write the dimension of the batch. The server does not load the model either if an input is missing.
 
     Example:
         # model/config.pbtxt

@@ -218,7 +218,7 @@ def _alternatives(config: ModelConfig, backend: str, directory: PurePosixPath) -
 
 
 def is_pointer(context: CheckContext, file: RepositoryFile) -> bool:
-    """Whether the file is what git checks out where Git LFS has not fetched the content: reported by CT127."""
+    """Whether the file is a pointer, because Git LFS has not fetched the content: reported by CT127."""
     return file.size in _POINTER_SIZES and context.contents(is_git_lfs_pointer, file)
 
 

@@ -82,10 +82,10 @@ _COMPLETIONS: Mapping[str, _Completion] = {
 
 
 def known_backend(context: CheckContext, model: Model) -> str:
-    """The backend by name, `ensemble`, or "" where what runs the model is code that nobody here knows.
+    """The backend by name, `ensemble`, or "" if unknown code runs the model.
 
-    That is where `runtime` names the code, where the model brings its own, and PyTorch's ahead-of-time compiled models.
-    "" is also said where the server rejects the model for want of a platform (CT284).
+    The code is unknown if `runtime` names it, if the model has its own, and for PyTorch's ahead-of-time compiled
+    models. The result is also "" if the server rejects the model because its platform is missing (CT284).
     """
     return _known_backends(context)[model.name]
 

@@ -21,7 +21,7 @@ def group_name(model: Model, index: int, group: ModelInstanceGroup) -> str:
 def no_such_gpu(model: Model, index: int, group: ModelInstanceGroup, gpu: int) -> str:
     """The server's sentence about a GPU that it does not have.
 
-    It ends with numbers that depend on the machine. Where the kind is left to the server, such a GPU makes it KIND_CPU.
+    It ends with numbers that depend on the machine. If the server chooses the kind, such a GPU makes it KIND_CPU.
     """
     words = (
         f"specifies invalid or unsupported gpu id {gpu}. GPUs with at least the minimum required CUDA compute "

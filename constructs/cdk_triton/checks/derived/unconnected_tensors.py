@@ -159,8 +159,8 @@ def _partners(
 def _fits(graph: EnsembleGraph, source: Source, tensor: EnsembleTensor) -> bool:
     """Whether they can be meant for each other.
 
-    An input of the ensemble is meant for a step: the response has no use for it, and no step has to write it. What a
-    step writes is not meant for the step itself.
+    An input of the ensemble is meant for a step: the response does not use it, and no step has to write it. The output
+    of a step is not meant for the step itself.
     """
     if source.kind == "input":
         return not tensor.is_output and not graph.tensors[source.tensor].writers
@@ -190,7 +190,7 @@ def _ready(graph: EnsembleGraph) -> _Ready:
 
 
 def _circles(graph: EnsembleGraph) -> tuple[tuple[int, ...], ...]:
-    """The steps that wait for each other; nobody waits for what the request brings."""
+    """The steps that wait for each other; no step waits for the tensors of the request."""
     followers = {
         step.index: [
             reader.index

@@ -189,7 +189,7 @@ def tensorflow_1(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT424",
     Severity.ERROR,
-    "an argument closes what SageMaker asks of the server",
+    "an argument closes an API that SageMaker needs",
     source=server("src/sagemaker_server.cc", 44, 52),
     applies=lambda platform: is_at_least(platform, _RESTRICTED_SINCE),
 )
@@ -197,7 +197,7 @@ def restricted_endpoint(context: CheckContext) -> Iterator[Problem]:
     """`--http-restricted-api` names an API behind SageMaker's protocol, and the release is 26.03 or newer.
 
     Before, the option restricted Triton's own HTTP port only, which is closed in the container. Now the server answers
-    SageMaker's requests without the header with 403, and nobody can make SageMaker send one: `health` is behind
+    SageMaker's requests without the header with 403, and SageMaker cannot be made to send one: `health` is behind
     `/ping`, `inference` behind `/invocations`, and `model-repository` behind the loads of a multi-model endpoint, whose
     invocations are restricted from 26.07 on.
 

@@ -387,7 +387,7 @@ def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
 def no_model_to_load(context: CheckContext) -> Iterator[Problem]:
     """The archive has files at its top, and neither a directory nor a `config.pbtxt`.
 
-    SageMaker loads an archive when it is called for the first time, so that nobody hears of it before.
+    SageMaker loads an archive at its first call, so the fault does not show before.
 
     Example:
         $ cdk-triton validate . --mode multi

@@ -79,17 +79,17 @@ def no_model(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT403",
     Severity.ERROR,
-    "the repository does not tell its default model",
+    "the default model of a repository is not given",
     source=server(_SERVE, 174, 178),
     modes=("single",),
 )
 def no_default_model(context: CheckContext) -> Iterator[Problem]:
-    """Nothing says which of several models `/invocations` runs.
+    """There are several models, and `/invocations` needs one of them.
 
     A repository with one model, or with one ensemble that is not a step of another, needs no name: this library sets
     SAGEMAKER_TRITON_DEFAULT_MODEL_NAME from it. A directory that has neither a configuration nor a version, such as
-    `scripts`, does not count. Any other repository has to say it, in `default_model_name` of the
-    container's environment or with `--default-model`.
+    `scripts`, does not count. For any other repository set `default_model_name` of the container's
+    environment, or `--default-model`.
 
     Example:
         # calls_the_other/config.pbtxt

@@ -96,8 +96,8 @@ def _leads_to_model(context: CheckContext, name: str) -> bool:
 def circle(context: CheckContext) -> Iterator[Problem]:
     """An ensemble is a step of itself, or of an ensemble that it runs.
 
-    The server loads none of them. Where the circle is reached from an ensemble outside of it, the server (Triton 2.51)
-    follows it until the memory for that is used up, and crashes without a word.
+    The server loads none of them. If an ensemble outside of the circle leads into it, the server (Triton 2.51) follows
+    the circle until its memory is used up, and crashes without a message.
 
     Example:
         # pipeline/config.pbtxt
@@ -210,7 +210,7 @@ def version_not_loaded(context: CheckContext) -> Iterator[Problem]:
                 continue
             served = ", ".join(map(str, child.served_versions))
             wanted = step.model_version
-            written = "says no version, which means version 0" if wanted == 0 else f"asks for version {wanted}"
+            written = "has no version, which means version 0" if wanted == 0 else f"requires version {wanted}"
             yield Problem(
                 model.config_path,
                 f"step {step.index} {written}, and the server would load version {served} of {child.name!r}: ensemble "

@@ -69,8 +69,8 @@ def no_such_input(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         Some backends add the inputs that a configuration omits: DALI, TensorFlow, Python models with
-        `auto_complete_config`, and others where the configuration names no input at all. What such a model has is not
-        known before the server runs.
+        `auto_complete_config`, and others if the configuration names no input. The inputs of such a model are not known
+        before the server runs.
     """
     suggestions = Suggestions()
     for ensemble, _, step, model, config in run_steps(context):

@@ -1,4 +1,4 @@
-"""CT310 to CT316: whether the configuration of an ensemble says what it has to say, and nothing else."""
+"""CT310 to CT316: whether the configuration of an ensemble has the fields that it needs, and no others."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
     source=core(_UTILS, 163, 168),
 )
 def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
-    """A configuration lists the steps of an ensemble and does not say `platform: "ensemble"`.
+    """A configuration lists the steps of an ensemble and does not have `platform: "ensemble"`.
 
-    The steps alone do not make an ensemble. Where the configuration names no backend either, the server looks for one
-    in the files and fails with other words: it is the same fault.
+    The steps alone do not make an ensemble. If the configuration names no backend either, the server looks for one in
+    the files and fails with another message. It is the same fault.
 
     Example:
         $ cdk-triton validate . --default-model pipeline
@@ -239,7 +239,7 @@ def no_steps(context: CheckContext) -> Iterator[Problem]:
 def incomplete_step(context: CheckContext) -> Iterator[Problem]:
     """A step has no `model_name`, no `input_map` or no `output_map`.
 
-    Each step says which model it runs, which tensors of the ensemble the model's inputs read, and which its outputs
+    Each step names the model that it runs, which tensors of the ensemble the model's inputs read, and which its outputs
     write. The names in `key` are the model's, those in `value` are the ensemble's.
 
     Example:
@@ -358,9 +358,9 @@ def written_twice(context: CheckContext) -> Iterator[Problem]:
 def written_input(context: CheckContext) -> Iterator[Problem]:
     """An output of a step is mapped to a tensor that the request brings already.
 
-    The server loads the ensemble. Whenever a tensor is written, it runs the steps that read it, so that they run once
-    for the request's tensor and once more for the step's. Where a step brings its own inputs about, the request is
-    never answered, and the steps run for ever (seen with Triton 2.51).
+    The server loads the ensemble. Whenever a tensor is written, it runs the steps that read it. So they run once for
+    the request's tensor and again for the step's. If a step causes its own inputs, the server never answers the
+    request, and the steps run for ever (seen with Triton 2.51).
 
     Example:
         # denoiser/config.pbtxt

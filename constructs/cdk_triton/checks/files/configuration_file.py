@@ -125,7 +125,7 @@ def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        Fields that every release since 22.07 knows are not looked at.
+        The rule skips fields that every release since 22.07 has.
     """
     release = context.platform.release if context.platform is not None else None
     if release is None:
@@ -193,7 +193,7 @@ def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT105",
     Severity.ERROR,
-    "nothing tells which backend runs a model",
+    "a configuration does not name the backend of its model",
     source=core("src/model_config_utils.cc", 1284, 1309),
 )
 def no_backend(context: CheckContext) -> Iterator[Problem]:

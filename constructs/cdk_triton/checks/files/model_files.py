@@ -29,7 +29,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 def missing_file(context: CheckContext) -> Iterator[Problem]:
     """A version lacks the file that its backend loads.
 
-    Each backend looks for a file of its own name, unless `default_model_filename` says another: `model.onnx` (or a
+    Each backend looks for a file of its own name, unless `default_model_filename` sets another: `model.onnx` (or a
     directory of that name with `model.onnx` in it), `model.plan`, `model.pt`, `model.xml`, `model.graphdef`, the
     directory `model.savedmodel`, `model.py`, `model.dali` or `dali.py`, and for `fil` the name that `model_type`
     implies. A Python model without its file does not even fail: the server waits for it, until SageMaker gives up.
@@ -48,8 +48,8 @@ def missing_file(context: CheckContext) -> Iterator[Problem]:
         default_model_filename: "main.py"
 
     Limits:
-        Where `cc_model_filenames` names files, the platform decides which of them is loaded: without one the rule is
-        silent, and CT122 looks at the names. What no backend of the release would load is CT601's.
+        If `cc_model_filenames` names files, the server loads the one of the platform's GPU. Without a platform the rule
+        is silent, and CT122 looks at the names. CT601 reports a file that no backend of the release would load.
     """
     missing = set()
     for each in backend_files(context):
@@ -275,10 +275,10 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
     source="https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md",
 )
 def pointer_file(context: CheckContext) -> Iterator[Problem]:
-    """A clone without Git LFS has three lines of text in place of the model.
+    """A clone without Git LFS has three lines of text instead of the model.
 
-    Whatever the backend says of the text, it is the same cause: the content was not fetched. Looked at are the files
-    of the versions that are served, labels, data for warm-up and states, and packed environments.
+    The backends report the text in different words, for one cause: the content was not fetched. The rule looks at the
+    files of the versions that are served, labels, data for warm-up and states, and packed environments.
 
     Example:
         # model/config.pbtxt

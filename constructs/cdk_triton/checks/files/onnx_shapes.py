@@ -128,9 +128,9 @@ def other_shape(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        A variable dimension of an output is left to CT136: ONNX Runtime may find out its size. Where the backend would
-        set `max_batch_size` (inputs or outputs are left out, and the file's first dimensions are variable), nothing is
-        compared.
+        CT136 reports a variable dimension of an output, because ONNX Runtime may find out its size. The rule compares
+        nothing if the backend would set `max_batch_size` (inputs or outputs are omitted, and the file's first
+        dimensions are variable).
     """
     for each, compared in _compared(context):
         differing = [pair for pair in compared if pair.differs]

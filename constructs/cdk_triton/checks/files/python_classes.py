@@ -256,9 +256,9 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
                 return responses
 
     Limits:
-        A method that returns None is judged only if it makes responses, does not use `get_response_sender`, and hands
-        its requests to nobody else. A model with `auto_complete_config` may make itself decoupled, and is not judged.
-        The length of the list is not looked at.
+        A method that returns None is judged only if it makes responses, does not use `get_response_sender`, and does
+        not hand its requests on. The rule skips a model with `auto_complete_config`, which may make itself decoupled.
+        It does not look at the length of the list.
     """
     for each, model in _classes(context):
         method = model.methods.get("execute")

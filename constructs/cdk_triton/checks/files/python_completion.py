@@ -25,11 +25,11 @@ _PROPERTIES = {"input": {"name", "data_type", "dims", "optional"}, "output": {"n
     source=backend("python_backend", "src/resources/triton_python_backend_utils.py", 322, 604),
 )
 def failing_completion(context: CheckContext) -> Iterator[Problem]:
-    """The method asks for something that contradicts the configuration, or that the configuration cannot have.
+    """The method sets something that contradicts the configuration, or that the configuration cannot have.
 
-    The server calls it although the configuration may be complete. What `config.pbtxt` has already, the method may only
-    repeat: a tensor with the same data type, with the same dims as a list, and as optional as it is there. It cannot
-    lower `max_batch_size`, ask for dynamic batching beside sequence batching, or change `decoupled`.
+    The server calls it although the configuration may be complete. The method may only repeat the contents of
+    `config.pbtxt`: a tensor with the same data type, with the same dims as a list, and as optional as it is there. It
+    cannot lower `max_batch_size`, set dynamic batching beside sequence batching, or change `decoupled`.
 
     Example:
         # model/config.pbtxt

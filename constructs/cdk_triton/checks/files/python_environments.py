@@ -232,8 +232,9 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
     """The process that runs a model is linked to the container's Python, and finds no package of another version.
 
     The images have Python 3.8 through 23.04, 3.10 from 23.05 on, and 3.12 from 24.11 on. A model directory with a
-    `triton_python_backend_stub` of its own may have any. The model's file imports something that the environment is to
-    bring: it is neither a file of the model, nor in Python's standard library or the image (CT166 says what that has).
+    `triton_python_backend_stub` of its own may have any. The model's file imports a package that only the
+    environment can contain: it is neither a file of the model, nor in Python's standard library or the image (CT166
+    lists the packages of the image).
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -280,8 +281,8 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
 def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
     """Packages in an environment of another Python are not found; its programs and libraries are.
 
-    The model's file imports nothing at its top that only the environment can have, or else CT156 says so. What it
-    imports later on, or in a file of its own, is not known.
+    The model's file imports nothing at its top that only the environment can have; CT156 reports such imports. The rule
+    does not follow later imports, or those in other files.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge

@@ -63,8 +63,8 @@ def syntax_error(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        Where the Python that runs these checks is older than the container's, syntax that only the newer one knows is
-        CT160's. Modules that are imported in a function or under a condition are not looked at.
+        If the Python that runs these checks is older than the container's, CT160 reports syntax that only the newer one
+        has. The rule does not look at modules that are imported in a function or under a condition.
     """
     for path, name, by, source in _sources(context):
         if isinstance(source, SyntaxFault) and source.in_every_version:
@@ -203,7 +203,7 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
             return text
 
     Limits:
-        Imports under a condition are not looked at, and neither are packages that an environment or the image may have.
+        The rule skips imports under a condition, and packages that an environment or the image may have.
     """
     at_load = [each for each in imported_modules(context) if each.said]
     places = {(each.importer, each.line) for each in at_load}

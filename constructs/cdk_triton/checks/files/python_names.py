@@ -101,9 +101,9 @@ def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The attributes of classes are not looked at, such as `str.removeprefix`. A model that changes `sys.path` to
-        places outside of the repository, or has a Python of its own, is not judged. The rule does not
-        look into an image of your own: it expects the Python and the numpy of the given release there.
+        The rule does not look at the attributes of classes, such as `str.removeprefix`. It skips a model that changes
+        `sys.path` to places outside of the repository, or has a Python of its own. It does not look into an image of
+        your own: it expects the Python and the numpy of the given release there.
     """
     release = known_release(context.platform)
     if release is None or "python" in release.assumed:

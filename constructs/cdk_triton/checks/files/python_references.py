@@ -189,8 +189,8 @@ def unset_attribute(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        A class is judged if all its bases are in the same file, and if no method hands `self` to a function. Where the
-        file handles `AttributeError`, nothing is judged.
+        The rule judges a class if all its bases are in the same file, and if no method hands `self` to a function. It
+        judges nothing in a file that handles `AttributeError`.
     """
     suggestions = Suggestions()
     for each, source in python_models(context):

@@ -17,14 +17,14 @@ from cdk_triton.triton.findings import Severity
 @rule(
     "CT151",
     Severity.WARNING,
-    "nobody can tell where a TensorRT plan runs",
+    "a TensorRT plan does not show where it runs",
     source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/advanced.html",
 )
 def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
     """A plan runs with the TensorRT version that built it, on the kind of GPU that it was built on.
 
-    The file does not say in a documented way which ones these are. Build it in the image that serves it, on the GPU
-    that serves it. Who has done so acknowledges the warning with that reason.
+    The file does not contain them in a documented way. Build it in the image that serves it, on the GPU that serves it.
+    Then acknowledge the warning with that reason.
 
     Example:
         # model/config.pbtxt

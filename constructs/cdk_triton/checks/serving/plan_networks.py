@@ -115,8 +115,8 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
         network (int32[batch, 4] ids) => (float[batch, 4] y) { y = Cast <to = 1> (ids) }
 
     Limits:
-        A dimension of any size in the network, or in the configuration, is not compared. A model that leaves all its
-        inputs or outputs to the server is not looked at, the server takes them from the plan.
+        A dimension of any size in the network, or in the configuration, is not compared. The rule skips a model
+        without inputs or without outputs, because the server takes them from the plan.
     """
     for source in plan_sources(context):
         if not source.has_recipe:
@@ -161,9 +161,9 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
         output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
 
     Limits:
-        A dimension of any size in the network, or in the configuration, is not compared. A model that leaves all its
-        inputs or outputs to the server is not looked at, the server takes them from the plan. A recipe that changes the
-        types of the network's tensors is not known as such.
+        A dimension of any size in the network, or in the configuration, is not compared. The rule skips a model
+        without inputs or without outputs, because the server takes them from the plan. The rule does not
+        know whether a recipe changes the types of the network's tensors.
     """
     for source in plan_sources(context):
         if source.has_recipe:

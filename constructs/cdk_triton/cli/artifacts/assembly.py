@@ -97,8 +97,8 @@ def read_stack(app: Path, stack: str, pseudo: Mapping[str, str]) -> StackAssembl
         pseudo: the pseudo parameters of the account and region that it is for.
 
     Raises:
-        ConfigurationError: there is no cloud assembly or no such stack, it is for another account or region, or a
-            property needs something that only the deployment knows.
+        ConfigurationError: the cloud assembly or the stack does not exist, the stack is for another account or region,
+            or a property contains an unresolved token.
     """
     if not (app / "manifest.json").is_file():
         raise ConfigurationError(f"{app} is no cloud assembly, for it has no manifest.json: run `cdk synth` first")

@@ -90,7 +90,7 @@ class Aws:
             yield from page.get(member, [])
 
     def pseudo_parameters(self) -> Mapping[str, str]:
-        """What CloudFormation puts for account, region, partition and domain."""
+        """The values of CloudFormation for account, region, partition and domain."""
         region = self.region
         partition = self._session.get_partition_for_region(region)
         return {
@@ -127,7 +127,7 @@ def _led_by(variables: Mapping[str, str]) -> boto3.Session:
 
 
 class _Known:
-    """What botocore asks for credentials, with those that are there."""
+    """The provider of credentials for botocore, with existing credentials."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -161,7 +161,7 @@ def sentences(kind: type[CdkTritonError] = StoreError) -> Iterator[None]:
         yield
     except ClientError as error:
         reason = error.response.get("Error", {}).get("Message") or "no reason given"
-        raise kind(f"AWS refused {error.operation_name} ({code_of(error)}): {reason}{_fix(error)}") from error
+        raise kind(f"AWS rejected {error.operation_name} ({code_of(error)}): {reason}{_fix(error)}") from error
     except EndpointConnectionError as error:
         url = str(error.kwargs.get("endpoint_url", "")).rstrip("/")
         if not is_loopback(url):

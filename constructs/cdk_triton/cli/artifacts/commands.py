@@ -1,7 +1,7 @@
 """The commands `list`, `show`, `build` and `gc`.
 
-What another program may read stands on stdout, what a person reads while it goes on, on stderr. boto3 is imported when
-a command runs: `--help` has no use for it.
+The output for programs goes to stdout, and the progress for people to stderr. boto3 is imported when a command runs,
+because `--help` does not need it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["app"]
 _LOCAL_POLL_SECONDS = 1.0
 _MOST_DAYS = 36_500
 
-app = typer.Typer(help="What an artifact store holds; builds before a deployment.", no_args_is_help=True)
+app = typer.Typer(help="List the contents of an artifact store; build before a deployment.", no_args_is_help=True)
 
 
 class AnswerFormat(StrEnum):
@@ -149,7 +149,7 @@ def gc(
 
 @contextmanager
 def _opened(stack: str) -> Iterator[Store]:
-    """The store; whatever AWS refuses within is a sentence, and a wrong argument a usage error."""
+    """The store; a call that AWS rejects within is a sentence, and a wrong argument a usage error."""
     from cdk_triton.cli.artifacts.aws import sentences
     from cdk_triton.cli.artifacts.store import open_store
 

@@ -1,7 +1,8 @@
 """Runs a plan by asking the store's handler again and again, as CloudFormation's custom resources are polled.
 
-All state is in the bucket, and every poll derives it anew: whoever asks, and however often, the same build goes on. So
-this has no hour to fit into, may be interrupted, and may run beside a deployment of the same plan.
+All state is in the bucket, and every poll derives it again. So the same build goes on, independent of the callers and
+the number of their polls. It does not have to fit into an hour, may be interrupted, and may run beside a deployment of
+the same plan.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from cdk_triton.errors import ConfigurationError, StoreError
 __all__ = ["WAITED_SECONDS", "run"]
 
 WAITED_SECONDS: Final = 40 * 60
-"""How long the handler is told at most that a request has waited. It gives a request up after 50 minutes, because
-CloudFormation would; nobody does here. A request that always seemed new would never hear of a refused permission, which
-in the first 3 minutes counts as one that has not spread yet, nor of a failed build: one that failed before the request
-began is built again. So it began 40 minutes ago at most, which is far more than lies between two polls."""
+"""The longest waiting time that the command reports to the handler. The handler gives a request up after 50 minutes,
+because CloudFormation would; here nothing limits the time. A request that always seems new would never get a missing
+permission as an answer, because in the first 3 minutes the handler takes it for one that is not spread yet. It would
+not get a failed build either, because a build that failed before the request began is built again. So the request began
+40
+minutes ago at most, which is far more than the time between two polls."""
 
 _POLL_SECONDS: Final = 30.0
-"""Between two polls, where the store's handler is of a version that does not say."""
+"""Between two polls, if the version of the store's handler does not set a time."""
 
 _TOLD_SECONDS: Final = 300
 """A line at least this often, for a person and for a CI that ends what is silent."""

@@ -12,7 +12,7 @@ from cdk_triton.errors import ConfigurationError, StoreError
 __all__ = ["Store", "open_store"]
 
 _HANDLER = "artifacts.is_complete"
-"""What a function of a store's stack is known by; logical ids belong to the user's app."""
+"""The mark of a function of a store's stack; logical ids belong to the user's app."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Who in the region refers to objects of a store: SageMaker models and inference components.
+"""The users of a store's objects in the region: SageMaker models and inference components.
 
 Endpoint configurations and most components do so through a model.
 """
@@ -22,10 +22,10 @@ _PLAIN_S3 = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]+)(?:/(?P<path>.*))?"
 
 @dataclass(frozen=True)
 class ModelReference:
-    """What a model reads: everything that begins with `path`, as S3 prefixes do.
+    """The objects that a model reads: all that begin with `path`, as S3 prefixes do.
 
     Attributes:
-        user: who refers, for a person.
+        user: the name of the user, for a person.
         bucket: in which bucket; None where the address does not say it plainly (an access point, https).
         path: an object key or a prefix.
         multi_model: a multi-model endpoint's prefix, of which it loads what callers ask for.
@@ -118,7 +118,7 @@ def _urls(container: Mapping[str, Any]) -> Iterator[str]:
 
 
 def addressed(user: str, url: str, *, multi_model: bool = False) -> Iterator[ModelReference]:
-    """What an address refers to; one that does not name a bucket plainly is taken for every store's."""
+    """The objects of an address; an address without a plain bucket name counts for every store."""
     plain = _PLAIN_S3.fullmatch(url)
     if plain is not None and not plain["bucket"].endswith("-s3alias"):
         yield ModelReference(user, plain["bucket"], plain["path"] or "", multi_model)

@@ -1,4 +1,4 @@
-"""Who asks, in which region, and what every deployment needs in that account: the bootstrap, the role that scales."""
+"""The caller, the region, and the needs of every deployment in that account: the bootstrap, the role that scales."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SCALING_ROLE: Final = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint
 """Application Auto Scaling user guide, "Service-linked roles for Application Auto Scaling"."""
 
 LEAST_BOOTSTRAP: Final = 6
-"""What every stack asks for (MIN_BOOTSTRAP_STACK_VERSION of aws-cdk-lib's DefaultStackSynthesizer)."""
+"""The version that every stack requires (MIN_BOOTSTRAP_STACK_VERSION of aws-cdk-lib's DefaultStackSynthesizer)."""
 
 DEFAULT_QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
 
-_SET_REGION: Final = "run: export AWS_REGION=us-east-1, or wherever the endpoint shall be"
+_SET_REGION: Final = "run: export AWS_REGION=us-east-1, or the region of the endpoint"
 
 _LOCAL: Final = 'eval "$(cdk-triton local up --detach)", or, where it runs, eval "$(cdk-triton local status)"'
 
@@ -88,7 +88,7 @@ def sign_in() -> tuple[list[Answer], Account | None]:
     try:
         identity = session.client("sts", config=_CONFIG).get_caller_identity()
     except InvalidRegionError:
-        found = f"{region!r} is no name of a region"
+        found = f"{region!r} is not the name of a region"
         return [Answer(subject="region", state=State.ERROR, found=found, fix=_SET_REGION)], None
     except (BotoCoreError, ClientError) as error:
         return [where, _who_failed(error, session)], None
@@ -145,13 +145,13 @@ def scaling_role(account: Account) -> Answer:
 
 
 def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
-    """The answer where AWS gave none."""
+    """The answer if AWS did not give one."""
     if isinstance(error, ClientError):
         return Answer(
             subject=subject,
             state=State.UNKNOWN,
-            found=f"AWS refused {error.operation_name} ({_code(error)}): {_message(error)}",
-            fix="ask somebody who may, or get the permissions that the user guide lists on the page of the command",
+            found=f"AWS rejected {error.operation_name} ({_code(error)}): {_message(error)}",
+            fix="ask somebody with the permissions, or get those that the user guide lists on the page of the command",
         )
     return Answer(
         subject=subject,
@@ -171,7 +171,7 @@ def _unusable(error: BotoCoreError) -> Answer:
 
 
 def _no_credentials(session: boto3.Session) -> list[Answer]:
-    """That there are none, if so; without a region nobody can be asked whose they are."""
+    """The answer for missing credentials. Without a region, STS cannot be asked whose they are."""
     try:
         there = session.get_credentials() is not None
     except BotoCoreError as error:
@@ -185,7 +185,7 @@ def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> A
         found = "there are none" if isinstance(error, NoCredentialsError) else str(error)
         fix = f"{again}; for a try on this machine: {_LOCAL}"
     elif isinstance(error, ClientError):
-        found, fix = f"AWS refused them ({_code(error)}): {_message(error)}", again
+        found, fix = f"AWS rejected them ({_code(error)}): {_message(error)}", again
     elif isinstance(error, ConnectionError | HTTPClientError):
         found = f"AWS cannot be reached: {str(error).rstrip('.')}"
         local = _is_local(session)

@@ -1,4 +1,4 @@
-"""What a platform needs of an account: its image, instances for the endpoint, a GPU to build on."""
+"""The needs of a platform in an account: its image, instances for the endpoint, a GPU to build on."""
 
 from __future__ import annotations
 

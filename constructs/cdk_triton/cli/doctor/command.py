@@ -27,7 +27,7 @@ PlatformOption = Annotated[
     str | None,
     typer.Option(
         metavar="RELEASE/INSTANCE",
-        help="What the endpoint shall run on, e.g. 25.09/ml.g5.xlarge: its image and quotas are looked at, too.",
+        help="The platform of the endpoint, e.g. 25.09/ml.g5.xlarge: adds checks of its image and quotas.",
     ),
 ]
 
@@ -137,4 +137,4 @@ def _left_out(subjects: set[str], platform: ServingPlatform | None) -> Iterator[
         each for each in (_OF_ACCOUNT if platform is None else _OF_ACCOUNT + _OF_PLATFORM) if each not in subjects
     ]
     if missing:
-        yield f"left out because there is no account to ask: {', '.join(missing)}"
+        yield f"skipped because no account answers: {', '.join(missing)}"

@@ -1,4 +1,4 @@
-"""What a deployment needs of this machine: Node, the CDK's command, and room for the cloud assembly."""
+"""The needs of a deployment on this machine: Node, the CDK's command, and room for the cloud assembly."""
 
 from __future__ import annotations
 
@@ -134,6 +134,6 @@ def _version_of(program: str) -> str | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """(2, 1148, 1) of "2.1148.1 (build fcf5e34)"; empty where there is none."""
+    """(2, 1148, 1) of "2.1148.1 (build fcf5e34)"; empty without a version."""
     found = re.match(r"\s*v?(\d+(?:\.\d+)*)", version)
     return tuple(map(int, found[1].split("."))) if found else ()

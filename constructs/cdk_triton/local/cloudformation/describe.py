@@ -28,7 +28,7 @@ _KNOWN_AFTER_APPLY = "{{changeSet:KNOWN_AFTER_APPLY}}"
 
 
 def present(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that have a value."""
+    """The members, without those of the value `None`."""
     return {name: value for name, value in members.items() if value is not None}
 
 

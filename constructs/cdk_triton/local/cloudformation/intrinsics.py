@@ -35,7 +35,7 @@ UNKNOWN = _Marker("(known after apply)")
 """Stands for a value that only the deployment can tell."""
 
 NO_VALUE = _Marker("AWS::NoValue")
-"""What `Ref: AWS::NoValue` resolves to: the property that holds it is left out."""
+"""The value of `Ref: AWS::NoValue`: a property with this value is omitted."""
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _DYNAMIC_REFERENCE = re.compile(r"\{\{resolve:[^}]*\}\}")

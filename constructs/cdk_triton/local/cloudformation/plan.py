@@ -27,7 +27,7 @@ Replacement = Literal["True", "False", "Conditional"]
 
 @dataclass(frozen=True)
 class PropertyChange:
-    """One top-level property that differs; `before` or `after` may be None."""
+    """One top-level property that differs; a missing `before` or `after` is `None`."""
 
     name: str
     recreation: Literal["Never", "Conditionally", "Always"]

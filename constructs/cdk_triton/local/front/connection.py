@@ -166,7 +166,7 @@ def _framing_fault(headers: Message) -> str | None:
     if len(set(lengths)) > 1 or not all(re.fullmatch("[0-9]{1,18}", length.strip()) for length in lengths):
         return f"the Content-Length {', '.join(lengths)!r} is not the number of bytes of a body; correct it"
     if encodings and lengths:
-        return "a request has either a Content-Length or a Transfer-Encoding; leave one of them out"
+        return "a request has either a Content-Length or a Transfer-Encoding; remove one of them"
     if [each.strip().lower() for each in encodings] not in ([], ["chunked"]):
         return f"the Transfer-Encoding {', '.join(encodings)!r} is not understood here; use 'chunked'"
     return None

@@ -1,4 +1,4 @@
-"""A program of its own: what TensorRT's ONNX parser says of a network and of its optimisation profiles.
+"""A program of its own: the messages of TensorRT's ONNX parser about a network and its optimisation profiles.
 
 It reads a request from standard input and writes its answer to standard output, both JSON. TensorRT is native code that
 prints what it likes and may end the process: the parent (`tensorrt.py`) is prepared for that.

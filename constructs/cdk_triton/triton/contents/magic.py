@@ -1,4 +1,4 @@
-"""How a file begins: enough to tell a pointer of Git LFS, or ONNX Runtime's own format."""
+"""The beginning of a file: enough to recognise a pointer of Git LFS, or ONNX Runtime's own format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 
 
 def is_git_lfs_pointer(path: Path) -> bool:
-    """Whether the file is what git checks out where Git LFS has not fetched the content."""
+    """Whether the file is the pointer that git checks out if Git LFS has not fetched the content."""
     return _head(path, len(_POINTER)) == _POINTER
 
 

@@ -2,7 +2,7 @@
 
 The file is mapped, not loaded. `wire` steps over the tensors' data, and the messages that the `onnx` distribution ships
 read the rest. As with Triton's own schema, they are loaded by their path: importing the package takes a quarter of a
-second, for code that nobody needs here.
+second, for code that is not needed here.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class OnnxTensor:
         kind: `tensor`, `sequence`, `map`, `optional` or `sparse_tensor`; Triton serves tensors only.
         data_type: the type as a configuration names it, without `TYPE_`; None where Triton has none for it.
         shape: its dimensions: a number, the name of a variable one, or None for a variable one without a name. None
-            where the file says nothing about it.
+            if the file has nothing about it.
     """
 
     name: str
@@ -86,7 +86,7 @@ class ExternalData:
 
     Attributes:
         tensor: the tensor's name.
-        location: where the file is, as the ONNX file says it: relative to its own directory.
+        location: the path of the file in the ONNX file, relative to its own directory.
         end: how many bytes of it there must be at least.
     """
 

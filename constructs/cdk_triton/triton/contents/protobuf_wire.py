@@ -1,6 +1,6 @@
-"""Protobuf's wire format, as far as it takes to step over what nobody wants to load.
+"""Protobuf's wire format, as far as it takes to step over unneeded fields.
 
-A message is a sequence of fields; each begins with its number and says how long it is. So a file of gigabytes can be
+A message is a sequence of fields; each begins with its number and its length. So a file of gigabytes can be
 walked from field to field without touching the weights between them.
 https://protobuf.dev/programming-guides/encoding/
 """

@@ -19,7 +19,7 @@ def unset_attributes(
 ) -> tuple[Reference, ...]:
     """The attributes that methods read of their object, and that nothing in the module sets.
 
-    The classes hand their object to nobody: see `hands_itself_over`.
+    The classes do not hand their object on: see `hands_itself_over`.
 
     Args:
         lineage: the class and its bases; they are all in the module.

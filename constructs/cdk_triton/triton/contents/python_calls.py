@@ -55,7 +55,7 @@ class Method:
         needs_keywords: whether some of its arguments can only be given by name.
         returns: the types that a call returns, `NoneType` or `dict`; empty where the source does not show all of them.
         is_abstract: whether a subclass has to define it.
-        keeps_responses: whether it makes responses, and nobody else can answer its requests.
+        keeps_responses: whether it makes responses, and no other code can answer its requests.
     """
 
     name: str
@@ -199,7 +199,7 @@ def _keeps_responses(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lamb
 
 
 def _only_read(node: ast.AST) -> Iterator[ast.Name]:
-    """The names whose values a node reads, and certainly gives to nobody else."""
+    """The names whose values a node reads, and certainly does not hand on."""
     match node:
         case ast.For(iter=iterable) | ast.comprehension(iter=iterable):
             yield from _iterated(iterable)

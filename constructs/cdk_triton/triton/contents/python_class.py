@@ -55,8 +55,8 @@ class ModelClass:
         methods: name → function, of those that it certainly has.
         values: name → value, of those methods in whose place it certainly has something that cannot be called.
         is_complete: whether these are all it can have: nothing else is inherited, set or decorated.
-        failure: what a call of the class says in any case, as Python words it; "" where it may be called.
-        unread: its methods that nothing can call: the module mentions them nowhere, and hands the object to nobody.
+        failure: the error of every call of the class, in Python's words; "" if it may be called.
+        unread: its methods that nothing can call: the module mentions them nowhere, and does not hand the object on.
         unset: the attributes of its own object that it reads, and that nothing in the module sets.
     """
 

@@ -34,7 +34,7 @@ class Completion:
 def completions_of(method: ast.FunctionDef, imported: Mapping[str, str]) -> tuple[Completion, ...]:
     """The calls whose values are written out, up to the first statement that may end the method.
 
-    None is told of a method that may change the configuration in another way, or the values that it hands over.
+    The result is empty for a method that may change the configuration in another way, or the values that it hands over.
 
     Args:
         method: the statement of `auto_complete_config`.

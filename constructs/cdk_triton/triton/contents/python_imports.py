@@ -146,7 +146,7 @@ class _Walk:
         )
 
     def _inner(self, statement: ast.stmt, arguments: frozenset[str]) -> Iterator[list[ast.stmt]]:
-        """The statements within one that run whenever it does, and whose errors nobody catches."""
+        """The statements within one that run whenever it does, and whose errors are not caught."""
         match statement:
             case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
                 if not any(map(self._catches, handlers)):

@@ -86,7 +86,7 @@ class PythonSource:
         rejected: the first class statement that Python rejects whatever happens, or None.
         references: the models and files that it names.
         initialize: the method of that name, if the model has it for certain.
-        completions: what its `auto_complete_config` asks of the configuration, if the model has it for certain.
+        completions: the fields that its `auto_complete_config` sets, if the model has it for certain.
         relative: the modules and names that it imports relatively, under whatever condition.
     """
 

@@ -12,7 +12,7 @@ from cdk_triton.triton.contents.packed_environment import DAMAGED, open_archive
 __all__ = ["UnsafeMember", "unsafe_member"]
 
 UnsafeMember = tuple[str, str]
-"""The name of a member, and what libarchive says of it."""
+"""The name of a member, and libarchive's message about it."""
 
 
 def unsafe_member(path: Path) -> UnsafeMember | None:
