@@ -151,6 +151,18 @@ def test_every_rule_has_an_anchor(root: Path) -> None:
     assert {rule.code.lower() for rule in documented_rules()} <= anchors
 
 
+@pytest.mark.slow
+def test_no_message_names_a_page_by_its_path(root: Path) -> None:
+    """A wheel contains no docs/: a message carries the text, or the title of the page."""
+    for path in sorted((root / "constructs").rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+                named = re.findall(r"docs/[\w/]+\.md", node.value)
+                assert not [page for page in named if (root / page).exists()], f"{path}:{node.lineno}"
+
+
 def every_command() -> list[tuple[str, Any]]:
     """Every command that does something, with the words that call it."""
     return commands("", get_command(app))
