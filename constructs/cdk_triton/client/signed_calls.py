@@ -60,7 +60,7 @@ class SignedCalls:
 
         client = default_client("sagemaker-runtime", session=session)
         self.url: str = client.meta.endpoint_url.rstrip("/")
-        self._host = urlsplit(self.url).netloc
+        self._host = urlsplit(self.url).netloc.rpartition("@")[2]
         self._region, self._model = client.meta.region_name, client.meta.service_model
         self._operations = {name: self._model.operation_model(name) for name in _OPERATIONS}
         self._headers = {name: _headers(operation.input_shape) for name, operation in self._operations.items()}

@@ -45,7 +45,7 @@ def test_a_rate_on_the_local_aws_is_a_measurement_of_stand_ins(run: Run, world: 
     assert list(rate["latency_ms"]) == ["p50"]
     assert document["stand_ins"] is True
     assert document["max_requests_per_second"] is None
-    assert len(world.echo.asked) == 20
+    assert len(world.echo.asked) == 21  # the first is a trial
     assert "Credential=" in world.echo.asked[0].headers["authorization"]
 
 
@@ -66,6 +66,7 @@ def test_a_sweep_ends_at_the_first_rate_with_errors_and_draws_it(run: Run, world
     plot = tmp_path / "sweep.svg"
     found = run("bench", "image", "--random", *SHORT, "--max-rate", "100", "--plot", plot, "--format", "json")
 
+    assert found.status == 1
     document = json.loads(found.out)
     assert [each["errors"] for each in document["rates"]] == [{"ThrottlingException": document["rates"][0]["requests"]}]
     assert document["ended"] == "100.0% of the requests failed"
@@ -128,11 +129,41 @@ def test_a_container_that_ends_a_request_is_an_error_of_its_code(run: Run, world
         "ModelError 507": Response(424, {"x-amzn-ErrorType": "ModelError"}, json.dumps(said).encode()),
         "HTTP 502": Response(502, {}, b"<html>"),
     }
+    good = world.echo.invoke
     for code, answer in answers.items():
-        world.echo.error = answer
-        found = run("bench", "image", "--random", *SHORT, "--format", "json")
+        world.echo.asked.clear()
+        world.echo.error = None
+
+        def first_good(invocation: Any, answer: Response = answer) -> Response:
+            found = good(invocation)
+            return found if len(world.echo.asked) == 1 else answer
+
+        world.echo.invoke = first_good  # type: ignore[method-assign]
+        try:
+            found = run("bench", "image", "--random", *SHORT, "--format", "json")
+        finally:
+            del world.echo.invoke
         (measured,) = json.loads(found.out)["rates"]
-        assert measured["errors"] == {code: measured["requests"]}
+        assert (found.status, measured["errors"]) == (1, {code: measured["requests"]})
+
+
+def test_cold_loads_without_an_answer_have_the_status_of_a_failure(run: Run, world: World) -> None:
+    world.echo.error = Response(400, {"x-amzn-ErrorType": "ValidationError"}, b'{"Message": "no such model"}')
+
+    found = run("bench", "fleet", "--cold", "--random")
+
+    assert found.status == 1
+    assert "no such model" in found.out
+
+
+def test_a_request_that_cannot_succeed_is_no_load(messages: Messages, run: Run, world: World) -> None:
+    said = {"Message": "m", "OriginalStatusCode": 400, "OriginalMessage": '{"error": "cannot identify image file"}'}
+    world.echo.error = Response(424, {"x-amzn-ErrorType": "ModelError"}, json.dumps(said).encode())
+
+    found = run("bench", "image", "--random", *SHORT)
+
+    assert (found.status, found.out, len(world.echo.asked)) == (1, "", 1)
+    messages.record("cdk-triton bench", found.said)
 
 
 def test_cold_loads_are_the_first_request_against_the_second(run: Run, world: World) -> None:

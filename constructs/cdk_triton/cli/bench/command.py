@@ -99,6 +99,8 @@ def bench(
         write_plot(report, plot)
     if report.is_interrupted:
         raise typer.Exit(_INTERRUPTED)
+    if not report.has_answers:
+        raise typer.Exit(1)
 
 
 def _ready(aws: Aws, name: str) -> ReadEndpoint:

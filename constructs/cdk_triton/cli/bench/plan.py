@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cdk_triton.cli.artifacts.aws import Aws
+from cdk_triton.cli.artifacts.aws import Aws, code_of
 from cdk_triton.cli.bench import cloudwatch
 from cdk_triton.cli.bench.arrivals import send_times
 from cdk_triton.cli.bench.cold import cold_loads
@@ -28,10 +28,14 @@ from cdk_triton.client import TritonClient
 from cdk_triton.client.direct_runtime import DirectRuntime
 from cdk_triton.client.invocation import Invocation
 from cdk_triton.client.names import Target
-from cdk_triton.errors import ConfigurationError
+from cdk_triton.client.runtime import foreign_errors_translated
+from cdk_triton.errors import ConfigurationError, InvocationError, InvocationTimeoutError, ModelNotReadyError
 from cdk_triton.sagemaker import gpu_instance
 
 __all__ = ["KNEE_SECONDS", "Plan", "run", "run_cold"]
+
+_OF_LOAD = ("ServiceUnavailable", "ThrottlingException")
+"""Errors that the same request may not have a second later (API reference of InvokeEndpoint, "Common Error Types")."""
 
 KNEE_SECONDS = (cloudwatch.LEAST_MINUTES + 1) * 60.0
 """So many seconds have three full minutes of the clock in them, whenever they begin."""
@@ -83,7 +87,7 @@ def run(
     Raises:
         ClientError, BotoCoreError: AWS did not answer as asked.
         ConfigurationError: the endpoint does not have the variant, or the environment has a proxy or certificates.
-        PayloadTooLargeError: the request is larger than SageMaker accepts.
+        InvocationError: the first request fails, and not for load.
     """
     answering = _answering(endpoint, variant, asked[1])
     report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in answering), 1))
@@ -96,10 +100,30 @@ def run(
         request_id=body.request_id,
         parameters=body.parameters,
     )
+    _try(aws, request)
     began = asyncio.run(_load(sender(aws.session, request.arguments), plan, report, say))
     if report.at_knee is not None and not report.is_interrupted:
         _add_utilization(aws, report, answering, began)
     return report
+
+
+def _try(aws: Aws, request: Invocation) -> None:
+    """Send the request once, so that minutes of load do not show an error that each request has.
+
+    Raises:
+        InvocationError: it fails, and not for the load that others put on the endpoint.
+    """
+    runtime = DirectRuntime(1, session=aws.session, fix=NO_BOTO3)
+    try:
+        with foreign_errors_translated(request.where):
+            runtime.invoke_endpoint(**request.arguments)
+    except (InvocationTimeoutError, ModelNotReadyError):
+        return
+    except InvocationError as error:
+        if not isinstance(error.__cause__, ClientError) or code_of(error.__cause__) not in _OF_LOAD:
+            raise
+    finally:
+        runtime.close()
 
 
 def _answering(endpoint: ReadEndpoint, variant: str | None, component: str | None) -> Sequence[ServedModel]:

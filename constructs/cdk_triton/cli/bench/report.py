@@ -49,6 +49,11 @@ class Report:
     is_interrupted: bool = False
 
     @property
+    def has_answers(self) -> bool:
+        """Whether any request was answered well."""
+        return any(each.answered for each in self.sweep) or any(not each.error for each in self.cold)
+
+    @property
     def max_requests_per_second(self) -> float | None:
         """The setting for `scale_on_invocations`: good answers per second and instance at the knee."""
         if self.is_local or self.knee is None or self.is_interrupted:
