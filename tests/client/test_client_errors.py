@@ -12,6 +12,7 @@ from botocore.loaders import Loader
 from botocore.stub import Stubber
 
 from cdk_triton.client import TritonClient
+from cdk_triton.client.payload import decode
 from cdk_triton.client.runtime import SERVICE_ERRORS, foreign_errors_translated
 from cdk_triton.errors import (
     CdkTritonError,
@@ -248,3 +249,20 @@ def test_the_default_runtime_sends_once_and_waits_longer_than_sagemaker(monkeypa
     config = TritonClient("texts")._runtime.meta.config  # type: ignore[attr-defined]
     assert config.retries["total_max_attempts"] == 1
     assert config.read_timeout > 60
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_answer"),
+    [("", " \n", True), (" ", "", True), ("", "}", False), ("x", "", False)],
+    ids=["spaces after", "a space before", "more after", "more before"],
+)
+def test_a_header_may_have_spaces_around_it_and_nothing_else(before: str, after: str, is_answer: bool) -> None:
+    tensor = {"name": "y", "datatype": "FP32", "shape": [1], "parameters": {"binary_data_size": 4}}
+    head = f"{before}{json.dumps({'model_name': 'ä', 'outputs': [tensor]}, ensure_ascii=False)}{after}".encode()
+    content_type = f"application/vnd.sagemaker-triton.binary+json;json-header-size={len(head)}"
+
+    if is_answer:
+        assert decode(head + bytes(4), content_type)["y"].tolist() == [0.0]
+    else:
+        with pytest.raises(InvocationError, match="no inference response"):
+            decode(head + bytes(4), content_type)
