@@ -20,18 +20,18 @@ __all__ = ["EndpointVariant"]
 
 
 class EndpointVariant(Construct, VariantMetrics):
-    """What `TritonEndpoint.variant` returns: a `TritonVariant` in its endpoint.
+    """The value of `TritonEndpoint.variant`: a `TritonVariant` in its endpoint.
 
     Attributes:
-        variant: what it runs.
+        variant: the variant's settings.
         is_async: whether its endpoint is asynchronous.
 
     Args:
         scope: the endpoint.
         endpoint: its L1.
-        variant: what it runs.
-        keep_instance_counts: makes the endpoint's updates keep what was scaled; called with the variant's name and its
-            scaling.
+        variant: the variant's settings.
+        keep_instance_counts: makes the endpoint's updates keep the scaled counts; called with the variant's name and
+            its scaling.
         is_async: whether the endpoint is asynchronous.
     """
 
@@ -60,7 +60,7 @@ class EndpointVariant(Construct, VariantMetrics):
 
     @property
     def scalable_instance_count(self) -> ScalableInstanceCount | None:
-        """What `auto_scale_instance_count` returned; None where the number of instances is fixed."""
+        """The value of `auto_scale_instance_count`; None if the number of instances is fixed."""
         return self._instance_count
 
     def auto_scale_instance_count(self, *, min_capacity: int, max_capacity: int) -> ScalableInstanceCount:

@@ -1,10 +1,10 @@
-"""Says what the checks found, in CDK's ways.
+"""Reports findings of the checks in CDK's ways.
 
 Errors become validation errors of the construct: `cdk synth` prints each with its construct path and exits 1. Below a
 nested `Stage`, which plain `cdk synth` does not select, it would exit 0; there the errors go through the construct
 tree's own validation as well, which stops the synthesis itself. Warnings carry the finding's code, so that
-`Annotations.of(construct).acknowledge_warning("CT112")` silences them; what the repository itself acknowledges does not
-get here.
+`Annotations.of(construct).acknowledge_warning("CT112")` silences them. Findings that the
+repository itself acknowledges do not get here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> 
 
 
 def report_errors(construct: IConstruct, errors: Sequence[tuple[str, str]]) -> bool:
-    """Attach errors to a construct, each a code and a sentence; True where there are none."""
+    """Attach errors to a construct, each a code and a sentence; True without errors."""
     for code, sentence in errors:
         Validations.of(construct).add_error(code, sentence)
     if errors and Stage.of(construct) is not construct.node.root:

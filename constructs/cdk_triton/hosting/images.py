@@ -109,7 +109,7 @@ def _repository_arn(stack: Stack, uri: str) -> str | None:
 
 
 def _refers_to_resources(value: object) -> bool:
-    """Whether a resolved value refers to a resource of a template; `AWS::AccountId` and its like are none."""
+    """Whether a resolved value refers to a resource of a template; `AWS::AccountId` and its like are not resources."""
     if isinstance(value, list):
         return any(map(_refers_to_resources, value))
     if not isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Which metrics SageMaker publishes of a variant: facts. What to watch, and when to worry, is `monitoring`'s opinion.
+"""The metrics that SageMaker publishes of a variant: facts. `monitoring` has the opinions about them.
 
 Source of names, namespaces, units and meanings: "Amazon SageMaker AI metrics in Amazon CloudWatch" in SageMaker's
 developer guide, read in November 2026. All have the dimensions `EndpointName` and `VariantName`, those of a multi-model
-endpoint too: there is none per target model. Those of an inference component have `InferenceComponentName` instead.
+endpoint too: no metric is per target model. Those of an inference component have `InferenceComponentName` instead.
 Those of the queue of an asynchronous endpoint have `EndpointName` alone; "Alarms and logs for tracking metrics from
 asynchronous endpoints" has the list of all that such an endpoint publishes.
 """
@@ -35,10 +35,10 @@ COMPONENTS = "/aws/sagemaker/InferenceComponents"
 
 PER_MILLISECOND = 1_000
 PER_SECOND = 1_000_000
-"""Of microseconds, in which SageMaker publishes times."""
+"""Microseconds, in which SageMaker publishes times."""
 
 PER_PERCENT = 0.01
-"""Of the shares, from 0 to 1, that are averages of counts."""
+"""The share, from 0 to 1, that is an average of counts."""
 
 
 class InvocationMetrics:
@@ -320,7 +320,7 @@ class EndpointMetrics(VariantMetrics):
     variant_name: str = "AllTraffic"
 
     def __post_init__(self) -> None:
-        """Refuse a name that no metric can have."""
+        """Reject a name that no metric can have."""
         check_sagemaker_name(self.endpoint_name, "endpoint_name")
         check_sagemaker_name(self.variant_name, "variant_name")
 

@@ -65,7 +65,7 @@ FUNCTION_NETWORK = (
 
 
 class Network(NamedTuple):
-    """Where in a VPC something runs.
+    """The place of a resource in a VPC.
 
     Attributes:
         vpc: the VPC.
@@ -83,13 +83,13 @@ class Network(NamedTuple):
 
 
 def check_network(vpc: ec2.IVpc | None, vpc_subnets: object, security_groups: object) -> None:
-    """Refuse subnets and security groups without their VPC.
+    """Reject subnets and security groups without their VPC.
 
     Raises:
         ConfigurationError: there is no VPC.
     """
     if vpc is None and (vpc_subnets is not None or security_groups):
-        raise ConfigurationError("vpc_subnets and security_groups need their vpc: give it, or leave them out")
+        raise ConfigurationError("vpc_subnets and security_groups need their vpc: give it, or remove them")
 
 
 def build_network(
@@ -98,7 +98,7 @@ def build_network(
     vpc_subnets: ec2.SubnetSelection | None,
     security_groups: Sequence[ec2.ISecurityGroup],
 ) -> Network | None:
-    """Where builds run; without a security group they get one of their own: everything goes out and nothing in.
+    """The network of builds; without a security group they get one of their own: everything goes out and nothing in.
 
     Raises:
         ConfigurationError: the VPC is certainly in another region.
@@ -121,7 +121,7 @@ def function_network(
     """The network of a store's functions; without a security group they get one of their own, as builds do.
 
     Raises:
-        ConfigurationError: there is no VPC to what is given, or the VPC is certainly in another region.
+        ConfigurationError: subnets or security groups come without a VPC, or the VPC is certainly in another region.
     """
     check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
@@ -147,7 +147,7 @@ def model_network(
     vpc_subnets: ec2.SubnetSelection | None,
     security_groups: Sequence[ec2.ISecurityGroup] | None,
 ) -> Network | None:
-    """Where the instances of a model run.
+    """The network of a model's instances.
 
     Args:
         scope: the model's construct.
@@ -157,7 +157,8 @@ def model_network(
             nothing in: SageMaker brings the requests to the container, not the network.
 
     Raises:
-        ConfigurationError: there is no VPC to what is given, it is of another VPC, or SageMaker would refuse it.
+        ConfigurationError: subnets or security groups come without a VPC or are of another VPC, or SageMaker would
+            reject them.
     """
     check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
@@ -170,8 +171,8 @@ def model_network(
     )
     if security_groups is not None and not 1 <= len(security_groups) <= MAX_SECURITY_GROUPS:
         raise ConfigurationError(
-            f"security_groups has {len(security_groups)} groups: SageMaker takes 1 to {MAX_SECURITY_GROUPS}; leave it "
-            "out for a group of the model's own"
+            f"security_groups has {len(security_groups)} groups: SageMaker takes 1 to {MAX_SECURITY_GROUPS}; remove "
+            "it for a group of the model's own"
         )
     _check_membership(vpc, subnets, security_groups or ())
     groups = [_own_group(scope, vpc, "instances")] if security_groups is None else list(security_groups)
@@ -179,7 +180,7 @@ def model_network(
 
 
 def vpc_config(network: Network | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
-    """Where a model runs, as a Model writes it."""
+    """The network of a model, as a Model writes it."""
     if network is None:
         return None
     return sagemaker.CfnModel.VpcConfigProperty(
@@ -203,17 +204,17 @@ def connections(model: Construct, network: Network | None) -> ec2.Connections:
 def network_statements(
     scope: Construct, network: Network, *, permission: Sequence[str], authorized: str | None = None
 ) -> list[Statement]:
-    """What lets a service put something into a VPC: network interfaces in these subnets and security groups only.
+    """The statements for network interfaces of a service, in these subnets and security groups only.
 
     The actions are those of "CreateModel API: Execution Role Permissions" and of its like for Processing and CodeBuild;
-    which of them know resources, and the condition keys, stand in the service authorization reference of EC2. The
+    the service authorization reference of EC2 lists their resources and condition keys. The
     subnets of a shared VPC belong to its owner.
 
     Args:
         scope: what needs it.
         network: the subnets and security groups.
         permission: the actions by which the service gives an interface to its own account.
-        authorized: the service that may get one, where the service says so (`ec2:AuthorizedService`).
+        authorized: the service that may get one, if the service sets that (`ec2:AuthorizedService`).
     """
     interfaces = _interfaces(scope)
     subnets = [_arn(scope, "subnet", subnet, account=network.vpc.env.account) for subnet in network.subnets]
@@ -370,7 +371,7 @@ def _warn_of_public_subnets(
 
 
 def _zone(subnet: ec2.ISubnet) -> str | None:
-    """The availability zone as a template says it; None where the subnet was imported without."""
+    """The availability zone as a template has it; None if the subnet was imported without."""
     try:
         return json.dumps(stack_of(subnet).resolve(subnet.availability_zone))
     except RuntimeError:  # jsii's, of the getter

@@ -1,13 +1,14 @@
-"""What the library's own roles may do, in managed policies, and a user's roles in inline ones.
+"""The permissions of the library's own roles in managed policies, and of a user's roles in inline ones.
 
 NIST 800-53 R5, as cdk-nag reads it (IAMNoInlinePolicy), wants no inline policies: a managed one has versions, and IAM
 lists it with all who have it. Its price is a smaller limit.
 
-CDK's grants write inline policies. So where an L2 of CDK would grant something to a role of ours, it gets the role
-`without_policy_updates`, and what it needs is said here. That also spares the wildcards that CDK's grants contain.
+CDK's grants write inline policies. So if an L2 of CDK would grant something to a role of ours, it gets the role
+`without_policy_updates`, and the permissions are written here. That also spares the wildcards that CDK's grants
+contain.
 
 Statements stay in Python until they are in a policy: each of CDK's would take a call of jsii to make, and another to
-ask how long it is.
+get its length.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ __all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_pol
 ROLE_WARNING = "cdk-triton:RoleNotGranted"
 
 MAX_CHARACTERS = 6144
-"""Of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role takes ten of them."""
+"""The limit of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role takes ten of them."""
 
 TOKEN_CHARACTERS = 150
-"""What a reference is taken to be long: the ARN of a state machine, whose generated name has up to 80 characters."""
+"""The assumed length of a reference: the ARN of a state machine, whose generated name has up to 80 characters."""
 
 PSEUDO_CHARACTERS = {"AWS.Partition": 10, "AWS.Region": 15, "AWS.AccountId": 12}
-"""Of what AWS knows everywhere: `aws-us-gov`, `us-isof-south-1`, and an account."""
+"""The lengths of values that AWS has everywhere: `aws-us-gov`, `us-isof-south-1`, and an account."""
 
 NAME_CHARACTERS = 80
-"""Of an inline policy's name, which has up to 128 ("IAM and AWS STS quotas"): region and hashes need 40."""
+"""The limit of an inline policy's name, which has up to 128 ("IAM and AWS STS quotas"): region and hashes need 40."""
 
 _TOKEN = re.compile(r"[$#]\{Token\[([^]]*)\.\d+\]\}")
 
 
 class Statement(NamedTuple):
-    """What a policy allows.
+    """A statement of a policy.
 
     Attributes:
         actions: such as `s3:GetObject`.
@@ -105,7 +106,7 @@ def inline_policy(
     statements: Iterable[Statement] = (),
     decisive: object = None,
 ) -> iam.Policy:
-    """A policy for roles of the user's, which may say that nobody changes them: that warns. See `managed_policy`."""
+    """A policy for roles of the user's. If a role does not accept changes, that warns. See `managed_policy`."""
     document, name = _document(statements), policy_name(scope, id)
     parent, own_id = (scope, id) if decisive is None else _place(scope, id, document, decisive)
     if parent is not scope:

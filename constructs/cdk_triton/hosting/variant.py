@@ -51,17 +51,17 @@ class TritonVariant:
     of them, and sends requests to the instance with the fewest.
 
     Attributes:
-        model: a `TritonModel` or `TritonMultiModel`. It is the first instance pool where there are `fallback_models`.
+        model: a `TritonModel` or `TritonMultiModel`. With `fallback_models` it is the first instance pool.
         fallback_models: up to four single models for other instance types, in the order in which SageMaker falls back
-            to them where the types before have no capacity.
+            to them if the types before have no capacity.
         variant_name: its name, unique within the endpoint; callers may send it as `TargetVariant`.
         initial_instance_count: instances at first, at least 1.
-        initial_weight: share of the requests that name no variant, relative to the other variants; 0 gets none. Of a
-            shadow: the share of the requests that it gets copies of, relative to the production variant's.
+        initial_weight: share of the requests that name no variant, relative to the other variants; 0 gets none. For a
+            shadow: the share of the requests that are copied to it, relative to the production variant's.
         container_startup_timeout: how long an instance's container may take until it answers `/ping`, 60 to 3600
-            seconds. None: what fits the model's size, see `default_timeouts`.
+            seconds. None: a value that fits the model's size, see `default_timeouts`.
         model_download_timeout: how long the download and extraction of one archive may take, 60 to 3600 seconds. None:
-            what fits the model's size, see `default_timeouts`.
+            a value that fits the model's size, see `default_timeouts`.
         volume_size: the EBS volume of each instance, 1 to 512 GiB, for instance types without disks of their own.
         routing_strategy: how requests are spread over the instances. None: SageMaker's default, which is random
             ("Minimize real-time inference latency by using Amazon SageMaker routing strategies", AWS Machine Learning
@@ -92,7 +92,7 @@ class TritonVariant:
     instance_provision_timeout: Duration | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what CreateEndpointConfig would refuse minutes later."""
+        """Reject values that CreateEndpointConfig would reject minutes later."""
         check_sagemaker_name(self.variant_name, "variant_name")
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):
@@ -145,8 +145,8 @@ class TritonVariant:
         for platform in (model.platform for model in self.models):
             if instance_storage(platform.instance).takes_volume_size is False:
                 raise ConfigurationError(
-                    f"variant {self.variant_name} has a volume_size, and SageMaker refuses one for "
-                    f"{platform.instance_type}, which keeps models on NVMe disks of its own: leave volume_size out"
+                    f"variant {self.variant_name} has a volume_size, and SageMaker rejects one for "
+                    f"{platform.instance_type}, which keeps models on NVMe disks of its own: remove volume_size"
                 )
         if self.volume_size.is_unresolved():
             return
@@ -162,8 +162,8 @@ class TritonVariant:
         if strategy is None or (isinstance(strategy, str) and (strategy in known or has_token(strategy))):
             return
         raise ConfigurationError(
-            f"routing_strategy of variant {self.variant_name} is {strategy!r}: use {' or '.join(known)}, or leave it "
-            "out for SageMaker's default"
+            f"routing_strategy of variant {self.variant_name} is {strategy!r}: use {' or '.join(known)}, or remove "
+            "it for SageMaker's default"
         )
 
 
@@ -206,7 +206,7 @@ def default_timeouts(size: int) -> tuple[int | None, int | None]:
     packed environment is unpacked by one thread. In whole minutes, so that a file more or less changes nothing. Up to
     1 GB the 8 minutes are enough, and nothing is set.
 
-    The download: AWS says to raise the timeout from 40 GB on and does not say what it is otherwise ("SageMaker AI
+    The download: AWS recommends a higher timeout from 40 GB on and does not document the default ("SageMaker AI
     endpoint parameters for large model inference"). So from there on it is the longest that SageMaker takes. A timeout
     that is too long only delays the news of a failure.
 

@@ -54,10 +54,10 @@ REQUIRED: Mapping[str, Sequence[str]] = {
     "builds": ("s3", "ecr.api", "ecr.dkr"),
     "functions": ("s3", "states"),
 }
-"""What nothing starts without, by what starts; without the others it starts, and little is seen of it.
+"""The services that each part needs to start. Without the others it starts, but its logs and metrics are missing.
 
-For instances `host-vpc` asks for S3 only. A Model says nothing of its `ImageConfig`, whose `RepositoryAccessMode` is
-`Vpc` for a private registry in the VPC and `Platform` for an image in ECR. Builds use ECR from within.
+For instances `host-vpc` requires S3 only. A Model does not set its `ImageConfig`, whose `RepositoryAccessMode` is `Vpc`
+for a private registry in the VPC and `Platform` for an image in ECR. Builds use ECR from within.
 """
 
 

@@ -1,1 +1,1 @@
-"""Plumbing: what the constructs need of the CDK in common, whatever they are about."""
+"""Plumbing: the parts of the CDK that all constructs need."""

@@ -1,4 +1,4 @@
-"""What a store's bucket says of itself to all that uses it."""
+"""The facts about a store's bucket that all its users need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and durations as a user gives them: literally, or as tokens of the CDK's that only the deployment knows."""
+"""Numbers and durations as a user gives them: literally, or as unresolved tokens of the CDK."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ Thing = TypeVar("Thing")
 
 
 class NameLookup(dict[str, Thing], Generic[Thing]):
-    """A dictionary that says which names it has where somebody asks for another; `get` and `in` are as ever.
+    """A dictionary whose error for an unknown name lists its names; `get` and `in` are as ever.
 
     Args:
         lack: begins that sentence: "variant AllTraffic has no alarm".

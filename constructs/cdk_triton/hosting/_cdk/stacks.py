@@ -1,4 +1,4 @@
-"""Where stacks are deployed to, as far as the app says."""
+"""The accounts and regions of stacks, as far as the app contains them."""
 
 from __future__ import annotations
 
@@ -80,18 +80,18 @@ def share_an_environment(one: Stack, other: Stack) -> bool:
 def require_same(
     kind: Literal["account", "region"], path: str, here: str, other_path: str, there: str, reason: str
 ) -> None:
-    """Refuse what certainly lies in another account or region than what uses it.
+    """Reject a resource that is certainly in another account or region than its user.
 
     Args:
         kind: which of the two.
-        path: of what uses it.
-        here: where that is deployed to; may be a token.
-        other_path: of what is used.
-        there: where that is; may be a token.
+        path: the path of the user.
+        here: its account or region; may be a token.
+        other_path: the path of the resource.
+        there: the resource's account or region; may be a token.
         reason: why it cannot be, and what to do, as the end of a sentence.
 
     Raises:
-        ConfigurationError: it does.
+        ConfigurationError: the two differ.
     """
     if here != there and not has_token(here) and not has_token(there):
         raise ConfigurationError(f"{path} is in the {kind} {here}, and {other_path} in {there}: {reason}")
@@ -104,9 +104,9 @@ def is_of_another_account(used: IResource, account: str) -> bool:
 
 
 def require_own_region(scope: IConstruct, used: IResource, reason: str) -> None:
-    """Refuse a resource that is certainly in another region than the construct that uses it.
+    """Reject a resource that is certainly in another region than the construct that uses it.
 
     Raises:
-        ConfigurationError: it is.
+        ConfigurationError: the two regions differ.
     """
     require_same("region", path_of(scope), region_of(scope), path_of(used), used.env.region, reason)

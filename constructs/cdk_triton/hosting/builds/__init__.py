@@ -1,1 +1,1 @@
-"""What builds during a deployment: the builders, which of them builds what, and what of it synth knows."""
+"""The builders that build during a deployment, the choice between them, and their facts that synth knows."""

@@ -1,8 +1,8 @@
-"""What runs builds: one interface, and what its implementations share.
+"""The interface of builders, and the common part of its implementations.
 
-A builder is a value: which service, which machine, for how long. The artifact store makes its resources, because a
-build outlives the stack that asked for it. Whichever service runs it, a job reads a folder of the store's bucket and
-writes another, in the very image that serves.
+A builder is a value: the service, the machine, the time limit. The artifact store makes its resources, because a build
+outlives the stack that started it. In every service, a job reads a folder of the store's bucket and writes another, in
+the very image that serves.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ DEFAULT_TIMEOUT_MINUTES = 2 * 60
 MIN_TIMEOUT_MINUTES = 10
 MAX_TIMEOUT_MINUTES = 36 * 60
 """CodeBuild takes 5 minutes to 36 hours (BuildTimeOut in botocore's model). The last 5 minutes are kept for the upload
-of what is finished, and what a job reads and writes expires after 7 days, so that the same holds for Processing."""
+of finished files. The objects of a job expire after 7 days, so the same bounds hold for Processing."""
 
 
 class BuildService(NamedTuple):
-    """What a builder made in the store.
+    """The resources of a builder in the store.
 
     Attributes:
-        settings: what the handler has to know to start a job; contains tokens.
-        role: what the job may do.
-        handler_statements: what the store's handler has to be allowed, to start and watch jobs.
+        settings: the values that the handler needs to start a job; contains tokens.
+        role: the role of the job.
+        handler_statements: the permissions that the store's handler needs to start and watch jobs.
         handler_reasons: why these have wildcards, by ARN.
-        network: where in a VPC it runs; None where it is in none of the user's.
+        network: its place in a VPC; None if it is not in a VPC of the user.
     """
 
     settings: Mapping[str, object]
@@ -123,7 +123,7 @@ def build_role(
     Args:
         scope: the builder's construct.
         principal: who assumes it.
-        statements: what a job may do besides getting a token to pull an image of Amazon ECR.
+        statements: the permissions of a job, in addition to a token to pull an image of Amazon ECR.
         reasons: why these have wildcards, by ARN.
     """
     role = iam.Role(

@@ -65,28 +65,28 @@ BUILD_SPEC: Final = {
 class CodeBuildGpuBuilder(Builder):
     """Builds in a CodeBuild project: without a fleet on an NVIDIA A10G, the GPU of the instance types ml.g5.
 
-    The project runs no privileged container, keeps its log in a group of its own, and reads and writes only what is
-    staged for builds in the store's bucket.
+    The project runs no privileged container, keeps its log in a group of its own, and reads and writes only the
+    objects that are staged for builds in the store's bucket.
 
     Attributes:
         timeout: when CodeBuild ends a build, from 10 minutes to 36 hours; by default 2 hours. It may be longer than a
             deployment: the next one finds the build again.
         queued_timeout: how long a build may wait for a machine, from 5 minutes to 8 hours; by default 8 hours.
-        compute_type: SMALL, the machine with one A10G. LARGE is refused: it has V100s, which TensorRT 10.5 and later do
-            not support.
+        compute_type: SMALL, the machine with one A10G. LARGE is rejected: it has V100s, which TensorRT 10.5 and later
+            do not support.
         fleet: a fleet of your own, whose environment is LINUX_GPU_CONTAINER, for builds on another GPU. It costs money
             also while nothing is built.
         gpu: with a fleet, the GPU that its machines have, such as "NVIDIA L4".
-        vpc: the VPC that builds run in, where they reach Amazon ECR, S3 and CloudWatch Logs, and what recipes download.
-            The VPC of a fleet is the fleet's own.
+        vpc: the VPC that builds run in, where they reach Amazon ECR, S3 and CloudWatch Logs, and the downloads of
+            recipes. The VPC of a fleet is the fleet's own.
         vpc_subnets: which of its subnets; by default the private ones.
         security_groups: in the VPC; by default a new one.
         log_retention: how long the log is kept.
-        encryption_key: a key of your own for what builds write, of the store's region; by default the store's, or the
-            key of AWS for S3.
+        encryption_key: a key of your own for the output of builds, of the store's region; by default the store's, or
+            the key of AWS for S3.
 
     Raises:
-        ConfigurationError: a duration is out of bounds, or what was given does not fit together.
+        ConfigurationError: a duration is out of bounds, or the arguments contradict each other.
     """
 
     timeout: Duration | None = None
@@ -234,11 +234,11 @@ def _check_compute_type(compute_type: Any) -> None:
     if compute_type == codebuild.ComputeType.LARGE:
         raise ConfigurationError(
             "compute_type LARGE of CodeBuild's GPU environment has NVIDIA V100s, which TensorRT supports up to 10.4 "
-            "only, and which no plan for another GPU can be built on: leave compute_type out"
+            "only, and which no plan for another GPU can be built on: remove compute_type"
         )
     if compute_type != codebuild.ComputeType.SMALL:
         name = getattr(compute_type, "name", compute_type)
-        raise ConfigurationError(f"CodeBuild's GPU environment has no compute_type {name}: leave compute_type out")
+        raise ConfigurationError(f"CodeBuild's GPU environment has no compute_type {name}: remove compute_type")
 
 
 def _check_fleet(builder: CodeBuildGpuBuilder) -> None:
@@ -246,16 +246,15 @@ def _check_fleet(builder: CodeBuildGpuBuilder) -> None:
     if builder.fleet is None:
         if builder.gpu is not None:
             raise ConfigurationError(
-                f"gpu {builder.gpu!r} says what the machines of a fleet have, and there is no fleet: give fleet= too, "
-                f"or leave gpu out, for CodeBuild's own {codebuild_gpu()}"
+                f"gpu {builder.gpu!r} describes the machines of a fleet, and there is no fleet: give fleet= too, "
+                f"or remove gpu, for CodeBuild's own {codebuild_gpu()}"
             )
         return
     if builder.gpu not in gpus:
         raise ConfigurationError(
-            f"gpu is {builder.gpu!r}, but a fleet does not tell which GPU its machines have: name one of "
-            f"{', '.join(gpus)}"
+            f"gpu is {builder.gpu!r}, but a fleet does not show the GPU of its machines: name one of {', '.join(gpus)}"
         )
     if builder.vpc is not None:
         raise ConfigurationError(
-            "a CodeBuild project with a fleet has no vpc of its own: leave vpc out and give it to the fleet"
+            "a CodeBuild project with a fleet has no vpc of its own: remove vpc and give it to the fleet"
         )

@@ -1,6 +1,6 @@
-"""What builds for one model need beside what the store has, by policies of the model's own stack.
+"""The permissions that the builds of one model need beside those of the store, in policies of the model's own stack.
 
-They are inline policies of roles that the store's stack made, which knows nothing of this model.
+They are inline policies of roles that the store's stack made, without knowledge of this model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GRANT_IDS = (_IMAGE_PULL, _INPUTS)
 
 
 def allow_pull(scope: Construct, image: ContainerImage, role: iam.IRole) -> None:
-    """Let a builder's jobs pull a model's image, or say that nobody knows from where."""
+    """Let a builder's jobs pull a model's image, or warn that its repository is not known."""
     if image.repository_arn is None:
         Annotations.of(scope).add_warning_v2(
             PULL_WARNING,

@@ -44,7 +44,7 @@ JOB_PATTERN = "cdk-triton-*"
 """The names of the jobs: `cdk-triton-` and 16 hexadecimal digits."""
 
 LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
-"""Where SageMaker writes the logs of all Processing jobs of an account."""
+"""The log group of all Processing jobs of an account."""
 
 DEFAULT_VOLUME_GB = 100
 MAX_VOLUME_GB = 16384
@@ -114,7 +114,7 @@ class SageMakerProcessingBuilder(Builder):
         return None if offered else "SageMaker Processing has no instance type with this GPU"
 
     def _machine(self, platform: ServingPlatform) -> dict[str, object]:
-        """What a job runs on."""
+        """The machine of a job."""
         offered = processing_instance(platform.instance)
         name = self.instance_type or (offered.name if offered else None)
         return {"instance_type": name, "volume_gb": _volume_gb(self.volume)}
@@ -164,7 +164,7 @@ def _volume_gb(volume: Size | None) -> int:
     if volume is None:
         return DEFAULT_VOLUME_GB
     if volume.is_unresolved():
-        raise ConfigurationError("the volume is a CDK token, but plans say how large it is: write it out")
+        raise ConfigurationError("the volume is a CDK token, but plans need its size: write it out")
     gibibytes = volume.to_gibibytes(rounding=SizeRoundingBehavior.FLOOR)
     if not 1 <= gibibytes <= MAX_VOLUME_GB:
         raise ConfigurationError(f"the volume has {gibibytes:g} GiB: use 1 to {MAX_VOLUME_GB}")
@@ -180,7 +180,7 @@ def _check_instance(instance: GpuInstance) -> None:
         + (
             f": use {offered.name}, with the same GPU"
             if offered
-            else ", nor another type with its GPU: leave instance_type out"
+            else ", nor another type with its GPU: remove instance_type"
         )
     )
 
@@ -211,7 +211,7 @@ def _families_with_volumes(instance_type: str | None) -> list[str]:
 def _by_handler(
     scope: Construct, bucket: s3.IBucket, group: str, streams: str
 ) -> tuple[list[Statement], dict[str, str]]:
-    """What the store's handler has to be allowed, to start and watch jobs, and why with wildcards, by ARN."""
+    """The statements that the store's handler needs to start and watch jobs, and the reasons for wildcards, by ARN."""
     jobs = stack_of(scope).format_arn(service="sagemaker", resource="processing-job", resource_name=JOB_PATTERN)
     statements = [
         Statement(

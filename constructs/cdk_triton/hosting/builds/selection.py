@@ -76,8 +76,8 @@ class BuilderChoice:
             fix = f"give the store the builder {type(possible[0]).__name__}()"
         else:
             fix = (
-                "no builder of this library has that GPU. Build on a machine that has one, in the same image, put what "
-                "the recipes produce into the repository and leave the recipes out, or serve on another GPU"
+                "no builder of this library has that GPU. Build on a machine that has one, in the same image, put the "
+                "outputs of the recipes into the repository and remove the recipes, or serve on another GPU"
             )
         return (
             f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, and the "

@@ -27,10 +27,10 @@ __all__ = ["StoreBuilders"]
 
 
 class StoreBuilders:
-    """What the store's builders made, and what they may do.
+    """The resources of the store's builders, and their permissions.
 
     Attributes:
-        handler_statements: what the handler has to be allowed, to start and watch jobs.
+        handler_statements: the permissions that the handler needs to start and watch jobs.
         handler_reasons: why these have wildcards, by ARN.
 
     Args:
@@ -65,7 +65,7 @@ class StoreBuilders:
 
     @property
     def settings(self) -> str:
-        """What the handlers know of the builders, as the JSON text of their variable `BUILDERS`."""
+        """The settings of the builders for the handlers, as the JSON text of their variable `BUILDERS`."""
         # Not CDK's to_json_string, which drops what is null. Names and ARNs, tokens here, need no escaping.
         services = {kind: self._services.get(kind) for kind in BUILDER_IDS}
         return json.dumps({kind: service and dict(service.settings) for kind, service in services.items()})

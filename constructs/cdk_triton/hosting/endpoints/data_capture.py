@@ -1,4 +1,4 @@
-"""What SageMaker keeps of an endpoint's requests and answers: data capture.
+"""Data capture: SageMaker keeps an endpoint's requests and answers.
 
 Sources: the shapes below `DataCaptureConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
 page "Capture data from real-time endpoint" of SageMaker's developer guide. SageMaker writes lines of JSON to
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 JSON_CONTENT_TYPES = ("application/json",)
-"""What Triton reads and writes as JSON: captured as text."""
+"""The content types that Triton reads and writes as JSON: captured as text."""
 
 SCALING_WARNING = "cdk-triton:CaptureOfScaledVariant"
 BUCKET_WARNING = "cdk-triton:CaptureNotGranted"
@@ -54,14 +54,14 @@ class DataCapture:
     """Which requests and answers of an endpoint are kept, and where.
 
     Attributes:
-        bucket: where to; a bucket of its own is best, because whoever may read it reads what callers send.
+        bucket: the bucket for the captured data. One of its own is best, because its readers see what callers send.
         sampling_percentage: of the requests, 1 to 100. All of a busy endpoint fill its instances' disks, and SageMaker
             stops capturing when these get full.
         prefix: begins the keys. The models' roles may write below it and nowhere else.
         capture_requests: whether requests are kept.
         capture_responses: whether answers are kept.
-        encryption_key: what they are encrypted with, a key of the bucket's region; by default the bucket's own key,
-            where it has one. It may be an alias, because nothing reads what it has encrypted before.
+        encryption_key: the key that encrypts them, of the bucket's region; by default the bucket's own key, if it has
+            one. It may be an alias, because nothing reads what it has encrypted before.
 
     Raises:
         ConfigurationError: the percentage is out of its range, the prefix is none or belongs to an artifact store, or
@@ -76,12 +76,12 @@ class DataCapture:
     encryption_key: kms.IKey | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what CreateEndpointConfig would refuse, and what would keep nothing."""
+        """Reject values that CreateEndpointConfig would reject, and those that would keep nothing."""
         share = self.sampling_percentage
         if not is_whole(share, 1, 100):
             raise ConfigurationError(
-                f"sampling_percentage of a DataCapture is {share!r}: use a whole number, 1 to 100, or leave "
-                "data_capture out to keep nothing"
+                f"sampling_percentage of a DataCapture is {share!r}: use a whole number, 1 to 100, or remove "
+                "data_capture to keep nothing"
             )
         check_prefix("prefix of a DataCapture", self.prefix, self.bucket)
         if not (self.capture_requests or self.capture_responses):
@@ -92,7 +92,7 @@ class DataCapture:
 
     @property
     def _key(self) -> kms.IKey | None:
-        """What encrypts the objects; None where S3 does by itself."""
+        """The key of the objects; None if S3 encrypts by itself."""
         return self.bucket.encryption_key if self.encryption_key is None else self.encryption_key
 
 

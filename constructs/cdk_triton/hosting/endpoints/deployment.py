@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["AllAtOnce", "Canary", "Capacity", "DeploymentPolicy", "Linear", "Rolling"]
 
 MAX_STEP_PERCENT = 50
-"""Of a canary, of a linear step and of a batch: at most half of a variant's instances (CanarySize, LinearStepSize,
+"""The bound of a canary, a linear step and a batch: at most half of a variant's instances (CanarySize, LinearStepSize,
 MaximumBatchSize). The least is 10 % of a linear step, 5 % of a batch."""
 
 
@@ -70,7 +70,7 @@ class Capacity:
                 raise ConfigurationError(f"{name} of a Capacity is {value!r}: use a whole number, {upper}")
 
     def __str__(self) -> str:
-        """As an error message says it."""
+        """The words of error messages."""
         if is_token(self.percent) or is_token(self._number):
             return "an unresolved part"
         if self.percent is not None:
@@ -117,28 +117,28 @@ class DeploymentPolicy(ABC):
     maximum_time: Duration | None = None
 
     _least_percent: ClassVar[int] = 1
-    """Of the instances that take requests first."""
+    """The part of the instances that take requests first."""
 
     _is_for_one_variant: ClassVar[bool] = False
     """For `TritonEndpoint`: whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
 
     def __post_init__(self) -> None:
-        """Refuse what UpdateEndpoint would refuse."""
+        """Reject values that UpdateEndpoint would reject."""
         object.__setattr__(self, "alarms", tuple(self.alarms))
         self._check_alarms(self.alarms)
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
 
     def _check_alarms(self, alarms: Sequence[cloudwatch.IAlarm]) -> None:
-        """For `TritonEndpoint`: refuse alarms that nobody would watch, or more than SageMaker takes (AlarmList).
+        """For `TritonEndpoint`: reject alarms that nothing would watch, or more than SageMaker takes (AlarmList).
 
         Raises:
-            ConfigurationError: there are such.
+            ConfigurationError: nothing would watch the alarms, or there are too many.
         """
         name = type(self).__name__
         if len(alarms) > MAX_ROLLBACK_ALARMS:
             raise ConfigurationError(
                 f"{name} has {len(alarms)} alarms, and SageMaker watches at most {MAX_ROLLBACK_ALARMS}: keep those "
-                "that tell a bad update"
+                "that show a bad update"
             )
         if alarms and not self._watches:
             raise ConfigurationError(
@@ -182,7 +182,7 @@ class DeploymentPolicy(ABC):
     @property
     @abstractmethod
     def _first_step(self) -> Capacity | None:
-        """What takes requests first; None where all instances do at once."""
+        """The part that takes requests first; None if all instances do at once."""
 
     @abstractmethod
     def _watched_seconds(self, instances: float) -> float:
@@ -253,7 +253,7 @@ class AllAtOnce(_BlueGreen):
     """
 
     def __post_init__(self) -> None:
-        """Refuse what UpdateEndpoint would refuse, or could never finish."""
+        """Reject values that UpdateEndpoint would reject, or could never finish."""
         super().__post_init__()
         self._check_waits(termination_wait=(self.termination_wait, 1))
 
@@ -294,7 +294,7 @@ class Canary(_BlueGreen):
     wait: Duration
 
     def __post_init__(self) -> None:
-        """Refuse what UpdateEndpoint would refuse, or could never finish."""
+        """Reject values that UpdateEndpoint would reject, or could never finish."""
         super().__post_init__()
         self._check_part("size", self.size)
         self._check_waits(wait=(self.wait, 1), termination_wait=(self.termination_wait, 1))
@@ -341,7 +341,7 @@ class Linear(_BlueGreen):
     _least_percent: ClassVar[int] = 10
 
     def __post_init__(self) -> None:
-        """Refuse what UpdateEndpoint would refuse, or could never finish."""
+        """Reject values that UpdateEndpoint would reject, or could never finish."""
         super().__post_init__()
         self._check_part("step", self.step)
         self._check_waits(wait=(self.wait, _waits_between(self.step)), termination_wait=(self.termination_wait, 1))
@@ -391,7 +391,7 @@ class Rolling(DeploymentPolicy):
     _is_for_one_variant: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse what UpdateEndpoint would refuse, or could never finish."""
+        """Reject values that UpdateEndpoint would reject, or could never finish."""
         super().__post_init__()
         self._check_part("batch", self.batch)
         self._check_waits(wait=(self.wait, _waits_between(self.batch)))

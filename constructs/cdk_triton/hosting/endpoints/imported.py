@@ -1,4 +1,4 @@
-"""Endpoints that another stack, or nobody's stack, has made.
+"""Endpoints that another stack has made, or that are in no stack.
 
 SageMaker keeps the case of an endpoint's name, and a caller must match it; in the endpoint's ARN the name is in lower
 case (CreateEndpoint in the API reference; the events in "Events that Amazon SageMaker AI sends to Amazon EventBridge").
@@ -40,7 +40,7 @@ _ARN = re.compile(r"arn:[^:]+:sagemaker:[^:]+:[^:]+:endpoint/[^/]+")
 
 @jsii.implements(sagemaker.IEndpoint)
 class ImportedEndpoint(Resource):
-    """What `TritonEndpoint.from_endpoint_name` and its like return: an endpoint to invoke, and nothing to change.
+    """An endpoint to invoke, without anything to change: `TritonEndpoint.from_endpoint_name` and its like return it.
 
     Args:
         scope: the stack or construct that uses it.

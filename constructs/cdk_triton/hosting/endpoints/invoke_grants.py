@@ -1,4 +1,4 @@
-"""Who may invoke an endpoint, whether it is made here or imported."""
+"""The permission to invoke an endpoint, whether it is made here or imported."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def allow_invocation(
         endpoint_arn: the endpoint's ARN.
         ensembles: those that it may name, in every version; None: all, and endpoints that serve one model only.
         check: rejects an ensemble that the endpoint cannot have.
-        published: patterns of published ensembles that it may name besides; None: no others than `ensembles` has.
+        published: patterns of published ensembles that it may name too; None: only those of `ensembles`.
 
     Raises:
-        ConfigurationError: a list is empty, or contains a name that the check rejects, or a pattern that none is.
+        ConfigurationError: a list is empty, contains a name that the check rejects, or something else than a pattern.
     """
     conditions = None
     if ensembles is not None or published is not None:
         if ensembles is not None and not ensembles:
-            raise ConfigurationError("target_models is empty: name an ensemble, or leave it out to allow all")
+            raise ConfigurationError("target_models is empty: name an ensemble, or remove it to allow all")
         for name in ensembles or ():
             check(name)
         names = [*(ensembles or ()), *_checked_patterns(published)]
@@ -105,7 +105,7 @@ def ensemble_check(endpoint: Resource, variants: Sequence[TritonVariant]) -> Cal
 
 
 def warn_without_effect(endpoint: Resource, principal: iam.IPrincipal, grant: iam.Grant) -> None:
-    """Warn where no policy was written, or one that cannot allow the call."""
+    """Warn if no policy was written, or one that cannot allow the call."""
     if not grant.success:
         Annotations.of(endpoint).add_warning_v2(
             GRANT_WARNING,

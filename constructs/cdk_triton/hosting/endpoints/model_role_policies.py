@@ -1,4 +1,4 @@
-"""What an endpoint adds to the roles of its models."""
+"""The policies that an endpoint adds to the roles of its models."""
 
 from __future__ import annotations
 

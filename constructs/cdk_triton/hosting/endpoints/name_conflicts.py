@@ -41,7 +41,7 @@ class UniqueNames:
             self._names[f"parameter {name}"] = f"the parameter {name!r}", fix
 
     def check(self, scope: Construct, path: str) -> None:
-        """Refuse the names of another endpoint, before the endpoint is there.
+        """Reject the names of another endpoint, before the endpoint is made.
 
         Args:
             scope: where the endpoint will be.

@@ -1,4 +1,4 @@
-"""The names that callers need, in the Parameter Store: for stacks and languages that know no construct."""
+"""The names that callers need, in the Parameter Store: for stacks and languages without the construct."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _MAX_PREFIX_LENGTH = 500  # a name has up to 1011 characters, of which an ensemb
 
 
 def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
-    """Refuse what PutParameter would refuse, and what no caller could read.
+    """Reject a path that PutParameter would reject, or that no caller could read.
 
     Raises:
-        ConfigurationError: the prefix is none, or variants have different target models of one ensemble.
+        ConfigurationError: the prefix is not such a path, or variants have different target models of one ensemble.
     """
     refuse_token(prefix, "ssm_parameter_path")
     if not _PREFIX.fullmatch(prefix) or _RESERVED.match(prefix) or len(prefix) > _MAX_PREFIX_LENGTH:

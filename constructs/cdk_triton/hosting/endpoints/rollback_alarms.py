@@ -59,8 +59,8 @@ def warn_about_stack(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
         Annotations.of(scope).add_warning_v2(
             ALARM_STACK_WARNING,
             f"the endpoint is in the stack {here.node.path}, and its rollback alarm {alarm.node.path} in "
-            f"{there.node.path}: CloudFormation refuses to remove or replace what another stack imports, so that "
-            "the alarm can go only one deployment after the endpoint has let go of it. Make the alarm in the "
+            f"{there.node.path}: CloudFormation does not remove or replace a value that another stack imports, so "
+            "the alarm can go only one deployment after the endpoint no longer uses it. Make the alarm in the "
             "endpoint's stack, import it by Alarm.from_alarm_arn, or acknowledge this",
         )
 

@@ -1,11 +1,11 @@
-"""Tells somebody when an endpoint has gone back to its old configuration.
+"""Sends a notification when an endpoint has gone back to its old configuration.
 
-An update that is rolled back ends with the endpoint in service, on the configuration that it had before, and whoever
+An update that is rolled back ends with the endpoint in service, on the configuration that it had before. A program that
 waits for it to be in service takes that for success (hashicorp/terraform-provider-aws#46663, #48997). The event of that
-moment names the configuration in service: where it is another than the template's, the update did not happen.
+moment names the configuration in service. If it is another one than the template's, the update did not happen.
 
 So the rule has to know the new configuration before the update begins, and the endpoint's name with it: the endpoint
-depends on the rule. The rest is told by the endpoint's status. Source of the events: "Events that Amazon SageMaker AI
+depends on the rule. The endpoint's status shows the rest. Source of the events: "Events that Amazon SageMaker AI
 sends to Amazon EventBridge" in SageMaker's developer guide.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["add_rollback_notification"]
 EVENTS = ("SageMaker Endpoint State Change", "SageMaker Endpoint Deployment State Change")
 
 FAILURES = ("FAILED", "ROLLING_BACK", "UPDATE_ROLLBACK_FAILED")
-"""Statuses that tell by themselves (EndpointStatus; events write them in capitals)."""
+"""Statuses that show a rollback or a failure (EndpointStatus; events write them in capitals)."""
 
 
 def add_rollback_notification(

@@ -1,6 +1,6 @@
-"""Warns of updates that would not go as meant.
+"""Warns of updates that would not go as intended.
 
-Most of it only the complete app tells: rollback alarms and limits of scaling are given when the endpoint is there.
+Most warnings need the complete app: rollback alarms and limits of scaling come after the endpoint.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class UpdateWarnings:
         if fixed:
             self._notes.add_warning_v2(
                 KEPT_COUNT_WARNING,
-                f"updates keep the instance counts of all variants where any is scaled{scaled}: "
+                f"updates keep the instance counts of all variants if any is scaled{scaled}: "
                 f"a changed initial_instance_count of {', '.join(fixed)} deploys and does nothing. Give each variant "
-                "limits by auto_scale_instance_count, equal ones where the number shall be fixed, or acknowledge this",
+                "limits by auto_scale_instance_count, equal ones for a fixed number, or acknowledge this",
             )
 
     def _warn_about_alarms(self, policy: DeploymentPolicy) -> None:

@@ -1,4 +1,4 @@
-"""What an endpoint says of its updates: policy, rollback alarms, and what an update leaves as it is."""
+"""The settings of an endpoint's updates: policy, rollback alarms, and properties that an update keeps."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ RETAIN = "cdk-triton:retainVariantProperties"
 def check_deployment(
     policy: DeploymentPolicy | None, variants: Sequence[TritonVariant], endpoint_name: str | None, path: str
 ) -> None:
-    """Refuse a policy that does not fit the endpoint.
+    """Reject a policy that does not fit the endpoint.
 
     Raises:
-        ConfigurationError: it does not.
+        ConfigurationError: the policy does not fit the endpoint.
     """
     if policy is None:
         return
@@ -60,26 +60,26 @@ def check_deployment(
 
 
 def require_name(endpoint_name: str | None, path: str, what: str) -> str:
-    """The endpoint's name, for what must know it before the endpoint exists.
+    """The endpoint's name, for resources that need it before the endpoint exists.
 
     An alarm names the endpoint in its dimensions, and the endpoint names the alarm in its deployment configuration.
-    With a generated name each would have to be made before the other; CDK synthesises that cycle without a word, and
-    CloudFormation refuses it.
+    With a generated name each would have to be made before the other. CDK synthesises that cycle without a message, and
+    CloudFormation rejects it.
 
     Raises:
-        ConfigurationError: the endpoint has no name of its own, or one that only the deployment knows.
+        ConfigurationError: the endpoint has no name of its own, or one with an unresolved token.
     """
     if endpoint_name is None or has_token(endpoint_name):
         raise ConfigurationError(
             f"{path} has {what} and no literal endpoint_name: they need the endpoint's name, and the endpoint needs "
-            "them to be there first, which CloudFormation refuses as a circular dependency when it makes up the name; "
+            "them to be there first, which CloudFormation rejects as a circular dependency when it makes up the name; "
             "give endpoint_name="
         )
     return endpoint_name
 
 
 class EndpointUpdates:
-    """What the L1 of an endpoint says about updates.
+    """The part of an endpoint's L1 about updates.
 
     Args:
         scope: the endpoint.
@@ -136,7 +136,7 @@ class EndpointUpdates:
                 "any alarm can go off: pass one that waits, such as deployment_policy=AllAtOnce(termination_wait=…)"
             )
         if not alarms:
-            raise ConfigurationError(f"{path} is given no rollback alarm: name one, or leave the call out")
+            raise ConfigurationError(f"{path} is given no rollback alarm: name one, or remove the call")
         require_name(self._endpoint.endpoint_name, path, "rollback alarms")
         known = {alarm.node.path for alarm in self._alarms}
         new = list({alarm.node.path: alarm for alarm in alarms if alarm.node.path not in known}.values())
@@ -161,7 +161,7 @@ class EndpointUpdates:
 
         Without it, an update sets every variant back to its initial count (aws/aws-cdk#23151). The retention would
         include the weights, so that a changed weight would deploy and do nothing: they are excluded. The context value
-        `cdk-triton:retainVariantProperties=false` leaves the property out, should SageMaker refuse it when an endpoint
+        `cdk-triton:retainVariantProperties=false` omits the property, if SageMaker rejects it when an endpoint
         is created: CloudFormation's reference says "use this property only when updating endpoint resources".
 
         Args:

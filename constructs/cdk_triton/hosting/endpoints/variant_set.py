@@ -1,4 +1,4 @@
-"""Which variants an endpoint may have together, and what its configuration says of them all."""
+"""The variants that an endpoint may have together, and the part of its configuration about all of them."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def production_variants(
 
 
 def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> None:
-    """Refuse a shadow that SageMaker would refuse.
+    """Reject a shadow that SageMaker would reject.
 
     One production variant and one shadow: API reference, CreateEndpointConfig, `ShadowProductionVariants`. No
     multi-model endpoints: "Exclusions" of shadow tests in SageMaker's developer guide. No instance pools: the guide
     names single-model endpoints and inference components (realtime-endpoints-heterogeneous), and no page has both.
 
     Raises:
-        ConfigurationError: it would.
+        ConfigurationError: SageMaker would reject the shadow.
     """
     if len(production) > 1:
         raise ConfigurationError(
@@ -117,7 +117,7 @@ def warn_about_storage(
 ) -> None:
     """Warn of a volume's size and of its key where an instance type has disks of its own instead of a volume.
 
-    A key cannot be refused: CloudFormation's reference of `KmsKeyId` says that CreateEndpointConfig fails with such an
+    A key cannot be an error: CloudFormation's reference of `KmsKeyId` says that CreateEndpointConfig fails with such an
     instance type, the newer one of the API that the key does not encrypt its disks; and there are organisations that
     allow no endpoint configuration without a key (aws/sagemaker-python-sdk#3677).
     """
@@ -126,15 +126,15 @@ def warn_about_storage(
             Annotations.of(construct).add_warning_v2(
                 VOLUME_SIZE_WARNING,
                 f"variant {variant.variant_name} has a volume_size, and {', '.join(types)} has "
-                "NVMe disks of its own: SageMaker refuses the size of a volume for such types, as far as is known. "
-                "Leave it out, or try it in your account, then acknowledge this",
+                "NVMe disks of its own: SageMaker rejects the size of a volume for such types, as far as is known. "
+                "Remove it, or try it in your account, then acknowledge this",
             )
     if encryption_key is not None and (types := _types_with_disks(variants)):
         Annotations.of(construct).add_warning_v2(
             KEY_WARNING,
             f"encryption_key does not encrypt the NVMe disks of {', '.join(types)}, which the instance encrypts with a "
-            "key of its own, and SageMaker may refuse the endpoint configuration for it. Leave it out, or acknowledge "
-            "this where your organisation asks for a key and a try in your account went well",
+            "key of its own, and SageMaker may reject the endpoint configuration for it. Remove it, or acknowledge "
+            "this if your organisation requires a key and a try in your account went well",
         )
 
 
@@ -205,7 +205,7 @@ def warn_about_target_models(construct: IConstruct, production: Sequence[TritonV
 def check_environments(
     scope: Construct, path: str, variants: Sequence[TritonVariant], encryption_key: kms.IKey | None
 ) -> None:
-    """Refuse models and a key that SageMaker would not find.
+    """Reject models and a key that SageMaker would not find.
 
     Args:
         scope: where the endpoint will be.
@@ -234,7 +234,7 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
     """Warn where a model is in another stack than the endpoint: it can be made so, and never be changed.
 
     A changed model is a new one, of another name, that the model's stack would have to export while the endpoint's
-    stack still imports the old one, which CloudFormation refuses. A weak reference of the CDK's would only let the old
+    stack still imports the old one, which CloudFormation rejects. A weak reference of the CDK's would only let the old
     model go while the endpoint runs it, and while a rollback may come back to it.
     """
     here = stack_of(construct)
@@ -245,13 +245,13 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
                 STACKS_WARNING,
                 f"the endpoint is in the stack {root_stack(here).node.path}, and its model {model.node.path} in "
                 f"{root_stack(there).node.path}: "
-                "a changed model has another name, and CloudFormation refuses to change what another stack imports, so "
-                "that every update will fail. Put both into one stack; callers may be anywhere",
+                "a changed model has another name, and CloudFormation rejects a change of an imported value, so "
+                "every update will fail. Put both into one stack; callers may be anywhere",
             )
 
 
 def _stack_of_model(model: ITritonModel) -> Stack:
-    """What is only an ITritonModel says by its node where it is."""
+    """The stack of a model; one that only implements ITritonModel has it in its node."""
     return stack_of(model if isinstance(model, Construct) else model.node.scopes[-1])
 
 

@@ -63,7 +63,7 @@ class PublishedPlan(NamedTuple):
 
 
 class CloudAssembly:
-    """Where the assets of a construct's stack go.
+    """The place of the assets of a construct's stack.
 
     Raises:
         ConfigurationError: the construct is not within an App.
@@ -91,7 +91,7 @@ class CloudAssembly:
             repository: what to pack.
             platform: what serves it.
             key: its artifact key.
-            pack: False where the synthesis is known to fail: nobody waits for gigabytes then.
+            pack: False if the synthesis is known to fail, so that the user does not wait for gigabytes.
 
         Returns:
             The object key among the assets.
@@ -184,7 +184,7 @@ class CloudAssembly:
         """Publish a plan for the store's handler.
 
         Raises:
-            ConfigurationError: the stack's synthesizer does not say where assets go.
+            ConfigurationError: the stack's synthesizer names assets only during the deployment.
         """
         text = json.dumps(plan, sort_keys=True, indent=1).encode()
         sha256 = hashlib.sha256(text).hexdigest()

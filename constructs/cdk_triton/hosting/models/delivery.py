@@ -41,7 +41,7 @@ MAX_METADATA_BYTES = 256 * 1024
 ("CloudFormation quotas", template body size in an S3 object)."""
 
 MAX_KEY_BYTES = 1024
-"""Of an object's key ("Naming Amazon S3 objects")."""
+"""The limit of an object's key ("Naming Amazon S3 objects")."""
 
 SERVICE_TIMEOUT = Duration.minutes(58)
 """A backstop: should the provider framework's own timeout handler fail, CloudFormation would wait an hour in vain."""
@@ -122,7 +122,7 @@ def stage_artifact(
 
 
 def reject_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
-    """Refuse to serve files as they are where there would be archives only.
+    """Reject files that are served as they are, if only archives are possible.
 
     Raises:
         ConfigurationError: the repository has recipes, or the store takes archives from another one.
@@ -130,12 +130,12 @@ def reject_archives(repository: ModelRepository, store: ITritonArtifactStore) ->
     if repository.recipes:
         raise ConfigurationError(
             f"{repository.root} has recipes, and uncompressed=True serves files as they are: builds write archives. "
-            "Leave uncompressed out, or put what the recipes produce into the repository"
+            "Remove uncompressed, or put the outputs of the recipes into the repository"
         )
     if store.promotes_from is not None:
         raise ConfigurationError(
-            f"{repository.root} shall be served uncompressed, and its store takes archives from another one: leave "
-            "uncompressed out, or give the model a store that promotes from none"
+            f"{repository.root} is to be served uncompressed, and its store takes archives from another one: remove "
+            "uncompressed, or give the model a store that promotes from none"
         )
 
 
@@ -160,7 +160,7 @@ def stage_files(
     if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
         raise ConfigurationError(
             f"{longest[0]!r} of {repository.root} makes an object key of more than {MAX_KEY_BYTES} bytes, which S3 "
-            "refuses: shorten the path, or leave uncompressed out"
+            "rejects: shorten the path, or remove uncompressed"
         )
     return Artifact(repository, repository.name, keys.artifact, keys.source, platform.label, None, files=files)
 

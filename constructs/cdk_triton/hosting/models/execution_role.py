@@ -1,12 +1,12 @@
-"""What SageMaker may do on behalf of a model, and nothing else.
+"""The permissions of SageMaker on behalf of a model, and nothing else.
 
-The actions are those of SageMaker's documentation, "CreateModel API: Execution Role Permissions", each on what this
-model needs. Models are read by prefix, never by key: while an endpoint is updated or rolled back, old instances still
+The actions are those of SageMaker's documentation, "CreateModel API: Execution Role Permissions", each on the resources
+of this model. Models are read by prefix, never by key: while an endpoint is updated or rolled back, old instances still
 start and read the old archive.
 
-The statements stand in a policy of the model's own and not in the role's: a role may be the user's, and what is
-acknowledged for cdk-nag here must excuse nothing that the user allows there. It is a managed policy, unless the role is
-the user's: a managed policy would be attached to a role that says that nobody changes it.
+The statements are in a policy of the model's own and not in the role's. A role may be the user's, and an
+acknowledgement for cdk-nag here must not excuse permissions that the user adds there. It is a managed policy, unless
+the role is the user's: CDK would attach a managed policy even to a role without policy updates.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 PULL_WARNING = "cdk-triton:ImagePullNotGranted"
 
 METRIC_NAMESPACES = ("/aws/sagemaker/Endpoints", "AWS/SageMaker")
-"""Where SageMaker publishes the metrics of endpoints."""
+"""The namespace of the metrics that SageMaker publishes of endpoints."""
 
 COMPONENT_METRICS = "/aws/sagemaker/InferenceComponents"
 """SageMaker publishes the metrics of inference components here, too. The names of their log groups begin so."""

@@ -43,7 +43,7 @@ class ImportedModel(Resource):
         size: bytes of its files before compression, from which the timeouts of a variant follow.
 
     Raises:
-        ConfigurationError: SageMaker does not accept the name, or the size is no number of bytes.
+        ConfigurationError: SageMaker does not accept the name, or the size is not a number of bytes.
     """
 
     @checked

@@ -59,7 +59,7 @@ class ITritonModel(Protocol):
 
     @property
     def platform(self) -> ServingPlatform:
-        """What serves it: the instance type and host AMI of a variant follow from it."""
+        """The platform that serves it: the instance type and host AMI of a variant follow from it."""
 
     @property
     def target_models(self) -> Mapping[str, str]:
@@ -67,13 +67,13 @@ class ITritonModel(Protocol):
 
     @property
     def is_multi_model(self) -> bool:
-        """Whether callers name a target model, which an instance loads when it is first called for."""
+        """Whether callers name a target model, which an instance loads at its first call."""
 
     @property
     def size(self) -> int:
         """Bytes, before compression, that an instance loads when it starts, as far as synth knows them.
 
-        A `TritonMultiModel` has 0. What is built counts with its sources.
+        A `TritonMultiModel` has 0. Built files count with their sources.
         """
 
 
@@ -81,20 +81,20 @@ class ITritonModel(Protocol):
 class TritonModel(Resource):
     """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
 
-    Everything about the archive is in its URL, so that any change of a file, of the release or of the GPU is a new
-    SageMaker Model, and CloudFormation updates the endpoint; a rollback finds the old archive where it was.
+    Everything about the archive is in its URL. So any change of a file, of the release or of the GPU is a new SageMaker
+    Model, and CloudFormation updates the endpoint. A rollback finds the old archive in its place.
 
     Attributes:
         repository: the repository.
-        platform: what serves it.
+        platform: the platform that serves it.
         role: the execution role.
         max_payload: bytes of JSON that a request may have; None: Triton's own limit.
 
     Args:
         scope: the stack or construct that it belongs to.
         id: the construct's id.
-        repository: the repository. Its directory's name becomes part of the archive's URL, and who may read that
-            name's archives may read all of them: give each repository its own.
+        repository: the repository. Its directory's name becomes part of the archive's URL, and a role that may read
+            archives of that name may read all of them: give each repository its own.
         platform: release and instance type.
         store: keeps the archive; without it the stack gets a store of its own.
         environment: how the container starts Triton; by default it loads the entry model, with the verbose log off.
@@ -106,7 +106,7 @@ class TritonModel(Resource):
             still brings archives and requests.
         uncompressed: whether the instances download the repository's files as they are and unpack nothing, for weights
             of many gigabytes, which hardly compress. Each file is an asset of the CDK's.
-        metadata: what you note about it, such as `{"commit": …, "approver": …}`. The manifest of an archive has that of
+        metadata: your notes about it, such as `{"commit": …, "approver": …}`. The manifest of an archive has that of
             the deployment that stored it; the tags of the SageMaker Model have the latest. It is not part of the
             artifact key.
         max_payload: how large the JSON of a request may be, up to 1 GiB, for asynchronous endpoints. From 26.03.
@@ -233,10 +233,10 @@ class TritonModel(Resource):
     @property
     @jsii.member(jsii_name="connections")
     def connections(self) -> ec2.Connections:
-        """What its instances may reach and be reached by in their VPC.
+        """The connections of its instances in their VPC.
 
         Raises:
-            ConfigurationError: it is in no VPC.
+            ConfigurationError: the model is not in a VPC.
         """
         return connections(self, self._network)
 

@@ -47,18 +47,18 @@ __all__ = ["TritonMultiModel"]
 class TritonMultiModel(Resource):
     """Ensembles that share the instances of one endpoint, each loaded when a request first names it.
 
-    The SageMaker Model names a prefix of the store, so that adding, changing or dropping an ensemble touches neither it
-    nor the endpoint: the archives are copied there and callers send other target models. A change of release or GPU is
-    another prefix and an ordinary update of the endpoint, and the target models stay what they were.
+    The SageMaker Model names a prefix of the store. So adding, changing or dropping an ensemble touches neither it nor
+    the endpoint: the deployment copies the archives there, and callers send other target models. A change of release or
+    GPU is another prefix and an ordinary update of the endpoint, and the target models stay the same.
 
     A dropped ensemble stays callable as long as its archive is there; `TritonEndpoint.grant_invoke` narrows that.
 
     Attributes:
         ensembles: repository by name.
         name_in_store: the name of its prefix in the store; it follows from the construct's path.
-        platform: what serves it.
-        target_models: ensemble to what callers send as `TargetModel`. Text that is known at synth and carries no
-            dependency: a consumer within the same stack says `consumer.node.add_dependency(model)`.
+        platform: the platform that serves it.
+        target_models: ensemble to the name that callers send as `TargetModel`. It is text that is known at synth and
+            carries no dependency: for a consumer within the same stack call `consumer.node.add_dependency(model)`.
         role: the execution role.
 
     Args:
@@ -249,10 +249,10 @@ class TritonMultiModel(Resource):
     @property
     @jsii.member(jsii_name="connections")
     def connections(self) -> ec2.Connections:
-        """What its instances may reach and be reached by in their VPC.
+        """The connections of its instances in their VPC.
 
         Raises:
-            ConfigurationError: it is in no VPC.
+            ConfigurationError: the model is not in a VPC.
         """
         return connections(self, self._network)
 
@@ -273,7 +273,7 @@ class TritonMultiModel(Resource):
 
     @checked
     def target_model(self, ensemble: str) -> str:
-        """What a caller sends as `TargetModel` to reach an ensemble, such as `text-0f3c9a81d2.tar.gz`.
+        """The name that a caller sends as `TargetModel` to reach an ensemble, such as `text-0f3c9a81d2.tar.gz`.
 
         Raises:
             ConfigurationError: there is no such ensemble.

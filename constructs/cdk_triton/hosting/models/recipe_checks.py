@@ -32,7 +32,7 @@ UPLOAD_MINUTES = 5
 
 
 class CheckedRecipes(NamedTuple):
-    """What became of the recipes of a repository.
+    """The result of the checks of a repository's recipes.
 
     Attributes:
         sound: whether nothing is wrong with them.
@@ -62,7 +62,7 @@ def check_recipes(
 
 
 def _checked(repository: ModelRepository, platform: ServingPlatform) -> dict[str, Any]:
-    """What each recipe has to say for itself; only if that is nothing, what is wrong between them, or the ensemble."""
+    """The errors of each recipe; without such errors, those between the recipes, or the ensemble."""
     errors = _broken_promises(repository)
     for recipe in recipes_of(without_promises(repository)):
         try:
@@ -85,7 +85,7 @@ def without_promises(repository: ModelRepository) -> ModelRepository:
 
 
 def _broken_promises(repository: ModelRepository) -> list[str]:
-    """What there is to say about each file of `produced` that is not there and that no recipe makes."""
+    """An error for each file of `produced` that is missing and that no recipe makes."""
     errors = []
     promises = (each for each in repository.recipes if isinstance(each, PromisedFiles))
     for path in (path for promise in promises for path in promise.produces):
@@ -97,7 +97,7 @@ def _broken_promises(repository: ModelRepository) -> list[str]:
 
 
 def builder_document(builder: Builder, platform: ServingPlatform, program: str) -> dict[str, object]:
-    """Who builds, as plans say it; `program` is the object key of the build program among the assets."""
+    """The builder in the form of plans; `program` is the object key of the build program among the assets."""
     return {
         "kind": builder._kind,
         "timeout_minutes": builder._timeout_minutes,

@@ -17,7 +17,7 @@ __all__ = ["refuse_secrets"]
 
 
 def refuse_secrets(scope: Construct, variables: Mapping[str, str]) -> None:
-    """Refuse variables whose tokens come from a store of secrets, or from a parameter that nobody shall see.
+    """Reject variables whose tokens come from a store of secrets, or from a parameter with `NoEcho`.
 
     Raises:
         ConfigurationError: names the variable.

@@ -1,6 +1,6 @@
 """Warns of settings that are allowed and probably not meant: of the host, and of a multi-model container.
 
-What is wrong with a repository, by itself or on this platform, is a finding of the checks instead.
+A fault of a repository, by itself or on this platform, is a finding of the checks instead.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def warn_about_multi_model(
         Annotations.of(construct).add_warning_v2(
             LOAD_LIMIT_WARNING,
             f"model_load_gpu_limit is {settings.model_load_gpu_limit}, and a load beyond it is answered with 400: "
-            "SageMaker unloads other models at 507 only, so that the invocation fails and no room is made. Leave it"
-            " out, or acknowledge this",
+            "SageMaker unloads other models at 507 only, so the invocation fails and no room is made. Remove it, "
+            "or acknowledge this",
         )
     dali = [name for name, used in backends.items() if "dali" in used]
     given = [f"--{option}={value}" for option, value in given_options(settings.additional_args)]

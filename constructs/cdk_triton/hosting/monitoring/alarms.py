@@ -34,17 +34,17 @@ MAX_PATH: Final = 500
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmThresholds:
-    """What an endpoint has to exceed for its alarms to go off. None leaves an alarm out.
+    """The thresholds of an endpoint's alarms. None omits an alarm.
 
-    Percentages are above 0 and below 100, which nothing exceeds. What an endpoint does not publish has no alarm, so
-    that the thresholds of a company may serve endpoints of every kind.
+    Percentages are above 0 and below 100, which nothing exceeds. A metric that an endpoint does not publish has no
+    alarm, so the thresholds of a company may serve endpoints of every kind.
 
     Attributes:
         server_errors_percent: share of requests that are answered with a 5xx status.
         model_errors_percent: share of requests that the container does not answer with 2xx, time-outs included. Not for
             an asynchronous endpoint, which has `failed_requests`.
         client_errors_percent: share of requests that are answered with a 4xx status.
-        model_latency: what the slowest of a hundred requests takes. SageMaker gives up after 60 seconds.
+        model_latency: the time of the slowest of a hundred requests. SageMaker gives up after 60 seconds.
         gpu_utilization_percent: of each GPU, on the average of all GPUs.
         gpu_memory_percent: of each GPU's memory, on the fullest instance. Not for a multi-model endpoint, which fills
             it with archives and makes room when it has to.
@@ -52,10 +52,10 @@ class AlarmThresholds:
         disk_percent: of the fullest instance's disk.
         cache_hit_percent: share of requests to a multi-model endpoint that find their archive loaded; the alarm goes
             off below it.
-        loading_wait: what a request to a multi-model endpoint waits for its archive at most.
+        loading_wait: the longest time that a request to a multi-model endpoint waits for its archive.
         failed_requests: requests to an asynchronous endpoint that fail within five minutes, or expire. It is 0, as for
-            a queue of dead letters: nobody else notices them.
-        oldest_request: how old a request to an asynchronous endpoint is at most. SageMaker drops it after 6 hours.
+            a queue of dead letters, because no caller notices them.
+        oldest_request: the highest age of a request to an asynchronous endpoint. SageMaker drops it after 6 hours.
         no_capacity_requests: requests to a component that find no copy within five minutes. It is 0, and the alarm
             waits for 20 minutes, because the first copy may take ten.
 
@@ -78,7 +78,7 @@ class AlarmThresholds:
     no_capacity_requests: int | None = 0
 
     def __post_init__(self) -> None:
-        """Refuse what nothing could exceed, or everything would."""
+        """Reject thresholds that nothing could exceed, or that everything would."""
         for name in (each.name for each in fields(self)):
             value: object = getattr(self, name)
             if value is None:
@@ -109,13 +109,13 @@ class AlarmRule:
 
     Attributes:
         name: the alarm's construct id, and its section in the runbook.
-        metric: what is watched.
+        metric: the watched metric.
         statistic: of the metric.
         threshold: the attribute of `AlarmThresholds`.
-        unit: what the metric has to be divided by to get the threshold's unit: percent, milliseconds or requests.
+        unit: the divisor that turns the metric into the threshold's unit: percent, milliseconds or requests.
         of_each_gpu: whether the threshold is that of one GPU, and the metric the sum of all.
-        meaning: what has happened, for whom the alarm wakes; `{}` is the threshold.
-        first_step: what to do first, for who has no runbook at hand.
+        meaning: the fault, for the person on call; `{}` is the threshold.
+        first_step: the first step, for a reader without a runbook.
         minutes: the period.
         breaching: how many datapoints have to breach.
         evaluated: of how many.
@@ -353,7 +353,7 @@ def in_units(rule: AlarmRule, thresholds: AlarmThresholds) -> float | None:
 def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook: str | None) -> dict[str, cloudwatch.Alarm]:
     """Make the alarms of a variant or component below its child `Alarms`; returns them by name.
 
-    An alarm links to its section of the runbook; without one, it says itself what to do first.
+    An alarm links to its section of the runbook; without one, it contains the first step itself.
 
     Raises:
         ConfigurationError: the address of the runbook is too long for a description.
@@ -383,7 +383,7 @@ def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook: str | Non
             else cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             datapoints_to_alarm=rule.breaching,
             evaluation_periods=rule.evaluated,
-            # Without requests SageMaker publishes no errors and no latencies, and that is no fault.
+            # Without requests SageMaker publishes no errors and no latencies, and that is not a fault.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
     return made

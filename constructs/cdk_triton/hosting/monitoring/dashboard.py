@@ -1,7 +1,7 @@
-"""What a person looks at when an endpoint is slow, fails or costs too much: a section of widgets per variant.
+"""The dashboard for an endpoint that is slow, fails or costs too much: a section of widgets per variant.
 
 Times are shown in milliseconds and seconds, GPUs in percent of each, shares in percent; SageMaker publishes
-microseconds, sums over the GPUs, and fractions. A line marks what an alarm waits for.
+microseconds, sums over the GPUs, and fractions. A line marks the threshold of an alarm.
 """
 
 from __future__ import annotations

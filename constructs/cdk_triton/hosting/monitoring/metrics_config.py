@@ -31,8 +31,8 @@ class MetricsConfig:
 
     With detailed observability SageMaker also scrapes `/metrics` of the container's port 8080. Triton listens there for
     requests, and answers this one with 400; its own metrics have port 8002 (`ContainerEnvironment.allow_metrics`),
-    which nothing outside the container reaches. The guide's page on monitoring says how an image of your own brings the
-    two together.
+    which nothing outside the container reaches. The guide's page on monitoring shows how an image of your own brings
+    the two together.
 
     Attributes:
         detailed_observability: metrics of each GPU and host, for PromQL and the SageMaker AI Insights dashboard;

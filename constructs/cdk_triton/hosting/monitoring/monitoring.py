@@ -51,16 +51,16 @@ class EndpointMonitoring(Construct):
     Attributes:
         dashboard: one for the endpoint, with a section for each variant or component.
         alarms: by the variant's name or the component's id, then by the alarm's name; another name is a
-            ConfigurationError. A shadow variant has none: nobody gets its answers.
+            ConfigurationError. A shadow variant has none, because callers do not get its answers.
 
     Args:
         scope: the endpoint.
         id: the construct's id.
         endpoint_name: the endpoint's name; may be a token.
         kind: what has alarms: `variant` or `component`.
-        log_group: where the logs are, as the dashboard names it.
-        topic: where every alarm is published.
-        thresholds: what the alarms wait for.
+        log_group: the log group, as the dashboard names it.
+        topic: the topic of every alarm.
+        thresholds: the thresholds of the alarms.
         log_retention: how long the logs are kept.
         runbook: the page that alarms and dashboard link to; None if there is none.
         dashboard_name: the dashboard's name; None: CloudFormation makes one up. "All dashboards in your account are

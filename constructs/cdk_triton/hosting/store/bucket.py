@@ -97,10 +97,10 @@ def _check_name(scope: Construct, name: str) -> None:
 
 
 def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
-    """Refuse a bucket that S3 would not log to ("Enabling Amazon S3 server access logging", S3's user guide)."""
+    """Reject a bucket that S3 would not log to ("Enabling Amazon S3 server access logging", S3's user guide)."""
     reason = (
         "S3 writes access logs to a bucket of the same account and region only, so give the store one of these; an "
-        "imported one is taken to be where its stack is, unless from_bucket_attributes is told otherwise"
+        "imported one counts as being where its stack is, unless from_bucket_attributes sets another place"
     )
     require_own_region(scope, bucket, reason)
     require_same("account", path_of(scope), stack_of(scope).account, path_of(bucket), bucket.env.account, reason)

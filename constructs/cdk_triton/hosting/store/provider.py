@@ -46,7 +46,7 @@ UNAVOIDABLE = {
     "LambdaDLQ": "Lambda sends only asynchronous events to a dead-letter queue. Those are requests of CloudFormation, "
     "which reports one that nobody answers; a queue would keep requests that are of no use later.",
 }
-"""What NIST 800-53 R5 asks of the functions, rule by rule, and why they do not have it."""
+"""The requirements of NIST 800-53 R5 that the functions do not meet, rule by rule, and the reasons."""
 
 
 OUTSIDE_VPC = {
@@ -226,7 +226,7 @@ def lambda_role(
 
 
 def log_writing(log_group: logs.ILogGroup) -> Statement:
-    """What a function needs to write its log."""
+    """The statement that lets a function write its log."""
     return Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn])
 
 

@@ -1,7 +1,7 @@
-"""One artifact store for several apps of an account and region: what its app exports, and the others import.
+"""One artifact store for several apps of an account and region: its app exports values, and the others import them.
 
-The exports are CloudFormation's, as between the stacks of one app: while a stack uses one, CloudFormation refuses to
-change or to remove it, so that nobody pulls the store from under an endpoint.
+The exports are CloudFormation's, as between the stacks of one app: while a stack uses one, CloudFormation does not let
+it be changed or removed. So the store of a live endpoint stays.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class SharedArtifactStore(Construct):
         if has_encryption_key and encryption_keys:
             raise ConfigurationError(
                 f"{path_of(self)} got has_encryption_key, which takes the key from the store's exports, and "
-                "encryption_keys, which name it: leave one of them out"
+                "encryption_keys, which name it: remove one of them"
             )
         prefix = _checked(export_prefix)
 
@@ -106,7 +106,7 @@ class SharedArtifactStore(Construct):
         }
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
-        """Nothing: which bucket the store's handler may read, its app knows, and the deployment tells."""
+        """Nothing: the store's own app has the bucket of assets, and a wrong one fails in the deployment."""
 
     def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose what builds for a platform, and allow it an own image and the handler the inputs, by policies here.
@@ -157,7 +157,7 @@ def export_store(
 
 
 def _bucket(has_encryption_key: bool) -> str:
-    """With the key in its name: CloudFormation refuses the deployment of who is wrong about it."""
+    """With the key in its name: CloudFormation rejects a deployment that is wrong about it."""
     return "EncryptedBucket" if has_encryption_key else "Bucket"
 
 

@@ -79,10 +79,10 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def promotes_from(self) -> ImportedArtifactStore | None:
-        """Where archives are taken from, instead of being packed and built; None where they are."""
+        """The store to take archives from, instead of packing and building them; None if they are packed and built."""
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
-        """Refuse a stack whose assets the handler cannot read.
+        """Reject a stack whose assets the handler cannot read.
 
         Raises:
             ConfigurationError: they go to another bucket.
@@ -105,44 +105,45 @@ class TritonArtifactStore(Construct):
 
     The bucket is retained, versioned, encrypted, closed to the public, and answers TLS only. Archives and their
     manifests are written once and never changed; nothing here deletes them, because a rollback needs the old ones.
-    Uploads that were begun and never completed expire after a day, versions that somebody replaced or deleted after 30,
-    what builds read and write after 7.
+    Incomplete uploads expire after a day, replaced or deleted versions after 30 days, and the objects that builds read
+    and write after 7.
 
-    Repositories with recipes are built by one of the builders, the first that has the GPU of the model's platform. By
-    default they are `CodeBuildGpuBuilder`, where the region of the store's stack is known and has CodeBuild's GPU, and
-    `SageMakerProcessingBuilder`. A builder that you name is taken at your word where the region is not known.
+    The first builder that has the GPU of the model's platform builds a repository with recipes. By default the builders
+    are `CodeBuildGpuBuilder`, if the region of the store's stack is known and has CodeBuild's GPU, and
+    `SageMakerProcessingBuilder`. If the region is not known, a builder that you name is used without a check.
 
     The handler may read every object whose name begins with `triton-` in the bucket of the CDK's bootstrap, rather than
     the exact archives: exact names would change the role in the very deployment that needs it, before IAM has spread
-    the change, and some hundreds of them overflow what AWS allows a role's policies.
+    the change, and some hundreds of them exceed the limits of a role's policies.
 
-    A store that promotes from another one packs and builds nothing: it copies what that one has committed, the very
-    bytes, and refuses a deployment of what is not committed there. What it has itself already stays.
+    A store that promotes from another one packs and builds nothing. It copies the very bytes of archives that the other
+    store has committed, and rejects a deployment of archives that are not committed there. Archives that it has already
+    stay.
 
     Attributes:
         bucket: the bucket.
         former_keys: the keys that it had before.
         promotes_from: the store that it promotes from.
         service_token: the provider of `Custom::TritonArtifacts`.
-        handler_role: reads what builds need from S3: where a bucket in another account or an encryption key of your own
-            has to allow that, allow it to this role.
-        build_roles: of the builders' jobs, by the builder's kind, for what no image name tells: who may pull it.
+        handler_role: reads the inputs of builds from S3. If a bucket in another account or an encryption key of your
+            own has to allow that, allow it to this role.
+        build_roles: the roles of the builders' jobs, by the builder's kind, for grants to pull an image of your own.
 
     Args:
-        scope: a stack of its own, where possible.
+        scope: a stack of its own, if possible.
         id: the construct's id.
-        builders: what runs builds, in order of preference, at most one of each kind.
-        encryption_key: a key of your own for the bucket, the logs and what builds write; by default S3 and CloudWatch
-            Logs encrypt with keys of their own. Models of this store may decrypt with it. The key's policy has to leave
-            permissions to IAM, as that of CDK's keys does, and to let CloudWatch Logs of the region use it: with a key
-            that was imported, the latter is yours to add, and a warning says so. An alias of the app stands for its
+        builders: the services that run builds, in order of preference, at most one of each kind.
+        encryption_key: a key of your own for the bucket, the logs and the output of builds; by default S3 and
+            CloudWatch Logs encrypt with keys of their own. Models of this store may decrypt with it. The key's policy
+            has to leave permissions to IAM, as that of CDK's keys does, and to let CloudWatch Logs of the region use
+            it: with an imported key, add the latter yourself; a warning reminds you. An alias of the app stands for its
             key.
         former_keys: the keys that the store had before `encryption_key`. Archives keep the key that they were written
             with. Models, builds and the handler may decrypt with all of them, so that running endpoints, and rollbacks,
             can still read older archives.
-        access_logs_bucket: gets a record of each access to the bucket, below the store's path. One of the app, or an
-            imported one, whose policy is yours. S3 writes such records only to a bucket that is encrypted with S3's own
-            keys ("Enabling Amazon S3 server access logging").
+        access_logs_bucket: gets a record of each access to the bucket, below the store's path. A bucket of the app, or
+            an imported one whose policy you maintain. S3 writes such records only to a bucket that is encrypted with
+            S3's own keys ("Enabling Amazon S3 server access logging").
         promotes_from: the store of another account or region, from `TritonArtifactStore.from_bucket`, that has built
             and tested the archives; it has to `grant_read` to this account.
         export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps
@@ -156,11 +157,11 @@ class TritonArtifactStore(Construct):
         security_groups: in the VPC; by default a new one, which lets everything out and nothing in.
 
     Raises:
-        ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, there
-            are builders or exports for a store that promotes, `export_prefix` cannot begin an export's name, a key is
-            one of another region, an alias of which only the name is known, or listed in `former_keys` though the
-            store has it, `bucket_name` is not a name for a bucket, the bucket for access logs is one of another
-            account or region, the VPC is in another region, or subnets or security groups come without their VPC.
+        ConfigurationError: the stack's synthesizer names assets only during the deployment, two builders are of one
+            kind, there are builders or exports for a store that promotes, `export_prefix` cannot begin an export's
+            name, a key is one of another region, an alias with a known name only, or listed in `former_keys` though the
+            store has it, `bucket_name` is not a name for a bucket, the bucket for access logs is one of another account
+            or region, the VPC is in another region, or subnets or security groups come without their VPC.
     """
 
     @checked
@@ -257,22 +258,22 @@ class TritonArtifactStore(Construct):
     ) -> SharedArtifactStore:
         """Import the store of another app of this account and region, to use it as one of this app's.
 
-        Its app has to be deployed first, and with a version of this library that is not older. CloudFormation refuses a
-        deployment that uses what it does not export, and the store's handler a builder that it has not.
+        Its app has to be deployed first, and with a version of this library that is not older. CloudFormation rejects a
+        deployment that uses a missing export, and the store's handler rejects a builder that the store does not have.
 
         Args:
             scope: any stack of this app.
             id: the construct's id.
             export_prefix: as the store has it.
-            builders: as the store has them: which of them builds is decided here. By default the region of this
-                stack decides.
+            builders: those of the store; this app chooses between them. By default the region of this stack
+                decides.
             has_encryption_key: whether the store has an `encryption_key`, which its app exports.
             encryption_keys: instead of that, the store's own key and its `former_keys`, or the key that it is about to
-                get. CloudFormation refuses to change a key that is exported and imported; see the guide's page on keys.
+                get. CloudFormation does not change a key that is exported and imported; see the guide's page on keys.
 
         Raises:
             ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, a key is
-                an alias of which only the name is known, or both ways to say the key are used.
+                an alias with a known name only, or both arguments for the key are given.
         """
         return SharedArtifactStore(
             scope,
@@ -322,7 +323,7 @@ class TritonArtifactStore(Construct):
         return self._builds.builder_for(scope, platform, inputs)
 
     def _copying(self, asset_prefix: str) -> tuple[list[Statement], dict[str, str]]:
-        """What the handler has to be allowed to copy assets into the store, and why with wildcards, by ARN."""
+        """The statements that let the handler copy assets into the store, and the reasons for wildcards, by ARN."""
         bucket_arn = arn_of(self.bucket)
         assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
         objects = [f"{bucket_arn}/{prefix}*" for prefix in SERVED_PREFIXES]
@@ -413,7 +414,7 @@ def _check_promotion(
     """
     if promotes_from is not None and builders:
         raise ConfigurationError(
-            f"{store.node.path} promotes what another store has built, and got builders too: leave builders out, or "
+            f"{store.node.path} promotes what another store has built, and got builders too: remove builders, or "
             "promotes_from to build here"
         )
     if promotes_from is not None and export_prefix is not None:
