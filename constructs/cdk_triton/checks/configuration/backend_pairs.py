@@ -28,8 +28,7 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
 
     They are `tensorrt_plan`, `onnxruntime_onnx`, `pytorch_libtorch`, `torch_aoti` (from 26.03), `tensorflow_savedmodel`
     and `tensorflow_graphdef` (to 25.02), and `ensemble`. `libtorch` names no backend before 26.04; CT284 reports it
-    from then on. A file's name tells the backend only if it is the usual one,
-    such as `model.onnx`.
+    from then on. A file's name shows the backend only if it is the usual one, such as `model.onnx`.
 
     Example:
         # model/config.pbtxt
@@ -64,7 +63,7 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
     "CT284", Severity.ERROR, "platform and backend of a model do not belong together", source=core(_UTILS, 1466, 1477)
 )
 def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
-    """TensorRT, ONNX Runtime, PyTorch and TensorFlow have platforms of their own; best is to write `backend` alone.
+    """TensorRT, ONNX Runtime, PyTorch and TensorFlow have platforms of their own; it is best to write `backend` alone.
 
     Other backends accept any platform, and ignore it. The server completes the platform of these four by the backend,
     or by the name of the model's file. It does not do so if the model's own name contains the backend: `text.pytorch`.

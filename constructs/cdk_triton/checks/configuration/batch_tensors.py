@@ -151,7 +151,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
     source=backend("backend", "src/backend_common.cc", 1261, 1266),
 )
 def targets_of_batch_output(context: CheckContext) -> Iterator[Problem]:
-    """Each target of a `batch_output` is named once; without a target, the backends read where there is nothing.
+    """Name each target of a `batch_output` once; without a target, the backends read invalid memory.
 
     The latter ends the whole server with a segmentation fault.
 

@@ -47,7 +47,7 @@ def unordered_responses(context: CheckContext) -> Iterator[Problem]:
         instance_group { count: 1 kind: KIND_CPU }
 
     Limits:
-        The instances that a configuration does not name are not counted.
+        The rule does not count instances that a configuration does not name.
     """
     for model, config in configured(context):
         instances = _instances(context, config)
@@ -140,7 +140,7 @@ def starved_instances(context: CheckContext) -> Iterator[Problem]:
         instance_group { count: 2 kind: KIND_CPU }
 
     Limits:
-        The instances that a configuration does not name are not counted.
+        The rule does not count instances that a configuration does not name.
     """
     for model, config in configured(context):
         batching = config.dynamic_batching

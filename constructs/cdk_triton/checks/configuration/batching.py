@@ -51,7 +51,7 @@ def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
 def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
     """Every preferred batch size of the dynamic batcher is at least 1.
 
-    Left out, the server prefers the largest batch.
+    Without preferred sizes, the server prefers the largest batch.
 
     Example:
         # model/config.pbtxt
@@ -185,7 +185,7 @@ def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT235", Severity.WARNING, "settings of priorities have no effect", source=core("src/model.cc", 128, 141))
 def priorities_without_levels(context: CheckContext) -> Iterator[Problem]:
-    """Without `priority_levels` all requests have the same priority, and the server says nothing.
+    """Without `priority_levels` all requests have the same priority. The server prints no message.
 
     Example:
         # model/config.pbtxt
@@ -326,7 +326,7 @@ def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
     source=core("src/dynamic_batch_scheduler.cc", 81, 100),
 )
 def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
-    """With `max_batch_size` 0 the dynamic batcher runs every request by itself, and the server says nothing.
+    """With `max_batch_size` 0 the dynamic batcher runs every request by itself. The server prints no message.
 
     Example:
         # model/config.pbtxt
@@ -344,8 +344,8 @@ def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
         dynamic_batching { max_queue_delay_microseconds: 500 }
 
     Limits:
-        Nothing is said where the backend, or `auto_complete_config` of a Python model, may complete `max_batch_size`.
-        Nor of a batcher that is there for its queue: priorities, queue policies, ordering.
+        The rule is silent if the backend, or `auto_complete_config` of a Python model, may complete `max_batch_size`.
+        It also accepts a batcher that is used for its queue: priorities, queue policies, ordering.
     """
     for model, config in configured(context):
         batching = config.dynamic_batching

@@ -52,10 +52,11 @@ def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT241", Severity.ERROR, "a batching library is missing", source=core("src/backend_model.cc", 194, 213))
 def library_missing(context: CheckContext) -> Iterator[Problem]:
-    """The library is looked for where the container unpacks the archive: a single-model container in `/opt/ml/model`.
+    """The server looks for the library in the unpacked archive.
 
-    A `batchstrategy.so` in the model's directory is found without the parameter, also on a multi-model endpoint. From
-    26.06 on (core dcb315d) the library has to be in the directory of its model.
+    A single-model container unpacks it in `/opt/ml/model`. The server finds a `batchstrategy.so` in the model's
+    directory without the parameter, also on a multi-model endpoint. From 26.06 on (core dcb315d) the library has to be
+    in the directory of its model.
 
     Example:
         # model/config.pbtxt
@@ -77,7 +78,7 @@ def library_missing(context: CheckContext) -> Iterator[Problem]:
         parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/model/1/batch.so" } }
 
     Limits:
-        Before 26.06 nothing is said of a path outside `/opt/ml`, which an image of one's own may have.
+        Before 26.06 the rule accepts a path outside `/opt/ml`, which an image of your own may have.
     """
     for model, config in configured(context):
         if _LIBRARY_PATH not in config.parameters or config.HasField("sequence_batching") or model.is_ensemble:

@@ -16,12 +16,12 @@ from cdk_triton.triton.schema import ModelConfig, enum_name
 _UTILS = "src/model_config_utils.cc"
 
 
-@rule("CT242", Severity.ERROR, "a kind is a number that stands for nothing", source=core(_UTILS, 1786, 1790))
+@rule("CT242", Severity.ERROR, "a kind is a number without a meaning", source=core(_UTILS, 1786, 1790))
 def unknown_kind(context: CheckContext) -> Iterator[Problem]:
     """The kind of an instance group, a batch input or a batch output is a number that its enum does not have.
 
     A file may spell a value of an enum as a number, and the server reads any number of 32 bits. It rejects an unknown
-    number where it has to act on the value.
+    number if it has to act on the value.
 
     Example:
         # model/config.pbtxt

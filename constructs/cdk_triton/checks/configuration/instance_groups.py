@@ -33,7 +33,7 @@ _OWN_POLICIES = re.compile(r"cpu|model|gpu_[0-9]+")
 def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
     """Only a group of `KIND_GPU`, or one that leaves the kind to the server, may list `gpus`.
 
-    A negative id makes the server decide for `KIND_CPU` where the kind is left to it.
+    A negative id makes the server choose `KIND_CPU` if the kind is left to it.
 
     Example:
         # model/config.pbtxt
@@ -90,7 +90,7 @@ def negative_gpu(context: CheckContext) -> Iterator[Problem]:
 def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
     """A group lists a GPU whose number no instance type of SageMaker reaches. GPUs are numbered from 0 on.
 
-    CT610 compares the number with the instance type, where a platform is given.
+    CT610 compares the number with the instance type, if a platform is given.
 
     Example:
         # model/config.pbtxt
@@ -121,7 +121,7 @@ def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
 def negative_count(context: CheckContext) -> Iterator[Problem]:
     """The server treats every `count` below 1 as a missing one, without a message.
 
-    It then makes one instance, or two where ONNX Runtime or TensorFlow run on a CPU. No `count` switches a model off.
+    It then makes one instance, or two if ONNX Runtime or TensorFlow run on a CPU. No `count` switches a model off.
 
     Example:
         # model/config.pbtxt
@@ -191,7 +191,7 @@ def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
         instance_group { kind: KIND_GPU profile: "1" }
 
     Limits:
-        Whether the plan has that many profiles is known to TensorRT alone.
+        The rule does not compare the index with the number of profiles, which only TensorRT can read from a plan.
     """
     for model, index, group in _groups(context):
         if _pair(context, model) != ("tensorrt_plan", "tensorrt"):
@@ -235,7 +235,7 @@ def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
         instance_group { kind: KIND_GPU }
 
     Limits:
-        Nothing is said of a group that leaves the kind to the server, because that depends on the instance type.
+        The rule skips a group whose kind the server chooses, because the choice depends on the instance type.
     """
     for model, index, group in _groups(context):
         runs = _pair(context, model)[1]
@@ -260,8 +260,8 @@ def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
 def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
     """A passive instance is loaded and never gets a request; a model needs one that is not passive.
 
-    The server loads such a model without a word, and has no queue for its requests: the first one takes the whole
-    server down, with every other model.
+    The server loads such a model without a message, and has no queue for its requests. The first request takes the
+    whole server down, with every other model.
 
     Example:
         # model/config.pbtxt
@@ -287,7 +287,7 @@ def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT277", Severity.WARNING, "the rate limiter is set and switched off", source=_SERVE)
 def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
-    """SageMaker starts the server without `--rate-limit`, so that resources and priorities of instances do nothing.
+    """SageMaker starts the server without `--rate-limit`, so resources and priorities of instances have no effect.
 
     To switch it on, write `--rate-limit=execution_count` into `additional_args` of the container's environment (from
     23.07). Then no resource may be global in one group and of a device in another: Resource "R" is present as both
@@ -350,8 +350,8 @@ def secondary_device(context: CheckContext) -> Iterator[Problem]:
 def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
     """Host policies (NUMA nodes, cores) are arguments of the server, and SageMaker starts it without any.
 
-    An instance whose policy the server does not know runs without one, and the server says nothing. The names `cpu`,
-    `model` and `gpu_0` and so on are the server's own.
+    An instance with an unknown policy runs without one, and the server prints no message. The names `cpu`, `model` and
+    `gpu_0` and so on are the server's own.
 
     Example:
         # model/config.pbtxt

@@ -68,8 +68,8 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
 def metric_tag(context: CheckContext) -> Iterator[Problem]:
     """A tag becomes a label of the model's metrics, and the library for metrics throws at one that it cannot take.
 
-    Nobody catches that, so that the whole server ends, even where metrics are switched off. A tag has letters of
-    English, digits and underscores, and does not begin with an underscore.
+    Nothing catches that, so the whole server ends, even if metrics are switched off. A tag has letters of English,
+    digits and underscores, and does not begin with an underscore.
 
     Example:
         # model/config.pbtxt
@@ -116,7 +116,7 @@ def metric_control(context: CheckContext) -> Iterator[Problem]:
         }
 
     Limits:
-        A server before 24.11 does not know the field at all.
+        A server before 24.11 does not have the field.
     """
     for model, config in configured(context):
         for index, control in enumerate(config.model_metrics.metric_control):
@@ -148,8 +148,8 @@ def metric_control(context: CheckContext) -> Iterator[Problem]:
 def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
     """A backend reads some `parameters` as a number, a boolean or one of a few words, and rejects everything else.
 
-    Booleans are `true`, `on`, `1`, `false`, `off` and `0` for PyTorch and ONNX Runtime, `yes` and `no` for Python.
-    Parameters that a backend does not know are ignored.
+    Booleans are `true`, `on`, `1`, `false`, `off` and `0` for PyTorch and ONNX Runtime, `yes` and `no` for Python. A
+    backend ignores unknown parameters.
 
     Example:
         # model/config.pbtxt

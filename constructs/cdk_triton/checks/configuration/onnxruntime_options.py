@@ -48,8 +48,8 @@ def replaced_option(context: CheckContext) -> Iterator[Problem]:
 
     They are `cudnn_conv_algo_search`, `gpu_mem_limit`, `arena_extend_strategy` and `do_copy_in_default_stream`. The
     backend's own page calls them deprecated in `parameters`, and recommends the accelerator. Its code reads the
-    accelerator first and `parameters` afterwards: it puts the default there for each of the four that `parameters` has
-    not. The server writes `parameters` into every configuration, also where it is empty, so that this always happens.
+    accelerator first and `parameters` afterwards: it puts the default there for each of the four that `parameters` does
+    not have. The server writes `parameters` into every configuration, even if it is empty, so this always happens.
 
     Example:
         # model/config.pbtxt
@@ -73,7 +73,8 @@ def replaced_option(context: CheckContext) -> Iterator[Problem]:
         parameters { key: "cudnn_conv_algo_search" value { string_value: "1" } }
 
     Limits:
-        Read in the sources of 24.06, the first release with this accelerator, to 26.06. No GPU has shown it.
+        The rule follows the sources of 24.06, the first release with this accelerator, to 26.06. It was not tried on a
+        GPU.
     """
     for model, config in configured(context):
         if is_newer_than_schema(context.platform) or known_backend(context, model) != "onnxruntime":

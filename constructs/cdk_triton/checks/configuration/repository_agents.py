@@ -13,7 +13,7 @@ from cdk_triton.triton.findings import Severity
 _MANAGER = "src/model_repository_manager/model_repository_manager.cc"
 
 
-@rule("CT246", Severity.ERROR, "repository agents are asked for, and none is named", source=core(_MANAGER, 1655, 1668))
+@rule("CT246", Severity.ERROR, "repository agents are set, and none is named", source=core(_MANAGER, 1655, 1668))
 def no_agent(context: CheckContext) -> Iterator[Problem]:
     """`model_repository_agents` is there without an agent, or an agent is there without a name.
 

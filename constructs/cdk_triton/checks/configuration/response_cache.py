@@ -84,7 +84,7 @@ def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
 def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
     """A response cache needs an argument of the server as well, and SageMaker starts it without.
 
-    The server loads the model without a word and caches nothing. To have a cache, write
+    The server loads the model without a message and caches nothing. To have a cache, write
     `--cache-config=local,size=104857600` (bytes) into `additional_args` of the container's environment (from 23.07).
 
     Example:

@@ -396,7 +396,7 @@ def backend_without_states(context: CheckContext) -> Iterator[Problem]:
         }
 
     Limits:
-        Nothing is said of a backend that is not Triton's own.
+        The rule skips a backend that is not Triton's own.
     """
     for model, config in configured(context):
         if config.sequence_batching.state and (runs := completed_pair(context, model)[1]) in _WITHOUT_STATES:

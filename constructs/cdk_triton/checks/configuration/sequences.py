@@ -168,7 +168,7 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT254", Severity.ERROR, "a signal of a sequence has no values, or too many", source=core(_UTILS, 556, 582))
 def signal_without_values(context: CheckContext) -> Iterator[Problem]:
-    """Start, end and ready are told by one pair of values, and the pair's type is the tensor's.
+    """One pair of values signals start, end and ready, and the pair's type is the tensor's.
 
     Example:
         # model/config.pbtxt
@@ -362,7 +362,7 @@ def slot_utilization_out_of_range(context: CheckContext) -> Iterator[Problem]:
 def idle_sequence_setting(context: CheckContext) -> Iterator[Problem]:
     """The strategy `direct` waits for a fuller batch only if both the delay and the slot utilization are set.
 
-    The strategy `oldest` takes a negative `max_candidate_sequences` for one that is left out.
+    The strategy `oldest` treats a negative `max_candidate_sequences` as a missing one.
 
     Example:
         # model/config.pbtxt

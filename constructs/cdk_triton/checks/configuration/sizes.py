@@ -124,9 +124,9 @@ def _count(dims: Sequence[int]) -> int:
     source=core("src/backend_model_instance.cc", 374, 385),
 )
 def negative_dimension(context: CheckContext) -> Iterator[Problem]:
-    """A warm-up gives an input a dimension below -1, so that the size of its data is negative.
+    """A warm-up gives an input a dimension below -1, so the size of its data is negative.
 
-    A dimension of -1 is the subject of CT220.
+    CT220 reports a dimension of -1.
 
     Example:
         # model/config.pbtxt

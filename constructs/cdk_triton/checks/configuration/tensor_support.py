@@ -33,7 +33,7 @@ _KNOW_NO_OPTIONAL = frozenset({"dali", "openvino", "pytorch", "tensorflow", "ten
 
 @rule("CT207", Severity.ERROR, "an image format needs three dims", source=core(_UTILS, 1826, 1831))
 def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
-    """`format` says the order of height, width and channels, so that there have to be three of them.
+    """`format` gives the order of height, width and channels, so there have to be three of them.
 
     The dimension of the batch is not counted.
 
@@ -66,7 +66,7 @@ def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT208", Severity.ERROR, "a shape tensor outside TensorRT", source=core(_UTILS, 1833, 1837))
 def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
-    """`is_shape_tensor` means something for TensorRT plans only.
+    """`is_shape_tensor` has a meaning for TensorRT plans only.
 
     Example:
         # model/config.pbtxt
@@ -94,7 +94,7 @@ def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT209", Severity.ERROR, "a non-linear format that the model cannot have", source=core(_UTILS, 425, 450))
 def non_linear_format(context: CheckContext) -> Iterator[Problem]:
-    """`is_non_linear_format_io` means something for TensorRT plans only, and for tensors of three dims.
+    """`is_non_linear_format_io` has a meaning for TensorRT plans only, and for tensors of three dims.
 
     Example:
         # model/config.pbtxt
@@ -131,7 +131,7 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT216",
     Severity.ERROR,
-    "an optional input that the backend does not know",
+    "an optional input that the backend does not support",
     source=backend("backend", "src/backend_model.cc", 138, 150),
 )
 def optional_input(context: CheckContext) -> Iterator[Problem]:
@@ -241,7 +241,7 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
     source=backend("pytorch_backend", "src/pt/model_instance_state.cc", 1360, 1381),
 )
 def no_tensors(context: CheckContext) -> Iterator[Problem]:
-    """A TorchScript file does not say its inputs and outputs, so that PyTorch has to read them in the configuration.
+    """A TorchScript file does not contain its inputs and outputs, so PyTorch has to read them in the configuration.
 
     Example:
         # model/config.pbtxt
@@ -255,7 +255,8 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        A Python model without inputs is loaded. It may be right: some have none, or say them in `auto_complete_config`.
+        The server loads a Python model without inputs. That may be right: some models have none, or set them in
+        `auto_complete_config`.
     """
     for model, config in configured_or_not(context):
         sides: tuple[Side, ...] = ("input", "output")

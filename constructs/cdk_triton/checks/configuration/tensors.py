@@ -173,7 +173,7 @@ def bad_dimension(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT205", Severity.ERROR, "a reshape to a scalar in a model without batching", source=core(_UTILS, 320, 330))
 def scalar_without_batching(context: CheckContext) -> Iterator[Problem]:
-    """An empty `reshape` takes the only dimension away, so that of a model without batching nothing is left.
+    """An empty `reshape` removes the only dimension, so nothing remains in a model without batching.
 
     With batching it is right: the model's tensor has the dimension of the batch.
 
@@ -214,7 +214,7 @@ def scalar_without_batching(context: CheckContext) -> Iterator[Problem]:
 def reshape_of_other_size(context: CheckContext) -> Iterator[Problem]:
     """`dims` (what a request sends) and `reshape` (what the model takes) have to hold the same elements.
 
-    The dimensions of variable size, -1, have to be as many on both sides, and the fixed ones between two of them have
+    The number of variable dimensions, -1, has to be the same on both sides, and the fixed ones between two of them have
     to have the same product. An empty reshape goes with a single element.
 
     Example:
@@ -301,7 +301,7 @@ def input_listed_twice(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT211", Severity.WARNING, "an output is listed twice", source=core("src/model.cc", 112, 116))
 def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
-    """The server takes the first of two tensors with the same name and says nothing about the second.
+    """The server takes the first of two tensors with the same name and ignores the second, without a message.
 
     Example:
         # model/config.pbtxt
@@ -331,7 +331,7 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
 def labels_listed_twice(context: CheckContext) -> Iterator[Problem]:
     """Two outputs have the same name, and both have a `label_filename`, be it the same file or not.
 
-    Where only one of them has labels, the server loads the model (CT211).
+    If only one of them has labels, the server loads the model (CT211).
 
     Example:
         # model/config.pbtxt

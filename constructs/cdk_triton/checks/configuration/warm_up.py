@@ -34,7 +34,7 @@ _COUNT_BATCHES = frozenset({"onnxruntime", "openvino", "python", "pytorch", "ten
 
 @rule("CT220", Severity.ERROR, "a warm-up input has no data or an open shape", source=core(_INSTANCE, 374, 385))
 def undetermined_data(context: CheckContext) -> Iterator[Problem]:
-    """Each input of a warm-up says where its data comes from and how large every dimension is.
+    """Each input of a warm-up has a source of its data and a size of every dimension.
 
     The data is one of `zero_data`, `random_data` and `input_data_file`. A dimension of -1 leaves its size open. Text of
     zeros or of random data is a row of empty strings.
@@ -83,7 +83,7 @@ def undetermined_data(context: CheckContext) -> Iterator[Problem]:
 def data_file(context: CheckContext) -> Iterator[Problem]:
     """An `input_data_file` is read below the model's directory `warmup` and holds at least the input's bytes.
 
-    The server does not care for what comes after them. A file for text may have any length.
+    The server ignores the bytes after them. A file for text may have any length.
 
     Example:
         # model/config.pbtxt
@@ -192,7 +192,7 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
     "CT223", Severity.WARNING, "a warm-up has an input that the model does not have", source=core(_INSTANCE, 494, 523)
 )
 def unknown_input(context: CheckContext) -> Iterator[Problem]:
-    """The server takes an input that it does not know for a control of sequences and hands it to the backend as it is.
+    """The server takes an unknown input for a control of sequences and hands it to the backend as it is.
 
     Example:
         # model/config.pbtxt

@@ -48,9 +48,9 @@ _FIELDS: Mapping[str, str] = {
     applies=lambda platform: platform.release is not None,
 )
 def rejected_argument(context: CheckContext) -> Iterator[Problem]:
-    """`additional_args` of the container's environment has an option or a value that the release does not know.
+    """`additional_args` of the container's environment has an option or a value that the release does not have.
 
-    The server prints its usage and ends, so that the endpoint is not created. `ContainerEnvironment` itself rejects an
+    The server prints its usage and ends, so the endpoint is not created. `ContainerEnvironment` itself rejects an
     option that no release has. An option may be abbreviated, as long as no other one of the release begins so.
 
     Example:
@@ -63,8 +63,8 @@ def rejected_argument(context: CheckContext) -> Iterator[Problem]:
         $ cdk-triton validate . --platform 26.05/ml.g5.xlarge
 
     Limits:
-        Files that an argument names are not looked for. A newer release than this version of the library knows is taken
-        to have the options of the newest one that it knows.
+        The rule does not look for files that an argument names. For a release that is newer than the library's tables,
+        it uses the options of the newest release in them.
     """
     if context.environment is None or context.platform is None:
         return

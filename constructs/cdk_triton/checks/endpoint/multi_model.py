@@ -34,8 +34,8 @@ _OUT_OF_MEMORY = ("OOM", "OutOfMemory", "MemoryError", "CUDA_OUT_OF_MEMORY", "CN
 def several_ensembles(context: CheckContext) -> Iterator[Problem]:
     """The loader finds more than one ensemble in the archive, a nested one for example.
 
-    It does not know which of them is the outer one: the last one that the file system lists is served, without an
-    error, and that may be another one on the next instance. A single-model endpoint takes nested ensembles.
+    It cannot find the outer one. It serves the last one that the file system lists, without an error, and that may be
+    another one on the next instance. A single-model endpoint takes nested ensembles.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -159,9 +159,9 @@ def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
     """The configuration spells `ensemble` in another way than the loader searches for.
 
     The text has to be exactly `platform: "ensemble"`, with any white space after the colon: single quotes, a space
-    before the colon, or a comment between the two words are read by the server and not found
-    by the loader. It would serve whichever directory the file system lists last. An archive of one directory is served
-    whatever it holds.
+    before the colon, or a comment between the two words are read by the server and not found by the loader. It would
+    serve the directory that the file system lists last. It serves an archive of one directory, independent of its
+    content.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -346,8 +346,8 @@ def many_models(context: CheckContext) -> Iterator[Problem]:
 def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
     """A `config.pbtxt` at the top makes the archive one model, and there are models below it.
 
-    The loader takes the archive's own directory for the model, so that the directories in it are versions of that
-    model, or nothing.
+    The loader takes the archive's own directory for the model. So the directories in it are versions of that model, or
+    are ignored.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -416,11 +416,11 @@ def no_model_to_load(context: CheckContext) -> Iterator[Problem]:
     modes=("multi",),
 )
 def name_like_out_of_memory(context: CheckContext) -> Iterator[Problem]:
-    """A model is called by a word from which the server concludes that memory has run out.
+    """The name of a model contains a word from which the server concludes that memory has run out.
 
     It searches the message of a failed load or invocation for words such as `OOM`, and answers 507, on which SageMaker
-    unloads other models and tries again. Messages quote the names of the steps of an ensemble, and the paths of files,
-    so that many errors of such a model look like that, whatever their cause.
+    unloads other models and tries again. Messages quote the names of the steps of an ensemble, and the paths of files.
+    So many errors of such a model look like that, whatever their cause.
 
     Example:
         $ cdk-triton validate . --mode multi

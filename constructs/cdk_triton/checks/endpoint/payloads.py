@@ -51,7 +51,7 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
     """The outputs of the entry model are larger than 6 MiB, for one item and with the shapes that are fixed.
 
     SageMaker rejects larger answers, after the model has computed them. In JSON a float takes about 20 bytes instead of
-    4: what fits as binary may be too large as JSON. `TritonClient` asks for binary outputs.
+    4, so an answer that fits as binary may be too large as JSON. `TritonClient` requests binary outputs.
 
     Example:
         # model/config.pbtxt
@@ -69,7 +69,7 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         Sizes of JSON are estimates. Text counts for nothing, and so does an output with a dimension of -1, unless it is
-        one of an input in the ONNX file: an answer may be larger. A request may ask for some of the outputs only.
+        one of an input in the ONNX file: an answer may be larger. A request may name some of the outputs only.
     """
     model = context.entry
     if model is None or model.config is None or _smallest_answer(context) > MAX_INVOCATION_BYTES:
@@ -92,10 +92,10 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
 def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
     """Each output of the entry model is larger than 6 MiB as binary, for one item.
 
-    SageMaker rejects larger answers, in the binary form and in JSON, whichever output a request asks for. A multi-model
+    SageMaker rejects larger answers, in the binary form and in JSON, whichever output a request names. A multi-model
     endpoint offers no other call: asynchronous inference and batch transform, which pass on more, take a single model.
-    For that one CT650 is a warning. The rule skips an output with a `label_filename`: its callers ask for classes,
-    which are a small answer.
+    For that one CT650 is a warning. The rule skips an output with a `label_filename`, because its callers request
+    classes, which are a small answer.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -114,7 +114,7 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule is for outputs of backends that keep to the shapes of the configuration, also behind an ensemble. A
-        Python model may return less than it declares. A request may ask for the classes of any output with numbers: if
+        Python model may return less than it declares. A request may require the classes of any output with numbers: if
         all callers do, give the output a `label_filename`, or acknowledge the rule.
     """
     model = context.entry
@@ -134,7 +134,7 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
     """The inputs of the entry model are larger than 6 MiB, for one item and with the shapes that are fixed.
 
     SageMaker rejects larger requests. In JSON a float takes about 20 bytes instead of 4, and an integer at least 2, so
-    that what fits as binary may be too large as JSON. `TritonClient` sends binary inputs.
+    a request that fits as binary may be too large as JSON. `TritonClient` sends binary inputs.
 
     Example:
         # model/config.pbtxt
@@ -149,8 +149,8 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "label" data_type: TYPE_INT32 dims: 1 }
 
     Limits:
-        Sizes of JSON are estimates. A dimension of -1, text and optional inputs count for nothing, so that a request
-        may be larger.
+        Sizes of JSON are estimates. A dimension of -1, text and optional inputs count for nothing, so a request may be
+        larger.
     """
     model = context.entry
     if model is None or model.config is None:
@@ -171,9 +171,9 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
 def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
     """The model that callers talk to is decoupled: it answers a request with any number of responses.
 
-    SageMaker's protocol takes exactly one. Such a model loads, and every invocation is answered with an error. Only a
-    single-model container with `inference_type="generate_stream"` in its environment passes several responses on;
-    `generate` takes a decoupled model that answers once. Releases before 25.03 do not read `inference_type`.
+    SageMaker's protocol takes exactly one. Such a model loads, and the endpoint answers every invocation with an error.
+    Only a single-model container with `inference_type="generate_stream"` in its environment passes several responses
+    on; `generate` takes a decoupled model that answers once. Releases before 25.03 do not read `inference_type`.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -186,8 +186,7 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
 
     Limits:
-        Decoupled steps of an ensemble are another rule's subject, and so is a single-model container whose environment
-        is not known.
+        Other rules report decoupled steps of an ensemble, and a single-model container whose environment is not known.
     """
     if known_inference_type(context) == "infer" and (model := _decoupled(context)) is not None:
         yield Problem(

@@ -90,9 +90,8 @@ def _whole(number: str, rest: str, given: Given) -> str:
 def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
     """`--backend-config` in `additional_args` names a setting that its backend does not read.
 
-    A backend reads the settings that it knows, and ignores all others. The rule knows the settings of the backends
-    `onnxruntime`, `python` and `tensorrt`. Backends take `shm_default_byte_size` and `shm-default-byte-size` for two
-    settings.
+    A backend reads its own settings, and ignores all others. The rule knows the settings of the backends `onnxruntime`,
+    `python` and `tensorrt`. Backends take `shm_default_byte_size` and `shm-default-byte-size` for two settings.
 
     Example:
         # environment=ContainerEnvironment(additional_args=["--backend-config=python,shm-default-bytesize=16777216"])
@@ -103,7 +102,7 @@ def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
         # environment=ContainerEnvironment(additional_args=["--backend-config=python,shm-default-byte-size=16777216"])
 
     Limits:
-        Settings of other backends are not known whole, so they are not judged. Neither are settings without a backend.
+        The rule skips settings of other backends, whose lists are not complete, and settings without a backend.
     """
     for given in _given(context):
         name, comma, rest = given.value.partition(",")
@@ -129,8 +128,8 @@ def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
     """A pool or a limit of memory in `additional_args` is for a GPU beyond those of the instance.
 
     GPUs are numbered from 0 on. `--cuda-memory-pool-byte-size`, `--cuda-virtual-address-size` and
-    `--model-load-gpu-limit` begin with the number of one. The server looks the value up for each GPU that it has, so
-    the argument has no effect.
+    `--model-load-gpu-limit` begin with the number of one. The server reads the value for each GPU that it has, so the
+    argument has no effect.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge

@@ -25,7 +25,7 @@ _ADDITIONAL_ARGS_SINCE = "23.07"
     modes=("single",),
 )
 def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
-    """A `config.pbtxt` stands at the top of the repository of a single-model container.
+    """A `config.pbtxt` is at the top of the repository of a single-model container.
 
     The start script looks for it and gives up, before the server starts. Only a multi-model endpoint takes an archive
     that is itself one model.
@@ -118,15 +118,15 @@ def no_default_model(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT404",
     Severity.ERROR,
-    "a model that the container is told to load is not in the repository",
+    "a model that the container has to load is not in the repository",
     source=server(_SERVE, 157, 163),
     modes=("single",),
 )
 def named_model_missing(context: CheckContext) -> Iterator[Problem]:
     """A model that the container's environment names has no directory.
 
-    The default model is looked for by the start script, the additional ones by the server. Either one ends the
-    container, and the endpoint is not created.
+    The start script looks for the default model, and the server for the additional ones. Either one ends the container,
+    and the endpoint is not created.
 
     Example:
         $ cdk-triton validate . --default-model clasifier
@@ -165,8 +165,8 @@ def named_model_missing(context: CheckContext) -> Iterator[Problem]:
 def name_is_split(context: CheckContext) -> Iterator[Problem]:
     """The name of a model that is loaded by name has white space, or is `*`.
 
-    The start script puts the name unquoted behind `--load-model=`, so that a blank splits it in two; and the server
-    takes `*` for all models. Steps of an ensemble are not affected, nor is a multi-model endpoint.
+    The start script puts the name unquoted behind `--load-model=`, so a blank splits it in two, and the server takes
+    `*` for all models. Steps of an ensemble are not affected, nor is a multi-model endpoint.
 
     Example:
         # */config.pbtxt

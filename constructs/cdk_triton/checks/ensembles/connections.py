@@ -20,7 +20,7 @@ _SAME_NAME = "write the same name in both places if they are meant to be connect
 def unread_input(context: CheckContext) -> Iterator[Problem]:
     """An ensemble declares an input, and no `input_map` has it as a value.
 
-    An ensemble takes nothing that it does not use. Most often the name is written differently in the step.
+    The server rejects an ensemble with an unused input. Most often the name is written differently in the step.
 
     Example:
         # classifier/config.pbtxt
@@ -209,7 +209,7 @@ def unwritten_tensor(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT320", Severity.ERROR, "steps of an ensemble wait for each other", source=core(_UTILS, 213, 288))
 def waiting_steps(context: CheckContext) -> Iterator[Problem]:
-    """A step needs what only a later one writes, which needs in turn what the first one writes.
+    """A step needs the output of a later step, which in turn needs the output of the first step.
 
     An ensemble is not a loop: each step runs once, when everything that it reads is there. The order of the steps in
     the file does not matter.

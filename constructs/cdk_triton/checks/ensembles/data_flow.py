@@ -118,7 +118,8 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
         output { name: "PIXELS" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
 
     Limits:
-        Where a backend may turn `max_batch_size: 0` into another number, shapes that would agree then are not reported.
+        If a backend may turn `max_batch_size: 0` into another number, the rule does not report shapes that would agree
+        then.
     """
     for ensemble, _, tensors in flow_ends(context):
         for name, ends in tensors.items():
@@ -182,7 +183,7 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
 
     Limits:
-        A number that a backend puts instead of `max_batch_size: 0` is known of ONNX Runtime's only, where an ONNX
+        The rule knows the number that a backend sets instead of `max_batch_size: 0` for ONNX Runtime only, if an ONNX
         file shows that its first dimensions are variable.
     """
     for ensemble, ensemble_config, step, model, config in run_steps(context):
@@ -215,8 +216,8 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
     """A batch goes to a model whose `max_batch_size` is 0 and whose dims have no place for it.
 
     The server loads the ensemble, because the shapes agree for one item. A batch of one is passed on without its batch
-    dimension; a larger one is rejected at the step. A model that takes all items at once says so with a first dimension
-    of its own: -1.
+    dimension; a larger one is rejected at the step. A model that takes all items at once has a first dimension of its
+    own: -1.
 
     Example:
         # classifier/config.pbtxt
@@ -246,7 +247,7 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
 
     Limits:
-        Models whose backend may put another number instead of `max_batch_size: 0` are skipped.
+        The rule skips models whose backend may set another number instead of `max_batch_size: 0`.
     """
     for ensemble, config, tensors in flow_ends(context):
         for source, end in passed_on(tensors) if config.max_batch_size > 1 else ():

@@ -97,9 +97,10 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
 def decoupled_step(context: CheckContext) -> Iterator[Problem]:
     """A step of the entry ensemble, at any depth, is decoupled, and so is then the ensemble.
 
-    SageMaker's protocol takes exactly one response. The ensemble loads, and every invocation is answered with an error.
-    Only a single-model container with `inference_type="generate_stream"` in its environment passes several responses
-    on; `generate` takes a decoupled model that answers once. Releases before 25.03 do not read `inference_type`.
+    SageMaker's protocol takes exactly one response. The ensemble loads, and the endpoint answers every invocation with
+    an error. Only a single-model container with `inference_type="generate_stream"` in its environment passes several
+    responses on; `generate` takes a decoupled model that answers once. Releases before 25.03 do not read
+    `inference_type`.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -129,7 +130,7 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
         output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
 
     Limits:
-        A single-model container whose environment is not known is CT341's.
+        CT341 reports a single-model container whose environment is not known.
     """
     if known_inference_type(context) == "infer":
         for entry, cause, field in _decoupled_entry(context):

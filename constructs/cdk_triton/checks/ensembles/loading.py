@@ -163,10 +163,10 @@ def circle(context: CheckContext) -> Iterator[Problem]:
     source=core(_MANAGER, 1897, 1911),
 )
 def version_not_loaded(context: CheckContext) -> Iterator[Problem]:
-    """A step asks for a version of its model that the model's version policy does not load.
+    """A step requires a version of its model that the model's version policy does not load.
 
-    `model_version` left out is version 0, not the latest one. A model whose configuration says nothing else is served
-    with its highest version only.
+    A missing `model_version` is version 0, not the latest one. By default the server serves only the highest version of
+    a model.
 
     Example:
         # classifier/config.pbtxt
@@ -230,8 +230,8 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
     """A model of the repository is not the entry model and not a step that it leads to.
 
     The container runs with explicit model control: it loads the entry model with its steps, and what
-    `additional_models` names. A model that only other models call (BLS) is not there when they do. A directory that has
-    neither a configuration nor a version is not a model; it only makes the archive larger.
+    `additional_models` names. A model that only other models call (BLS) is missing when they call it. A directory that
+    has neither a configuration nor a version is not a model; it only makes the archive larger.
 
     Example:
         # classifier/config.pbtxt

@@ -333,7 +333,7 @@ def exchanged_names(context: CheckContext) -> Iterator[Problem]:
     """In an `input_map` or `output_map`, `key` has the ensemble's name of a tensor and `value` the model's.
 
     It has to be the other way round: the `key` is the model's name, the `value` the ensemble's. Nothing of such an
-    ensemble is connected; what else may be wrong with its connections shows when this is fixed.
+    ensemble is connected, so other faults of its connections show only after this fix.
 
     Example:
         # classifier/config.pbtxt

@@ -19,9 +19,8 @@ _UTILS = "src/model_config_utils.cc"
 def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
     """A configuration has `platform: "ensemble"` and lists no steps to run.
 
-    An ensemble is nothing but its `ensemble_scheduling`: without it the server has nothing to run. No other scheduler
-    can take its place; `dynamic_batching` beside it is rejected as well, because a configuration has one scheduler
-    (CT101).
+    An ensemble consists of its `ensemble_scheduling`: without it the server has nothing to run. No other scheduler can
+    take its place; `dynamic_batching` beside it is rejected as well, because a configuration has one scheduler (CT101).
 
     Example:
         # model/config.pbtxt

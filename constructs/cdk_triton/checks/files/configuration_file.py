@@ -75,7 +75,7 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
     applies=is_newer_than_schema,
 )
 def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
-    """The schema is older than the release that serves, so what it does not know may be right.
+    """The schema is older than the release that serves, so an unknown field may be right.
 
     Example:
         $ cdk-triton validate . --platform 26.10/ml.g5.xlarge --image $IMAGE
@@ -159,14 +159,14 @@ def _fields_set(message: Message, prefix: str = "") -> Iterator[tuple[str, str]]
 @rule(
     "CT104",
     Severity.ERROR,
-    "a model is not called like its directory",
+    "the name of a model is not that of its directory",
     source=core("src/model_repository_manager/model_repository_manager.cc", 1693, 1711),
 )
 def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:
-    """The `name` in `config.pbtxt` is another one than the directory's.
+    """The `name` in `config.pbtxt` differs from that of the directory.
 
-    A configuration need not say the name, but must not contradict the directory. A multi-model endpoint gives the
-    archive's entry model a name of its own, so that any name is good there.
+    A configuration does not need the name, but must not contradict the directory. A multi-model endpoint gives the
+    archive's entry model a name of its own, so any name is good there.
 
     Example:
         # model/config.pbtxt
@@ -200,7 +200,7 @@ def no_backend(context: CheckContext) -> Iterator[Problem]:
     """The server guesses a backend from well-known file names only.
 
     These are `model.onnx`, `model.plan`, `model.pt`, `model.pt2` (from 26.03), `model.xml`, `model.py`,
-    `model.graphdef` and `model.savedmodel`. A model whose name has a dot is run by the backend that is named after it.
+    `model.graphdef` and `model.savedmodel`. The backend whose name follows the dot runs a model with a dot in its name.
 
     Example:
         # model/config.pbtxt

@@ -125,7 +125,7 @@ def _fix(each: BackendFile) -> str:
 def empty_version(context: CheckContext) -> Iterator[Problem]:
     """A model needs no file, and git keeps no empty directory.
 
-    Some backends load nothing from the version directory, but the server asks for the directory. It is there on the
+    Some backends load nothing from the version directory, but the server needs the directory. It is there on the
     machine where it was made, and missing in a fresh clone.
 
     Example:
@@ -138,7 +138,7 @@ def empty_version(context: CheckContext) -> Iterator[Problem]:
         # model/1/.gitkeep
 
     Limits:
-        Backends that need a file are CT120's, and ensembles CT111's.
+        CT120 reports backends that need a file, and CT111 reports ensembles.
     """
     needed = {each.version for each in backend_files(context)}
     for model in context.loaded_models:
@@ -166,8 +166,8 @@ def empty_version(context: CheckContext) -> Iterator[Problem]:
 def missing_file_for_capability(context: CheckContext) -> Iterator[Problem]:
     """The server loads the file that is named for the compute capability of its GPU.
 
-    It would run on the GPUs whose file is there, and not load the model on the others. The file for the GPU of
-    the given platform is CT120's.
+    It would run on the GPUs whose file is there, and not load the model on the others. CT120 reports the file for the
+    GPU of the given platform.
 
     Example:
         # model/config.pbtxt
@@ -253,7 +253,7 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
         weights
 
     Limits:
-        A network without any constant needs no second file; hardly one is without.
+        A network without any constant needs no second file. Nearly every network has constants.
     """
     for each in backend_files(context):
         if each.backend != "openvino" or each.path.suffix != ".xml" or not each.is_there:

@@ -34,8 +34,8 @@ def unregistered_operator(context: CheckContext) -> Iterator[Problem]:
     """An operator is not in ONNX Runtime's own domains, and no library of operators is configured.
 
     ONNX Runtime then does not load the file. Its domain `com.microsoft` gets new operators with new versions, so the
-    release decides where one is given. `ai.onnx.contrib` is the domain of ONNX Runtime Extensions. The backend does not
-    enable them, so put their library into the repository.
+    rule uses the release if one is given. `ai.onnx.contrib` is the domain of ONNX Runtime Extensions. The backend does
+    not enable them, so put their library into the repository.
 
     Example:
         # model/config.pbtxt
@@ -50,8 +50,9 @@ def unregistered_operator(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = com.microsoft.QuickGelu(IN) }
 
     Limits:
-        The operators in a library are not read. A model with a library or an execution accelerator is not judged,
-        because the accelerator TensorRT registers its plugins. Attributes and inputs of these operators are not judged.
+        The rule does not read the operators in a library. It skips a model with a library or an execution accelerator,
+        because the accelerator TensorRT registers its plugins. It does not judge attributes and inputs of these
+        operators.
     """
     for each, verdict in judged_models(context):
         if each.config.model_operations.op_library_filename or _has_accelerator(each):

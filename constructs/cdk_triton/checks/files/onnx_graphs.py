@@ -67,8 +67,8 @@ def unknown_operator(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Relu(IN) }
 
     Limits:
-        With `op_library_filename` no unknown operator is judged. CT179 judges other domains. The installed
-        `onnx` judges, not the ONNX Runtime of the release.
+        With `op_library_filename` the rule judges no unknown operator. CT179 judges other domains. The installed `onnx`
+        judges, not the ONNX Runtime of the release.
     """
     for each, fault in _faults(context, "operator", "newer", "deprecated"):
         if each.config.model_operations.op_library_filename:
@@ -140,8 +140,8 @@ def unfit_operands(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN, float[4, 2] W) => (float[N, 2] OUT) { OUT = MatMul(IN, W) }
 
     Limits:
-        Shapes that ONNX Runtime finds only when it runs the graph are not seen. Shapes that the file declares for
-        results (`value_info`, outputs) are not compared, because ONNX Runtime only logs a warning about them.
+        The rule does not see shapes that ONNX Runtime finds only when it runs the graph. It does not compare shapes
+        that the file declares for results (`value_info`, outputs), because ONNX Runtime only logs a warning about them.
     """
     for each, fault in _faults(context, *_UNFIT):
         yield _problem(each, fault, *_UNFIT[fault.kind])
@@ -164,7 +164,7 @@ def unconnected_values(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Relu(IN) }
 
     Limits:
-        The order of the nodes is not judged: ONNX Runtime sorts them.
+        The rule does not judge the order of the nodes, because ONNX Runtime sorts them.
     """
     for each, fault in _faults(context, "value", "cycle", "name"):
         what = "has an input that nothing makes" if fault.operator else "is not connected"
@@ -177,8 +177,8 @@ def unconnected_values(context: CheckContext) -> Iterator[Problem]:
 def unchecked_graph(context: CheckContext) -> Iterator[Problem]:
     """The check of the graph reached a limit, or the distribution `onnx` cannot judge it here.
 
-    A graph may use 30 seconds of processor time and 4 GiB of memory. CT170 to CT173 and CT706 say nothing about it. A
-    broken graph then shows when the server loads it.
+    A graph may use 30 seconds of processor time and 4 GiB of memory. CT170 to CT173 and CT706 do not check it. A broken
+    graph then shows when the server loads it.
 
     Example:
         # model/config.pbtxt

@@ -72,7 +72,7 @@ def _is_ort(file: RepositoryFile) -> bool:
 def unreadable_file(context: CheckContext) -> Iterator[Problem]:
     """The file is empty, damaged, or something else than an ONNX model.
 
-    A file whose name ends in `.ort` is to be one in ONNX Runtime's own format; no other name is.
+    A file in ONNX Runtime's own format needs a name that ends in `.ort`, and no other file may have one.
 
     Example:
         # model/config.pbtxt
@@ -86,7 +86,7 @@ def unreadable_file(context: CheckContext) -> Iterator[Problem]:
         model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
 
     Limits:
-        What is in a file in ONNX Runtime's own format is not compared with the configuration.
+        The rule does not compare a file in ONNX Runtime's own format with the configuration.
     """
     for each in backend_files(context):
         if each.backend != "onnxruntime" or each.file is None:
@@ -171,7 +171,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
 def other_number_of_inputs(context: CheckContext) -> Iterator[Problem]:
     """A configuration that names inputs has to name all that have no default.
 
-    Outputs may be left out: the backend does not compute them for nothing.
+    You may omit outputs; the backend does not compute omitted ones.
 
     Example:
         # model/config.pbtxt

@@ -171,8 +171,7 @@ def _fix_of_batch(each: OnnxModelFile, found: Sequence[_Pair]) -> str:
 def fixed_batch(context: CheckContext) -> Iterator[Problem]:
     """With `max_batch_size` above 0, the first dimension of every tensor has to be variable.
 
-    Exporters fix every dimension unless they are told otherwise (`dynamic_axes` or `dynamic_shapes` of
-    `torch.onnx.export`).
+    Exporters fix every dimension by default; `dynamic_axes` or `dynamic_shapes` of `torch.onnx.export` change that.
 
     Example:
         # model/config.pbtxt
@@ -217,7 +216,7 @@ def fixed_batch(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT136", Severity.WARNING, "an output that is variable in the ONNX file is fixed", source=_COMPARE)
 def fixed_output(context: CheckContext) -> Iterator[Problem]:
-    """The server compares outputs exactly: what is variable in the file has to be -1 in the configuration.
+    """The server compares outputs exactly: a variable dimension of the file has to be -1 in the configuration.
 
     ONNX Runtime sometimes finds out the size of a dimension that the file leaves open; then the number is right.
 

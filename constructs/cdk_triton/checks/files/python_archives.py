@@ -22,8 +22,8 @@ from cdk_triton.triton.findings import Severity
 def unsafe_archive(context: CheckContext) -> Iterator[Problem]:
     """From 26.06 on, no member may lead out of the directory into which the server unpacks the archive.
 
-    Refused are absolute paths, paths with `..`, and paths through a symbolic link that came before. `conda-pack`,
-    `venv-pack` and `tar -C ENVIRONMENT -czf env.tar.gz .` write none of them.
+    The server rejects absolute paths, paths with `..`, and paths through a symbolic link that came before.
+    `conda-pack`, `venv-pack` and `tar -C ENVIRONMENT -czf env.tar.gz .` write none of them.
 
     Example:
         $ cdk-triton validate . --platform 26.06/ml.g5.xlarge --image $IMAGE
@@ -45,7 +45,7 @@ def unsafe_archive(context: CheckContext) -> Iterator[Problem]:
         shared/weights.bin
 
     Limits:
-        An archive of more than 256 MiB is not read to its end, and nothing is said of it.
+        The rule skips an archive of more than 256 MiB, because it is not read to its end.
     """
     for each in environments(context):
         found = refused_member(context, each)

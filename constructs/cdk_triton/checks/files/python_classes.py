@@ -103,8 +103,8 @@ def no_execute(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        A class that inherits from one of another file, has a metaclass or an unknown decorator, or is given to other
-        code, is taken to have the method.
+        The rule assumes the method in a class that inherits from one of another file, has a metaclass or an unknown
+        decorator, or is given to other code.
     """
     for each, model in _classes(context):
         if model.is_complete and not {"execute"} & {*model.methods, *model.values} and not model.failure:
@@ -127,7 +127,7 @@ def no_execute(context: CheckContext) -> Iterator[Problem]:
 def wrong_signature(context: CheckContext) -> Iterator[Problem]:
     """The server calls `initialize` with the arguments, `execute` with the requests, and gives nothing else.
 
-    `auto_complete_config` is called on the class, so that it has to be a static method. `execute` may be a coroutine.
+    The server calls `auto_complete_config` on the class, so it has to be a static method. `execute` may be a coroutine.
 
     Example:
         # model/config.pbtxt
@@ -144,8 +144,8 @@ def wrong_signature(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        Nothing is said of a class that inherits from one of another file, has a metaclass or an unknown decorator, or
-        is given to other code: they may change its methods.
+        The rule skips a class that inherits from one of another file, has a metaclass or an unknown decorator, or is
+        given to other code, because these may change its methods.
     """
     for each, model in _classes(context):
         for name, count, consequence in _CALLS if not model.failure else ():
@@ -202,8 +202,8 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        A method that returns the object in some cases only is not judged, and neither is one of a class that other
-        code may change.
+        The rule skips a method that returns the object in some cases only, and one of a class that other code may
+        change.
     """
     for each, model in _classes(context):
         method = model.methods.get("auto_complete_config")
@@ -317,8 +317,8 @@ def _returns_in_decoupled_mode(each: BackendFile, method: Method) -> Problem:
 def unusable_class(context: CheckContext) -> Iterator[Problem]:
     """The server calls `TritonPythonModel()`, and then its methods. Here one of these cannot be called.
 
-    `TritonPythonModel` is a value and no class, an abstract class, a protocol or an enumeration, its constructor is a
-    coroutine or returns something, or one of its methods is a value.
+    `TritonPythonModel` is a value instead of a class, an abstract class, a protocol or an enumeration, its constructor
+    is a coroutine or returns something, or one of its methods is a value.
 
     Example:
         # model/config.pbtxt
@@ -338,7 +338,7 @@ def unusable_class(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        Only what the file itself shows is seen, as for CT144.
+        The rule sees only the file itself, as CT144 does.
     """
     for each, source in python_models(context):
         if not isinstance(source, PythonSource):

@@ -52,8 +52,8 @@ def failing_completion(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
 
     Limits:
-        Judged are calls that happen in any case, with values that are written out in the method. Names of properties
-        are CT186's.
+        The rule judges calls that happen in any case, with values that are written out in the method. CT186 reports
+        names of properties.
     """
     for each, source in python_models(context):
         if not isinstance(source, PythonSource) or source.model is None or not source.model.is_complete:

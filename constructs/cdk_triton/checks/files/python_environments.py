@@ -94,7 +94,7 @@ def refused_member(context: CheckContext, environment: ModelEnvironment) -> Unsa
 def missing_environment(context: CheckContext) -> Iterator[Problem]:
     """`EXECUTION_ENV_PATH` names an archive or a directory that is not there.
 
-    `$$TRITON_MODEL_DIRECTORY`, with two `$` and without braces, stands for the model's directory where the path begins
+    `$$TRITON_MODEL_DIRECTORY`, with two `$` and without braces, stands for the model's directory if the path begins
     with it. A `/` follows. A directory before `..` has to be there too.
 
     Example:

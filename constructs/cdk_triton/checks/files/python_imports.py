@@ -65,10 +65,10 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        Only the first part of a name is looked at: `numpy.missing` passes. After a change of `sys.path` within the
-        repository, a module passes that is in any directory of it; after any other change, every module passes. An
-        image of your own is judged only if `image_modules` in `cdk-triton.toml` lists its modules. An environment is
-        judged if it is in the repository, has at most 256 MiB, and has numpy in its `site-packages`.
+        The rule looks only at the first part of a name: `numpy.missing` passes. After a change of `sys.path` within the
+        repository, a module passes that is in any directory of it; after any other change, every module passes. The
+        rule judges an image of your own only if `image_modules` in `cdk-triton.toml` lists its modules. It judges an
+        environment if it is in the repository, has at most 256 MiB, and has numpy in its `site-packages`.
     """
     provided = _provided(context)
     if provided is None or (context.environment is not None and "PYTHONPATH" in context.environment.variables):
@@ -126,9 +126,9 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        A module that any file of the model imports relatively is not reported, and neither is one of a model that
-        changes `sys.path`. Without a release, only modules count that every Python of the images has. The rule does
-        not look into an image of your own: it expects the Python of the given release there.
+        The rule does not report a module that any file of the model imports relatively, nor one of a model that changes
+        `sys.path`. Without a release, it counts only modules that every Python of the images has. The rule does not
+        look into an image of your own: it expects the Python of the given release there.
     """
     version = python_version(context)
     standard = standard_modules(version) - FOREIGN_MODULES | {"numpy"}

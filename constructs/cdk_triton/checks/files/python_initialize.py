@@ -60,9 +60,9 @@ def failing_initialize(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The method is followed to the first statement of which it is open whether it runs, or what it changes: a call of
+        The rule follows the method up to the first statement that may not run, or whose effect is unknown: a call of
         another method, for example. A file counts as missing if another directory of the model has one of the same
-        name, and nothing before may have made it. A model with `auto_complete_config` is not judged.
+        name, and no earlier statement may have made it. The rule skips a model with `auto_complete_config`.
     """
     for each, source in python_models(context):
         if not isinstance(source, PythonSource) or source.initialize is None or source.model is None:

@@ -52,8 +52,8 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        A name that begins with that of the server, `initialized`, counts as another one. A model that hands itself to
-        somebody else is not judged, who may call any of its methods.
+        A name that begins with that of the server, `initialized`, counts as another one. The rule skips a model that
+        hands itself to other code, which may call any of its methods.
     """
     suggestions = Suggestions()
     for each, source in python_models(context):
@@ -89,7 +89,7 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", "src/pb_tensor.cc", 580, 595),
 )
 def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
-    """The type `TYPE_BF16` has no numpy type, so that `as_numpy` raises an error.
+    """The type `TYPE_BF16` has no numpy type, so `as_numpy` raises an error.
 
     Example:
         # model/config.pbtxt

@@ -45,8 +45,8 @@ def _sources(context: CheckContext) -> Iterator[tuple[PurePosixPath, str, str, R
 def syntax_error(context: CheckContext) -> Iterator[Problem]:
     """The file of a Python model, or a module beside it that it imports, is not valid Python.
 
-    The file is compiled, because Python finds some faults only then: `await` in a plain function, `return` outside of
-    one, `from __future__` that is not first, or an expression that is nested too deeply for the compiler.
+    The check compiles the file, because Python finds some faults only then: `await` in a plain function, `return`
+    outside of one, `from __future__` that is not first, or an expression that is nested too deeply for the compiler.
 
     Example:
         # model/config.pbtxt
@@ -108,8 +108,8 @@ def newer_syntax(context: CheckContext) -> Iterator[Problem]:
                     return []
 
     Limits:
-        The parser knows which statements are newer, but not every detail of them: nested quotes in f-strings (3.12)
-        pass for 3.10.
+        The parser finds newer statements, but not every detail of them: nested quotes in f-strings (3.12) pass for
+        3.10.
     """
     release = known_release(context.platform)
     if release is None or "python" in release.assumed:
@@ -140,7 +140,7 @@ def _first_release_with(reason: str) -> str:
     source="https://docs.python.org/3/whatsnew/3.12.html#pep-701-syntactic-formalization-of-f-strings",
 )
 def not_judged(context: CheckContext) -> Iterator[Problem]:
-    """The file uses syntax that only a newer Python knows, or is nested too deeply for this Python's compiler.
+    """The file uses syntax of a newer Python, or is nested too deeply for this Python's compiler.
 
     The container's Python may take the file. Nothing else in the file is checked.
 
@@ -162,7 +162,7 @@ def not_judged(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The example is one where Python 3.11 runs the checks. Python 3.12 knows all syntax of the containers.
+        The example needs Python 3.11 for the checks. Python 3.12 has all syntax of the containers.
     """
     for path, name, by, source in _sources(context):
         if isinstance(source, NotJudged):
@@ -229,7 +229,7 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
 def rejected_class(context: CheckContext) -> Iterator[Problem]:
     """A class has bases that do not go together, or `__slots__` that its other names contradict.
 
-    Python says so when it comes to the class statement, so that the import of the file fails.
+    Python rejects it at the class statement, so the import of the file fails.
 
     Example:
         # model/config.pbtxt
@@ -252,7 +252,7 @@ def rejected_class(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        Only classes at the top of a file are looked at, and only if their bases are built into Python or stand in the
+        The rule looks only at classes at the top of a file, and only if their bases are built into Python or are in the
         same file.
     """
     for path, name, by, source in _sources(context):

@@ -176,8 +176,8 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        Releases after 26.07 may have more names, and are not judged. A file of the model with the module's name, for
-        example for tests, hides that of the server, and is not judged either.
+        The rule skips releases after 26.07, which may have more names. It also skips a model whose own file has the
+        module's name, for example for tests, because that file hides the server's module.
     """
     suggestions = Suggestions()
     for each, path, _, used in _needed(context):
@@ -236,8 +236,8 @@ def missing_utility_somewhere(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        Only names that no release has are reported. A file that asks for attributes with `hasattr` or `getattr`, or
-        that handles `AttributeError`, is not judged.
+        The rule reports only names that no release has. It skips a file that tests attributes with `hasattr` or
+        `getattr`, or that handles `AttributeError`.
     """
     suggestions = Suggestions()
     certain = {(path, used.name) for _, path, _, used in _needed(context) if used.module == MODULE}
@@ -304,7 +304,7 @@ def undefined_name(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        A file that imports `*`, or uses `exec`, `eval`, `globals`, `locals` or `vars`, is not judged.
+        The rule skips a file that imports `*`, or uses `exec`, `eval`, `globals`, `locals` or `vars`.
     """
     suggestions = Suggestions()
     known = {*vars(builtins), *some_builtins(), *_GIVEN}

@@ -36,7 +36,7 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
     """The server starts a process for each Python model and puts the name into the command.
 
     Through 25.07 a shell reads the command, and a space or a parenthesis breaks it: the server then waits for the
-    process for ever. From 25.08 on, characters that mean something to a shell are rejected.
+    process for ever. From 25.08 on, the server rejects characters that have a meaning in a shell.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -69,7 +69,7 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
         output { name: "IDS" data_type: TYPE_INT32 dims: -1 }
 
     Limits:
-        A name that the start script cannot take either is CT405's.
+        CT405 reports a name that the start script cannot take either.
     """
     for model in context.loaded_models:
         wrong = _wrong_in_name(context, model) if model.backend_name == "python" else None

@@ -27,8 +27,8 @@ _PING_SINCE = "26.04"  # core 53fc26e, on the branch r26.04: readiness of the se
 def never_ready(context: CheckContext) -> Iterator[Problem]:
     """From 26.03 on the server calls the method `is_ready` without arguments, and it has to return True or False.
 
-    Whatever it raises, or returns instead, means that the model is not ready. From 26.04 on `/ping` fails then, unless
-    `ping_mode` is `live`, and SageMaker takes no container into service that does not answer it.
+    An exception, or any other value, means that the model is not ready. From 26.04 on `/ping` fails then, unless
+    `ping_mode` is `live`, and SageMaker does not take such a container into service.
 
     Example:
         $ cdk-triton validate . --platform 26.04/ml.g5.xlarge
@@ -52,8 +52,8 @@ def never_ready(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        A coroutine, and a method that returns what the source does not show, are not judged, and neither is one of a
-        class that other code may change.
+        The rule skips a coroutine, a method whose result the source does not show, and a method of a class that other
+        code may change.
     """
     for each, source in python_models(context):
         if not isinstance(source, PythonSource) or source.model is None or source.model.failure:

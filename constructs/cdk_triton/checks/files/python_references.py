@@ -56,8 +56,8 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
                 return pb_utils.InferenceRequest(model_name="classifier", inputs=request.inputs()).exec()
 
     Limits:
-        Only names that are written out in the call are seen. A model that loads models itself (`load_model`) is not
-        judged.
+        The rule sees only names that are written out in the call. It skips a model that loads models itself
+        (`load_model`).
     """
     if has_argument(context, "--load-model") or has_argument(context, "--model-control-mode"):
         return
@@ -129,8 +129,8 @@ def relative_path(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        Only paths that are written out in a call of `open` or of a method of `Path` are seen, and only if the file is
-        in the repository. A model that changes the working directory is not judged.
+        The rule sees only paths that are written out in a call of `open` or of a method of `Path`, and only if the file
+        is in the repository. It skips a model that changes the working directory.
     """
     files = repository_files(context)
     for each, sources in needed_sources(context):
@@ -217,7 +217,7 @@ def unset_attribute(context: CheckContext) -> Iterator[Problem]:
 def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
     """A call names a parameter of `InferenceResponse`, `InferenceRequest` or `Tensor` that does not exist.
 
-    The same is said of methods that the configuration in `auto_complete_config` does not have, and of properties that
+    The rule also reports methods that the configuration in `auto_complete_config` does not have, and properties that
     `add_input` and `add_output` reject. `Tensor` takes its name and its values by position only.
 
     Example:

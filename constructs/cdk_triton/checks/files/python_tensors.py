@@ -25,9 +25,9 @@ from cdk_triton.triton.schema import ModelConfig
 def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
     """The server loads such a model: only a request shows that a name is misspelt.
 
-    For an input that the configuration does not have, `get_input_tensor_by_name` returns None. A tensor that is none
-    of the configuration's outputs is left out of the answer: the caller gets no error, and no such output. In an
-    ensemble, the next step lacks its input.
+    For an input that the configuration does not have, `get_input_tensor_by_name` returns None. The server drops a
+    tensor that is not one of the configuration's outputs: the caller gets no error, and no such output. In an ensemble,
+    the next step lacks its input.
 
     Example:
         # model/config.pbtxt
@@ -56,10 +56,10 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 return [pb_utils.InferenceResponse([pb_utils.Tensor("LENGTH", length)]) for length in lengths]
 
     Limits:
-        Only literal names are seen. An input that is taken under a condition, or of which the source asks whether it
-        is there, may be an optional one. Tensors that a model makes are judged where the names of all of them are
-        literals, one of the outputs is not among them, and no other models are called (BLS). A model with
-        `auto_complete_config` may add its tensors itself.
+        The rule sees only literal names. An input that is taken under a condition, or tested by the source, may be an
+        optional one. The rule judges the tensors that a model makes if the names of all of them are literals, one of
+        the outputs is not among them, and the model calls no other models (BLS). A model with `auto_complete_config`
+        may add its tensors itself.
     """
     suggestions = Suggestions()
     for each, source in python_models(context):

@@ -162,7 +162,7 @@ def leading_zeros(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT113",
     Severity.ERROR,
-    "a directory is taken for a version that it is not",
+    "the server takes a directory for another version",
     source=_VERSIONS_TO_LOAD,
 )
 def misread_version(context: CheckContext) -> Iterator[Problem]:
@@ -218,7 +218,7 @@ def misread_version(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT114",
     Severity.WARNING,
-    "a version that the version policy asks for is missing",
+    "a version that the version policy names is missing",
     source=core("src/model_repository_manager/model_lifecycle.cc", 117, 128),
 )
 def specific_version_missing(context: CheckContext) -> Iterator[Problem]:

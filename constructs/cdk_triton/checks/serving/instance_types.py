@@ -73,8 +73,8 @@ def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
 def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
     """`cc_model_filenames` names files for other GPUs, and none for the one of the instance.
 
-    The server then takes the default file. A plan that was built for another GPU is not loaded, and one that was not
-    meant for this GPU is slower than need be.
+    The server then takes the default file. The server does not load a plan that was built for another GPU, and a plan
+    that was not meant for this GPU is slower than necessary.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g6.xlarge
@@ -126,8 +126,8 @@ def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
 def dali_on_several_gpus(context: CheckContext) -> Iterator[Problem]:
     """A DALI model gets an instance on more than one GPU.
 
-    Without `gpus`, the server makes an instance on each GPU. Servers that ran DALI in ensembles on several GPUs have
-    been reported to end with signal 11 under load, and the report is open. Try it under load, or keep DALI on one GPU.
+    Without `gpus`, the server makes an instance on each GPU. Users report that servers with DALI in ensembles on
+    several GPUs end with signal 11 under load, and the report is open. Try it under load, or keep DALI on one GPU.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.12xlarge
@@ -192,9 +192,9 @@ def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
 def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
     """The instances of all Python models together start with more than the 64 MB of `/dev/shm`.
 
-    Each instance takes SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE bytes when it starts, 16 MiB unless it is said, and grows
-    with what passes through it. SageMaker gives containers Docker's 64 MB and no way to ask for more. Without a
-    platform the instance is taken to have one GPU.
+    Each instance takes SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE bytes when it starts, 16 MiB by default, and grows with
+    the tensors that pass through it. SageMaker gives containers Docker's 64 MB, and no setting for more. Without a
+    platform the rule assumes one GPU.
 
     Example:
         # model/config.pbtxt
@@ -208,7 +208,7 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The command does not know the container's environment, and takes the default; a construct knows it. In a
-        multi-model endpoint all archives share the memory, of which this check sees one.
+        multi-model endpoint all archives share the memory, and this rule sees one of them.
     """
     each = (context.environment.shm_default_byte_size if context.environment is not None else None) or (
         _SHM_BYTES_PER_INSTANCE

@@ -41,8 +41,8 @@ def broken_network(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         An unknown operator may be a plugin of TensorRT, so it is judged only if its name is nearly that of an operator.
-        With a recipe of your own it is not judged. Types and attributes are not judged. CT701 asks the parser of
-        TensorRT-RTX about all of them.
+        The rule does not judge it with a recipe of your own. It does not judge types and attributes. CT701 uses the
+        parser of TensorRT-RTX for all of them.
     """
     for source in plan_sources(context):
         for fault in plan_graph_faults(context, source):

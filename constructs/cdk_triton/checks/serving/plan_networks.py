@@ -32,9 +32,9 @@ _KEPT_TYPES = {"FP32", "FP16", "BF16", "INT8", "UINT8", "INT32", "BOOL"}
 def impossible_profile(context: CheckContext) -> Iterator[Problem]:
     """An optimisation profile of a recipe does not fit its network, or does not reach `max_batch_size`.
 
-    A profile says for each input the smallest, the usual and the largest shape, the batch dimension included. TensorRT
+    A profile has for each input the smallest, the usual and the largest shape, the batch dimension included. TensorRT
     builds no plan for a shape that the network does not have, and the server does not load a plan whose profiles end
-    below `max_batch_size`. A recipe of a model that is not loaded runs too.
+    below `max_batch_size`. The recipe of a model that is not loaded runs too.
 
     Example:
         # bert/config.pbtxt
@@ -53,7 +53,7 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
         (built from bert/bert.onnx for x 1x4 to 32x4)
 
     Limits:
-        What depends on more than the shapes of the inputs is not seen; CT704 asks TensorRT-RTX.
+        The rule does not see errors that depend on more than the shapes of the inputs; CT704 uses TensorRT-RTX.
     """
     for source in (*plan_sources(context), *unloaded_plan_sources(context)):
         if not source.has_recipe or source.onnx is None:
@@ -115,8 +115,8 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
         network (int32[batch, 4] ids) => (float[batch, 4] y) { y = Cast <to = 1> (ids) }
 
     Limits:
-        A dimension of any size in the network, or in the configuration, is not compared. The rule skips a model
-        without inputs or without outputs, because the server takes them from the plan.
+        The rule does not compare a dimension of any size in the network, or in the configuration. The rule skips a
+        model without inputs or without outputs, because the server takes them from the plan.
     """
     for source in plan_sources(context):
         if not source.has_recipe:
@@ -161,9 +161,9 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
         output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
 
     Limits:
-        A dimension of any size in the network, or in the configuration, is not compared. The rule skips a model
-        without inputs or without outputs, because the server takes them from the plan. The rule does not
-        know whether a recipe changes the types of the network's tensors.
+        The rule does not compare a dimension of any size in the network, or in the configuration. The rule skips a
+        model without inputs or without outputs, because the server takes them from the plan. The rule does not know
+        whether a recipe changes the types of the network's tensors.
     """
     for source in plan_sources(context):
         if source.has_recipe:

@@ -28,7 +28,7 @@ _SHOWN_SHAPES = 4
     asks_parser=True,
 )
 def unparsed_network(context: CheckContext) -> Iterator[Problem]:
-    """TensorRT's ONNX parser stops at an operator, a type or the file itself, so that no plan can be built from it.
+    """TensorRT's ONNX parser stops at an operator, a type or the file itself, so no plan can be built from it.
 
     The parser is the one of TensorRT-RTX, which runs without a GPU (`pip install 'cdk-triton[preflight]'`). It is of
     the same family as the release's own, not the same version: the release may
@@ -57,7 +57,8 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
         network (float[batch, 4, 4] x) => (float[batch] y) { y = ReduceSum <keepdims = 0> (x) }
 
     Limits:
-        The parser's verdict is not the release's. Nothing is built: what only the GPU rejects is not seen.
+        The parser's verdict is not the release's. Nothing is built, so the rule does not see errors that only a GPU
+        shows.
     """
     for source, network in _networks(context):
         first: dict[str, str] = {}
@@ -82,15 +83,15 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT704",
     Severity.WARNING,
-    "TensorRT-RTX does not take the shapes that are asked of a plan",
+    "TensorRT-RTX does not take the required shapes of a plan",
     source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-dynamic-shapes.html",
     asks_parser=True,
 )
 def refused_profile(context: CheckContext) -> Iterator[Problem]:
     """TensorRT-RTX would not build the network for a profile.
 
-    The profiles are those of the recipe. Without a recipe, a `model.onnx` in the version directory is tried with what
-    the configuration asks for: batches from 1 to `max_batch_size`, and the dimensions. A network that was exported
+    The profiles are those of the recipe. Without a recipe, the rule tries a `model.onnx` in the version directory with
+    the shapes of the configuration: batches from 1 to `max_batch_size`, and the dimensions. A network that was exported
     without a dynamic batch takes one size only.
 
     Example:
@@ -112,8 +113,8 @@ def refused_profile(context: CheckContext) -> Iterator[Problem]:
         network (float[batch, 4] x) => (float[batch, 4] y) { y = Relu (x) }
 
     Limits:
-        The verdict is TensorRT-RTX's, not the release's. Inputs that the network needs to be equally long are not
-        compared. Without a recipe a dimension of -1 leaves the profile open, and it is not tried.
+        The verdict is TensorRT-RTX's, not the release's. The rule does not compare inputs that the network needs to be
+        equally long. Without a recipe, it does not try a profile with a dimension of -1.
     """
     for source, network in _networks(context):
         for profile, refusal in zip(source.profiles, network.refusals, strict=False):  # none: it was not parsed

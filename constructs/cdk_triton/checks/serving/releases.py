@@ -51,7 +51,7 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
     definitions and saved models run elsewhere after a conversion to ONNX, and in a Python model with a packed
     environment. vLLM and TensorRT-LLM are in images of their own.
 
-    A backend of one's own may lie beside the model, as `libtriton_<backend>.so` in its directory or in each version's.
+    A backend of your own may lie beside the model, as `libtriton_<backend>.so` in its directory or in each version's.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -64,7 +64,7 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
         platform: "tensorrt_plan"
 
     Limits:
-        What `runtime` names is CT607's. An image of one's own is the subject of CT606.
+        CT607 judges the `runtime`, and CT606 an image of your own.
     """
     for model, backend_name, fix in _without_backend(context):
         yield Problem(
@@ -128,7 +128,8 @@ def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
     """The server finds no library of the name in `runtime`, which stands for `libtriton_<backend>.so`.
 
     It looks in the version's directory, in the model's, and in that of the backend in the image. `model.py` stands for
-    a backend in Python, which is looked for in the image alone. Of SageMaker's images, only PyTorch's backend has one.
+    a backend in Python, which the server looks for in the image alone. Of SageMaker's images, only PyTorch's backend
+    has one.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -142,7 +143,7 @@ def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
 
     Limits:
-        A name with `/` is not judged, and neither is a backend that the release does not have.
+        The rule skips a name with `/`, and a backend that the release does not have.
     """
     known = backends_in(_release(context))
     if has_argument(context, "--backend-directory"):
@@ -179,8 +180,7 @@ def gpu_without_tensorrt(context: CheckContext) -> Iterator[Problem]:
     """A TensorRT plan is to be served on a GPU that the release's TensorRT does not support.
 
     TensorRT 10.5 (from 24.10 or 24.11 on) dropped Volta, the GPU of ml.p3; Blackwell (ml.g7, ml.g7e, ml.p6) needs 10.8,
-    which came with 25.01. No plan can be built or loaded there. Only versions that were read are held against a
-    release.
+    which came with 25.01. No plan can be built or loaded there. The rule uses only versions that were read.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.p6-b200.48xlarge
@@ -222,8 +222,8 @@ def gpu_without_tensorrt(context: CheckContext) -> Iterator[Problem]:
 def gpu_newer_than_release(context: CheckContext) -> Iterator[Problem]:
     """The release was built with a CUDA toolkit that does not compile for the instance's GPU.
 
-    What it holds for older GPUs is translated while models load, which takes minutes, or fails with `no kernel image is
-    available for execution on the device`. TensorRT plans are the subject of CT602.
+    The code for older GPUs is translated while models load, which takes minutes, or fails with `no kernel image is
+    available for execution on the device`. CT602 judges TensorRT plans.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.p6-b200.48xlarge
@@ -280,8 +280,8 @@ def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
         output { name: "embedding" data_type: TYPE_FP32 dims: 384 }
 
     Limits:
-        Which types a plan has is not read from it, so that `TYPE_INT32` for what TensorRT 10 keeps as INT64 is not
-        found.
+        The rule does not read the types of a plan. So it does not find a `TYPE_INT32` for a tensor that TensorRT 10
+        keeps as INT64.
     """
     release = _release(context)
     newest = tensorrt_bounds(release)[1] if release is not None else None
@@ -312,8 +312,8 @@ def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
 def pipeline_without_dali(context: CheckContext) -> Iterator[Problem]:
     """A DALI model is a Python file, and the release is older than 24.05.
 
-    The backend serialises such a file with the container's `python3` while it loads the model. From 24.05 on that
-    finds DALI; before, DALI was in a place where `import nvidia.dali` does not look.
+    The backend serialises such a file with the container's `python3` while it loads the model. From 24.05 on that finds
+    DALI; before, DALI was in a place that `import nvidia.dali` does not search.
 
     Example:
         $ cdk-triton validate . --platform 24.03/ml.g5.xlarge
