@@ -105,7 +105,7 @@ def status(
     directory: Directory = None,
     output: Annotated[StatusFormat, typer.Option("--format", help="How to print the status.")] = StatusFormat.TEXT,
 ) -> None:
-    """Say whether it runs, and print its variables as lines for a shell; exit 1 if it does not.
+    """Report whether it runs, and print its variables as lines for a shell; exit 1 if it does not.
 
     Its endpoints, and what they can be asked for, are listed on stderr.
 
@@ -155,14 +155,14 @@ def _print_endpoints(status: DaemonStatus) -> None:
 @app.command()
 def logs(
     directory: Directory = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until it ends.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines until it ends.")] = False,
     endpoint: Annotated[str | None, typer.Option(help="Only the servers of this endpoint.")] = None,
-    source: Annotated[str, typer.Option(help="Only sources whose names begin so, such as local or lambda-.")] = "",
+    source: Annotated[str, typer.Option(help="Only sources with this beginning, such as local or lambda-.")] = "",
     since: Annotated[
         str | None,
         typer.Option(metavar="WHEN", help="Only from this time on: 90s, 10m, 2h, 1d ago, or a date and time."),
     ] = None,
-    earlier_runs: Annotated[bool, typer.Option("--earlier-runs", help="Also what earlier runs wrote.")] = False,
+    earlier_runs: Annotated[bool, typer.Option("--earlier-runs", help="Also the lines of earlier runs.")] = False,
 ) -> None:
     """Print its log and those of its functions, builds and servers, each line after the name of its source.
 

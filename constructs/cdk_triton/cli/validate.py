@@ -86,7 +86,7 @@ Preflight = Annotated[
     typer.Option(
         "--preflight",
         callback=_require_parser,
-        help="Ask TensorRT's own parser about the networks of plans; it takes seconds.",
+        help="Use TensorRT's own parser for the networks of plans; it takes seconds.",
     ),
 ]
 Ignored = Annotated[

@@ -120,13 +120,13 @@ def gc(
     store: StoreOption,
     older_than: Annotated[
         int,
-        typer.Option(metavar="DAYS", callback=_days, help="Keep what was stored or replaced within that many days."),
+        typer.Option(metavar="DAYS", callback=_days, help="Keep objects stored or replaced within that many days."),
     ] = 30,
     keep_last: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Keep the last N of each repository and ensemble, whatever their age."),
     ] = 0,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; otherwise only say what would be deleted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; otherwise only list the garbage.")] = False,
     output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
     """Find the archives that nothing uses any more, and delete them with --yes.
