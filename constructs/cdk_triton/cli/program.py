@@ -29,8 +29,8 @@ _NOWHERE = ("EndpointConnectionError", "NoCredentialsError", "NoRegionError", "P
 
 app = typer.Typer(
     name="cdk-triton",
-    help="NVIDIA Triton model ensembles on Amazon SageMaker: check a repository, find the faults of a deployment, manage "
-    "an artifact store, publish ensembles, run an AWS on this machine.",
+    help="NVIDIA Triton model ensembles on Amazon SageMaker: check a repository, find the faults of a deployment, "
+    "manage an artifact store, publish ensembles, run an AWS on this machine.",
     no_args_is_help=True,
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
