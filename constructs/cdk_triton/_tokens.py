@@ -34,7 +34,7 @@ def with_samples(text: str) -> str:
 
 def sample_note(text: str) -> str:
     """A remark for messages with `with_samples` of a text."""
-    return " (with examples of what only the deployment knows)" if has_token(text) else ""
+    return " (with sample values of unresolved tokens)" if has_token(text) else ""
 
 
 def is_number_token(value: object) -> bool:
@@ -56,6 +56,5 @@ def refuse_token(value: object, label: str) -> None:
     text = value if isinstance(value, str) else ""
     if has_token(text):
         raise ConfigurationError(
-            f"{label} {text!r} contains a CDK token, whose value only the deployment knows, but it is needed while the "
-            "app runs: write it out"
+            f"{label} {text!r} contains a CDK token, whose value is needed while the app runs: write it out"
         )

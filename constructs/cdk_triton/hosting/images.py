@@ -19,7 +19,7 @@ PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:Get
 """The actions that a pull takes, on the image's repository."""
 
 # The registries of "Amazon ECR endpoints and quotas": dkr.ecr, dkr.ecr-fips, and for IPv6 dkr-ecr, dkr-ecr-fips.
-# CDK writes account, region and domain as tokens where only the deployment knows them.
+# CDK writes account, region and domain as tokens if they have no value before the deployment.
 _UNRESOLVED = r"\$\{Token\[[^\]]*\]\}"
 _ECR_IMAGE = re.compile(
     rf"(?P<account>\d{{12}}|{_UNRESOLVED})\.dkr[.-]ecr(-fips)?\.(?P<region>[a-z0-9-]+|{_UNRESOLVED})\.[^/]+"

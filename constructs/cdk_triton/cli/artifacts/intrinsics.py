@@ -27,7 +27,7 @@ def resolve(value: Any, pseudo: Mapping[str, str], mappings: Mapping[str, Any], 
         where: which property, for the error.
 
     Raises:
-        ConfigurationError: it refers to something that only the deployment knows.
+        ConfigurationError: it refers to something without a value before the deployment.
     """
     return _Resolver(pseudo, mappings, where).value(value)
 
@@ -92,5 +92,5 @@ class _Resolver:
 
     def _unknown(self, name: str) -> ConfigurationError:
         return ConfigurationError(
-            f"the property {self._where} uses {name}, whose value only a deployment knows; deploy the stack instead"
+            f"the property {self._where} uses {name}, which has no value before a deployment; deploy the stack instead"
         )

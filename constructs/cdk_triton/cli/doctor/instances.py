@@ -33,8 +33,8 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
 
     An update runs the instances of its endpoint twice for a while ("SageMaker creates a new fleet during the deployment
     while maintaining the old fleet", DeploymentConfig), and a rolling one runs a batch more. A variant with instance
-    pools may get all its instances from any of them. Numbers that only a deployment knows, such as a parameter, are
-    left out, and so are nested stacks.
+    pools may get all its instances from any of them. Numbers without a value before the deployment, such as a
+    parameter, are left out, and so are nested stacks.
 
     Args:
         account: where it would be deployed to.

@@ -16,7 +16,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def is_token(value: object) -> bool:
-    """Whether it is a number that only the deployment knows: of these CDK makes negative ones."""
+    """Whether a number is an unresolved CDK token (CDK encodes these as negative numbers)."""
     return is_number(value) and value < 0 and Token.is_unresolved(value)
 
 

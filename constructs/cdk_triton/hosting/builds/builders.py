@@ -77,7 +77,7 @@ class Builder(Protocol):
         """When the service ends a job; the build program ends itself 5 minutes earlier."""
 
     def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
-        """Why it cannot build for a platform in a region, None: that only the deployment knows; None if it can."""
+        """Why it cannot build for a platform in a region (None: an unresolved token); None if it can."""
 
     def _machine(self, platform: ServingPlatform) -> dict[str, object]:
         """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
@@ -111,7 +111,7 @@ def minutes(
 
 @cache  # a builder is asked again for what was checked when it was made
 def _seconds(duration: Duration) -> float | None:
-    """None where only the deployment knows them."""
+    """None for an unresolved token."""
     return None if duration.is_unresolved() else duration.to_seconds(integral=False)
 
 

@@ -192,7 +192,7 @@ class DeploymentPolicy(ABC):
             instances: those of the largest variant.
 
         Returns:
-            The seconds; infinity where only the deployment knows them.
+            The seconds; infinity for an unresolved token.
         """
 
     @property
@@ -422,7 +422,7 @@ class Rolling(DeploymentPolicy):
 
 
 def _steps(part: Capacity, instances: float) -> float:
-    """How many steps of that size it takes; infinity where only the deployment knows."""
+    """How many steps of that size it takes; infinity for an unresolved token."""
     whole, size = (instances, part._number) if part.percent is None else (100, part.percent)
     return math.inf if size is None or is_token(size) or math.isinf(whole) else math.ceil(whole / size)
 
@@ -434,7 +434,7 @@ def _waits_between(part: Capacity) -> float:
 
 
 def _waited(wait: Duration | None, times: float = 1) -> float:
-    """The seconds of a wait that passes so many times; infinity where only the deployment knows."""
+    """The seconds of a wait that passes so many times; infinity for an unresolved token."""
     seconds = 0 if wait is None else literal_seconds(wait)
     if seconds is None:
         return math.inf

@@ -213,11 +213,11 @@ class TritonEndpoint(Resource, VariantMetrics):
     ) -> ImportedEndpoint:
         """An endpoint that exists already, by its name, in the scope's account and region.
 
-        A name that only the deployment knows is good for calling the endpoint, and for grants where it has no capitals:
-        otherwise import it by `from_endpoint_attributes`.
+        A name with an unresolved token is good for calls of the endpoint, and for grants if it has no capitals.
+        Otherwise import it by `from_endpoint_attributes`.
 
         Raises:
-            ConfigurationError: the name is none.
+            ConfigurationError: the name is not the name of an endpoint.
         """
         return ImportedEndpoint(scope, id, endpoint_name=endpoint_name)
 

@@ -26,7 +26,7 @@ class UniqueNames:
     The case of an endpoint's name tells none apart (CreateEndpoint in the API reference), that of a parameter's does.
 
     Args:
-        endpoint_name: its own name; not looked at where only the deployment knows it.
+        endpoint_name: its own name; skipped if it is an unresolved token.
         parameters: the names of its parameters.
     """
 

@@ -104,7 +104,7 @@ class UpdateWarnings:
         warn_about_step(self._notes, policy, what, self._instances(variant), is_scaled=is_scaled)
 
     def _instances(self, variant: TritonVariant) -> tuple[int | None, int | None]:
-        """How few and how many instances a variant may have at an update; None where only the deployment knows."""
+        """The fewest and the most instances of a variant at an update; None for an unresolved token."""
         count = self._scaled.get(variant.variant_name)
         if count is None:
             initial = variant.initial_instance_count
@@ -122,8 +122,8 @@ def warn_about_alarms(
     Args:
         notes: of what is updated.
         policy: how it is updated.
-        alarms: what rolls the update back.
-        most: the instances or copies at most; infinity where only the deployment knows.
+        alarms: the alarms that roll the update back.
+        most: the most instances or copies; infinity for an unresolved token.
     """
     name = type(policy).__name__
     if policy._watches and not alarms:
@@ -162,8 +162,8 @@ def warn_about_step(
     Args:
         notes: of what is updated.
         policy: how it is updated.
-        what: what the warning calls it.
-        counts: how few and how many instances or copies there may be; None where only the deployment knows.
+        what: its name in the warning.
+        counts: the fewest and the most instances or copies; None for an unresolved token.
         is_scaled: whether scaling sets the number.
         unit: the words for one and for several of them.
         other: what else to do.
