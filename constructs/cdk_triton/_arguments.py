@@ -7,7 +7,7 @@ come from somewhere inside.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from pathlib import PurePath
 from reprlib import Repr
 from types import FunctionType, MethodType, ModuleType
@@ -68,11 +68,16 @@ def one(fits: Callable[[object], bool], fix: str) -> Kind:
     return Kind(lambda value: None if _is_one(value, fits) else f"is {described(value)}", fix)
 
 
-def several(fits: Callable[[object], bool], fix: str) -> Kind:
-    """A list of such values; a text is not a list, although Python takes it for a sequence of letters."""
+def several(fits: Callable[[object], bool], fix: str, *, ordered: bool = False) -> Kind:
+    """A list of such values; a text is not a list, although Python takes it for a sequence of letters.
+
+    A set is not one where the order matters.
+    """
 
     def fault(values: object) -> str | None:
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Collection):
+            return f"is {described(values)}"
+        if ordered and isinstance(values, Set):
             return f"is {described(values)}"
         return next((f"holds {described(value)}" for value in values if not _is_one(value, fits)), None)
 

@@ -188,6 +188,16 @@ def test_a_request_that_cannot_be_meant_is_rejected(messages: Messages, inputs: 
         TritonClient("queued", Runtime(), s3=S3()).submit(inputs, **arguments)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [{"submitted": datetime(2026, 11, 25)}, {"submitted": "now"}, {"queue_seconds": None}],
+    ids=["no time zone", "text", "no seconds"],
+)
+def test_a_result_of_bad_times_is_rejected(messages: Messages, arguments: Any) -> None:
+    with messages.raises(ConfigurationError):
+        AsyncResult("queued", "id", "s3://b/out", s3=S3(), **arguments)
+
+
 def test_a_result_without_a_location_is_rejected(messages: Messages) -> None:
     missing: Any = None
     with messages.raises(ConfigurationError):

@@ -46,6 +46,9 @@ class AsyncResult:
         queue_seconds: how long it may wait in the queue.
         invocation_seconds: how long the container may take.
         s3: a boto3 `s3` client. By default one is made from the environment.
+
+    Raises:
+        ConfigurationError: `submitted` is not a time with a time zone, or seconds are not a number.
     """
 
     endpoint_name: str
@@ -56,6 +59,22 @@ class AsyncResult:
     queue_seconds: int = MAX_QUEUE_SECONDS
     invocation_seconds: int = ASYNC_SECONDS
     s3: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Reject a time that cannot be compared.
+
+        Raises:
+            ConfigurationError: `submitted` is not a time with a time zone, or seconds are not a number.
+        """
+        if not isinstance(self.submitted, datetime) or self.submitted.tzinfo is None:
+            raise ConfigurationError(
+                f"submitted of AsyncResult is {self.submitted!r}: give a time with a time zone, such as "
+                "datetime.now(UTC)"
+            )
+        for name in ("queue_seconds", "invocation_seconds"):
+            seconds = getattr(self, name)
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+                raise ConfigurationError(f"{name} of AsyncResult is {seconds!r}: give a number of seconds")
 
     def result(self, timeout: float = 0.0) -> InferenceResult:
         """Return the outputs, as `TritonClient.infer` does.

@@ -26,6 +26,9 @@ PREFERENCE: Final = "capacity-reservations-only"
 
 TRAINING_PLAN: Final = "training-plan"
 
+_OTHER_KINDS: Final = ("endpoint", "endpoint-config", "inference-component", "model")
+"""Kinds that a user may take for a reservation. No page lists the kinds of MlReservationArn."""
+
 
 class _Reservation(NamedTuple):
     region: str
@@ -41,7 +44,8 @@ def check_reservation(what: str, arn: str) -> None:
     """
     if has_token(arn):
         return
-    if _parsed(arn) is None:
+    reservation = _parsed(arn)
+    if reservation is None or reservation.kind in _OTHER_KINDS:
         raise ConfigurationError(
             f"{what} is {arn!r}, which is not the ARN of a training plan or of an ML reservation: use one such as "
             "arn:aws:sagemaker:us-east-1:111122223333:training-plan/search, from `aws sagemaker list-training-plans`"
@@ -65,7 +69,7 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
         ConfigurationError: the variants have several reservations, or one is certainly in another region or account.
     """
     given = {name: arn for name, arn in reservations.items() if arn is not None}
-    if len(set(given.values())) > 1 and not any(map(has_token, given.values())):
+    if len({arn for arn in given.values() if not has_token(arn)}) > 1:
         raise ConfigurationError(
             f"{path} has different values of capacity_reservation_arn for its variants {' and '.join(given)}: "
             "SageMaker takes one reservation for an endpoint, so give one to all, or move a variant to another endpoint"

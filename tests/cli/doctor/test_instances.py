@@ -64,7 +64,8 @@ def _template(*endpoints: dict[str, Any]) -> dict[str, Any]:
         pytest.param([_endpoint("Search", 2), _endpoint("Other", 1)], 2, "error", id="fewer than both begin with"),
         pytest.param([_endpoint("Search", 2)], 3, "warning", id="no room for an update"),
         pytest.param([_endpoint("Search", 2)], 4, "ok", id="room for an update"),
-        pytest.param([_endpoint("Search", 2), _endpoint("Other", 1)], 5, "ok", id="room for an update of either"),
+        pytest.param([_endpoint("Search", 2), _endpoint("Other", 1)], 5, "warning", id="room for an update of one"),
+        pytest.param([_endpoint("Search", 2), _endpoint("Other", 1)], 6, "ok", id="room for an update of both"),
         pytest.param([_endpoint("Search", 2, most=4)], 4, "warning", id="no room for an update when scaled out"),
         pytest.param([_endpoint("Search", 2, most=4)], 8, "ok", id="room for an update when scaled out"),
         pytest.param([_endpoint("Search", 4, policy=ROLLING)], 5, "warning", id="no room for a batch"),
@@ -136,7 +137,7 @@ def test_pools_that_only_a_deployment_knows_are_left_out(pools: object, doctor: 
     assert SUBJECT not in outcome.out
 
 
-@pytest.mark.parametrize(("value", "grade"), [(3, "error"), (4, "warning"), (6, "ok")])
+@pytest.mark.parametrize(("value", "grade"), [(3, "error"), (4, "warning"), (8, "ok")])
 def test_all_types_together_have_a_quota_that_counts_a_pool_once(
     value: int, grade: str, doctor: Any, aws: Any, assembly: Any
 ) -> None:

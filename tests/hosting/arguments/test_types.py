@@ -52,7 +52,7 @@ MADE_HERE = {
         "ModelRepository",
     ),
     *("Release", "Report", "RepositoryFile", "ScalableCopyCount", "ScalableInstanceCount", "SkippedRule"),
-    "TritonComponent",
+    *("TritonComponent", "TritonPublisher"),
 }
 """Abstract, or made by methods only."""
 

@@ -102,6 +102,30 @@ def test_the_copies_of_all_components_need_room(
     components.add_component("Second", model=text, **COPY, copies=2)
 
 
+def test_each_component_has_a_name_of_its_own(
+    messages: Messages, components: TritonComponents, text: TritonModel
+) -> None:
+    with messages.raises(ConfigurationError):
+        components.add_component("", model=text, **COPY)
+    components.add_component("Text", model=text, **COPY)
+    with messages.raises(ConfigurationError):
+        components.add_component("Text", model=text, **COPY)
+
+
+def test_the_role_of_a_model_has_room_for_four_components(
+    messages: Messages, world: World, stack: cdk.Stack, text: TritonModel
+) -> None:
+    one, other = (TritonComponents(stack, name, platform=PLATFORM, max_instance_count=2) for name in ("One", "Other"))
+    for endpoint in (one, other):
+        for name in ("First", "Second"):
+            endpoint.add_component(name, model=text, **COPY)
+    with messages.raises(ConfigurationError):
+        other.add_component("Third", model=text, **COPY)
+
+    again = TritonModel(stack, "Again", repository=world.repository(), platform=PLATFORM)
+    other.add_component("Third", model=again, **COPY)
+
+
 def test_a_multi_model_is_rejected(
     messages: Messages, world: World, stack: cdk.Stack, components: TritonComponents
 ) -> None:
@@ -147,11 +171,12 @@ def test_models_in_different_places_are_rejected(
 
 
 def test_a_role_has_room_for_the_policies_of_five_components_and_their_successors(
-    messages: Messages, stack: cdk.Stack, text: TritonModel
+    messages: Messages, world: World, stack: cdk.Stack, text: TritonModel
 ) -> None:
     components = TritonComponents(stack, "Components", platform=PLATFORM, max_instance_count=3)
+    again = TritonModel(stack, "Again", repository=world.repository(), platform=PLATFORM)
     for number in range(5):
-        components.add_component(f"Text{number}", model=text, **COPY)
+        components.add_component(f"Text{number}", model=again if number else text, **COPY)
     with messages.raises(ConfigurationError):
         components.add_component("Text5", model=text, **COPY)
 

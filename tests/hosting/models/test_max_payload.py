@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 
-from cdk_triton import ContainerEnvironment, ServingPlatform, TritonComponents, TritonEndpoint, TritonModel
+from cdk_triton import (
+    ContainerEnvironment,
+    ServingPlatform,
+    TritonComponents,
+    TritonEndpoint,
+    TritonModel,
+    TritonVariant,
+)
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -71,5 +78,9 @@ def test_a_real_time_endpoint_gets_no_larger_requests(messages: Messages, world:
     components = TritonComponents(stack, "Components", platform=large.platform, max_instance_count=1)
     with messages.raises(ConfigurationError):
         TritonEndpoint(stack, "Endpoint", model=large)
+    small = TritonModel(stack, "Small", repository=world.repository(), platform=large.platform)
+    shadow = TritonVariant(model=large, variant_name="Shadow")
+    with messages.raises(ConfigurationError):
+        TritonEndpoint(stack, "Endpoint", model=small, shadow=shadow)
     with messages.raises(ConfigurationError):
         components.add_component("Text", model=large, accelerators=1, memory=cdk.Size.gibibytes(4))

@@ -110,6 +110,15 @@ def test_a_minimum_of_zero_that_nothing_grows_from_is_warned_of(
     messages.record("cdk-triton:StaysAtZero", warning)
 
 
+def test_a_minimum_that_only_the_deployment_knows_is_rejected(
+    messages: Messages, stack: cdk.Stack, model: TritonModel
+) -> None:
+    endpoint = TritonEndpoint(stack, "Queued", model=model, asynchronous=AsyncInference())
+    least: Any = cdk.CfnParameter(stack, "Least", type="Number").value_as_number
+    with messages.raises(ConfigurationError):
+        endpoint.auto_scale_instance_count(min_capacity=least, max_capacity=2)
+
+
 def test_metrics_that_are_not_published_are_rejected(messages: Messages, from_zero: ScalableInstanceCount) -> None:
     with messages.raises(ConfigurationError):
         from_zero.scale_on_invocations("Requests", max_requests_per_second=40)

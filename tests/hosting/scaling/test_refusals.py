@@ -91,6 +91,33 @@ def test_targets_that_cannot_be_meant_are_refused(
     assert suggested in str(caught.value)
 
 
+@pytest.mark.parametrize("rate", [1e308, 1e-300], ids=["much", "little"])
+def test_targets_that_application_auto_scaling_does_not_take_are_refused(
+    messages: Messages, count: ScalableInstanceCount, rate: float
+) -> None:
+    with messages.raises(ConfigurationError):
+        count.scale_on_invocations("X", max_requests_per_second=rate)
+
+
+def test_a_cooldown_has_whole_seconds(messages: Messages, count: ScalableInstanceCount) -> None:
+    steps = [autoscaling.ScalingInterval(upper=1, change=-1), autoscaling.ScalingInterval(lower=3, change=1)]
+    with messages.raises(ConfigurationError):
+        count.scale_on_invocations("X", **RPS, scale_in_cooldown=cdk.Duration.millis(1500))
+    with messages.raises(ConfigurationError):
+        count.scale_on_metric(
+            "X",
+            metric=cloudwatch.Metric(namespace="Own", metric_name="M"),
+            scaling_steps=steps,
+            scale_out_cooldown=cdk.Duration.millis(1500),
+        )
+    count.scale_on_invocations("X", **RPS)  # nothing was left behind
+
+
+def test_a_policy_has_a_name(messages: Messages, count: ScalableInstanceCount) -> None:
+    with messages.raises(ConfigurationError):
+        count.scale_on_invocations("", **RPS)
+
+
 def test_two_policies_have_two_names(messages: Messages, count: ScalableInstanceCount) -> None:
     count.scale_on_invocations("X", **RPS)
     with messages.raises(ConfigurationError):

@@ -38,13 +38,21 @@ def tracked(world: World, stack: cdk.Stack) -> tuple[float, dict[str, Any]]:
     return configuration["TargetValue"], configuration["CustomizedMetricSpecification"]
 
 
-def test_types_with_as_many_gpus_are_averaged_by_sagemaker(world: World, stack: cdk.Stack) -> None:
-    on(world, stack, "ml.g5.12xlarge", "ml.g6.12xlarge").scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
+def test_types_with_as_many_of_the_same_gpu_are_averaged_by_sagemaker(world: World, stack: cdk.Stack) -> None:
+    on(world, stack, "ml.g5.12xlarge", "ml.g5.24xlarge").scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
 
     target, metric = tracked(world, stack)
     assert target == 240
     assert metric["MetricName"] == "GPUUtilization"
     assert [each["Name"] for each in metric["Dimensions"]] == ["EndpointName", "VariantName"]
+
+
+def test_types_with_other_gpus_count_alike(world: World, stack: cdk.Stack) -> None:
+    on(world, stack, "ml.g5.xlarge", "ml.g4dn.xlarge").scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
+
+    target, specification = tracked(world, stack)
+    assert target == 60
+    assert "FILL(m0, 0) / 1 + FILL(m1, 0) / 1" in specification["Metrics"][-1]["Expression"]
 
 
 @pytest.mark.parametrize(

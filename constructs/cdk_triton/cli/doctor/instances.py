@@ -32,7 +32,8 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
     """Compare the instances of all endpoints of the app with the quota of each type, and with the quota of all types.
 
     An update runs the instances of its endpoint twice for a while ("SageMaker creates a new fleet during the deployment
-    while maintaining the old fleet", DeploymentConfig), and a rolling one runs a batch more. A variant with instance
+    while maintaining the old fleet", DeploymentConfig), and a rolling one runs a batch more. CloudFormation updates the
+    endpoints of a stack side by side, and the command `cdk` deploys one stack after the other. A variant with instance
     pools may get all its instances from any of them. Numbers without a value before the deployment, such as a
     parameter, are left out, and so are nested stacks.
 
@@ -45,8 +46,8 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
         ClientError: AWS rejects a call.
     """
     templates = read_templates(app, account.id, account.region)
-    found = [list(_fleets(each)) for _, template in templates for each in endpoints(template).values()]
-    needs = [need for fleets in found for need in _needs_by_type(fleets)]
+    found = [(stack, list(_fleets(each))) for stack, template in templates for each in endpoints(template).values()]
+    needs = [need for stack, fleets in found for need in _needs_by_type(stack, fleets)]
     if not needs:
         return
     types = sorted({each.instance_type for each in needs})
@@ -56,7 +57,7 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
         of_type = [need for need in needs if need.instance_type == kind]
         yield _answer(SUBJECT, of_type, values[name], account) if name in values else unlisted(SUBJECT, name, account)
     if ACROSS_ENDPOINTS in values:
-        of_all = [_sum("instances", fleets, fleets) for fleets in found if fleets]
+        of_all = [_sum(stack, "instances", fleets, fleets) for stack, fleets in found if fleets]
         yield _answer(SUBJECT_OF_ALL, of_all, values[ACROSS_ENDPOINTS], account)
 
 
@@ -80,12 +81,14 @@ class _Need(NamedTuple):
     """The instances that one endpoint needs, each with how many more an update runs.
 
     Attributes:
+        stack: of the endpoint.
         instance_type: their type, or "instances" for those of all types.
         first: what the endpoint begins with, if every variant gets its preferred type.
         fallen: what it begins with, if every variant that may have this type gets it.
         most: the same, scaled out.
     """
 
+    stack: str
     instance_type: str
     first: tuple[int, int]
     fallen: tuple[int, int]
@@ -118,13 +121,13 @@ def _managed_most(variant: Mapping[str, Any]) -> Any:
     return None
 
 
-def _needs_by_type(fleets: Sequence[_Fleet]) -> Iterator[_Need]:
+def _needs_by_type(stack: str, fleets: Sequence[_Fleet]) -> Iterator[_Need]:
     for kind in Counter(kind for fleet in fleets for kind in fleet.types):
         certain = [fleet for fleet in fleets if fleet.types[0] == kind]
-        yield _sum(kind, certain, [fleet for fleet in fleets if kind in fleet.types])
+        yield _sum(stack, kind, certain, [fleet for fleet in fleets if kind in fleet.types])
 
 
-def _sum(kind: str, certain: Sequence[_Fleet], possible: Sequence[_Fleet]) -> _Need:
+def _sum(stack: str, kind: str, certain: Sequence[_Fleet], possible: Sequence[_Fleet]) -> _Need:
     """The need of one endpoint for one type."""
     policy = possible[0].policy
     counts = (
@@ -133,7 +136,7 @@ def _sum(kind: str, certain: Sequence[_Fleet], possible: Sequence[_Fleet]) -> _N
         sum(fleet.most for fleet in possible),
     )
     first, fallen, most = ((each, _added_by_update(each, policy)) for each in counts)
-    return _Need(kind, first, fallen, most)
+    return _Need(stack, kind, first, fallen, most)
 
 
 def _added_by_update(count: int, policy: Mapping[str, Any]) -> int:
@@ -148,9 +151,9 @@ def _added_by_update(count: int, policy: Mapping[str, Any]) -> int:
 
 def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account) -> Answer:
     kind = needs[0].instance_type
-    at_first, _ = _totals([each.first for each in needs])
-    fallen, with_update = _totals([each.fallen for each in needs])
-    at_most, most_with_update = _totals([each.most for each in needs])
+    at_first, _ = _totals([(each.stack, each.first) for each in needs])
+    fallen, with_update = _totals([(each.stack, each.fallen) for each in needs])
+    at_most, most_with_update = _totals([(each.stack, each.most) for each in needs])
     begins = [f"begin with {at_first}"] if at_first else []
     if fallen > at_first:
         begins.append(f"may fall back to {fallen}")
@@ -168,7 +171,10 @@ def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account
     return Answer(subject=subject, state=state, found=found, fix=request_of(quota, account, most_with_update))
 
 
-def _totals(fleets: list[tuple[int, int]]) -> tuple[int, int]:
-    """How many instances there are, and how many while the endpoint is updated whose update adds most."""
-    count = sum(count for count, _ in fleets)
-    return count, count + max(added for _, added in fleets)
+def _totals(counts: Sequence[tuple[str, tuple[int, int]]]) -> tuple[int, int]:
+    """How many instances there are, and how many while that stack is updated whose update adds most."""
+    added = Counter[str]()
+    for stack, (_, more) in counts:
+        added[stack] += more
+    count = sum(count for _, (count, _) in counts)
+    return count, count + max(added.values())

@@ -94,7 +94,7 @@ def _kind(parameter: inspect.Parameter) -> Kind | None:
     if container == "Mapping":
         return by_name(fits, f"use a mapping from names, such as {{'text': {example}}}")
     if container is not None:
-        return several(fits, f"use a list, such as [{example}]")
+        return several(fits, f"use a list, such as [{example}]", ordered=container == "Sequence")
     return one(fits, f"use {noun}, such as {example}" if example else f"use {noun}")
 
 

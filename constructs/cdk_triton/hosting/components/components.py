@@ -20,6 +20,7 @@ from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
 from cdk_triton.hosting.capacity_reservations import check_reservation, check_reservations, reservation_property
 from cdk_triton.hosting.components.component import TritonComponent
+from cdk_triton.hosting.components.limits import check_numbers, count_component
 from cdk_triton.hosting.components.place import SharedPlace
 from cdk_triton.hosting.components.requirements import check_count, copy_requirements, memory_doubt
 from cdk_triton.hosting.components.room import RoomWarnings, initial_copies
@@ -63,10 +64,6 @@ NO_INSTANCE_WARNING: Final = "cdk-triton:ScaleToZeroInstances"
 MEMORY_WARNING: Final = "cdk-triton:ComponentMemory"
 
 VARIANT_NAME: Final = "AllTraffic"
-
-MAX_COMPONENTS: Final = 5
-"""Half of the managed policies that a role takes ("IAM and AWS STS quotas"): the configuration's role has one for each
-component, and an update attaches the new ones before it detaches the old ones."""
 
 
 @jsii.implements(sagemaker.IEndpoint)
@@ -211,6 +208,7 @@ class TritonComponents(Resource):
                 counts instances, or there are too many components.
         """
         what = f"component {id} of {self.node.path}"
+        check_numbers(self._children, id, what, model)
         self._check_model(what, model)
         check_real_time_payload(what, model)
         requirements = copy_requirements(what, self.platform.instance, accelerators, memory, cpus)
@@ -237,6 +235,7 @@ class TritonComponents(Resource):
             ssm_parameter_path=self._parameter_path,
         )
         self._place.take(model)
+        count_component(model, component.node.path)
         warn_about_stacks(self, served)
         if not self._components:
             warn_about_storage(self, served, self._encryption_key)
@@ -353,12 +352,6 @@ class TritonComponents(Resource):
         return self._monitoring
 
     def _check_model(self, what: str, model: ITritonModel) -> None:
-        if len(self._components) == MAX_COMPONENTS:
-            raise ConfigurationError(
-                f"{what} would be number {MAX_COMPONENTS + 1}: a role has ten managed policies at most, and an update "
-                "that changes a component's policy attaches the new one beside the old one, so put it onto another "
-                "TritonComponents"
-            )
         if model.is_multi_model:
             raise ConfigurationError(
                 f"the model of {what} is a multi-model one: a component has one archive, and a request names a "

@@ -76,7 +76,7 @@ class ComponentPermissions:
     def allow(self, statement: Statement) -> None:
         """Let both roles do more.
 
-        The policies are changed in place, because a role has room for one of each component: see `MAX_COMPONENTS`.
+        The policies are changed in place, because a role has room for one of each component: see `limits`.
         """
         if self._of_configuration is None:
             self._of_configuration = managed_policy(self._scope, "Permissions", [self._role])

@@ -131,7 +131,7 @@ def check_async(
     asynchronous: AsyncInference | None,
     variants: Sequence[TritonVariant],
     *,
-    shadow: bool,
+    shadow: TritonVariant | None,
     captures: bool,
 ) -> None:
     """Reject what an asynchronous endpoint cannot have, and buckets, keys and topics that SageMaker would not find.
@@ -141,7 +141,7 @@ def check_async(
         path: the path of the endpoint.
         asynchronous: its configuration; None: it is a real-time endpoint.
         variants: its production variants.
-        shadow: whether it has a shadow.
+        shadow: its shadow.
         captures: whether it has data capture.
 
     Raises:
@@ -151,11 +151,11 @@ def check_async(
             known; a topic is a FIFO one; or a real-time variant has a `max_payload` that no request reaches.
     """
     if asynchronous is None:
-        for variant in variants:
+        for variant in variants if shadow is None else (*variants, shadow):
             for model in variant.models:
                 check_real_time_payload(f"variant {variant.variant_name} of {path}", model)
         return
-    _check_variants(path, variants, shadow=shadow, captures=captures)
+    _check_variants(path, variants, shadow=shadow is not None, captures=captures)
     here, bucket = region_of(scope), asynchronous.bucket
     if bucket is not None:
         reason = "SageMaker writes answers in the endpoint's own region, so give the AsyncInference a bucket of it"

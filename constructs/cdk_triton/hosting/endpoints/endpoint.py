@@ -141,7 +141,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         if data_capture is not None:
             check_capture(scope, path, data_capture)
         captures, is_async = data_capture is not None, asynchronous is not None
-        check_async(scope, path, asynchronous, self._variants, shadow=shadow is not None, captures=captures)
+        check_async(scope, path, asynchronous, self._variants, shadow=shadow, captures=captures)
         check_deployment(deployment_policy, self._variants, endpoint_name, path)
         if ssm_parameter_path is not None:
             check_parameters(ssm_parameter_path, self._variants)

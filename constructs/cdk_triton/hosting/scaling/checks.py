@@ -98,11 +98,13 @@ def check_scheduled(
 
 
 def check_new_policy(target: autoscaling.ScalableTarget, id: str, what: str) -> None:
-    """Reject a second policy of one id.
+    """Reject an empty id, and a second policy of one id.
 
     Raises:
-        ConfigurationError: the target has one already.
+        ConfigurationError: the id is empty, or the target has it already.
     """
+    if not id:
+        raise ConfigurationError(f"a policy of {what} has an empty id: give it a name")
     if target.node.try_find_child(id) is not None:
         raise ConfigurationError(f"{what} has two policies called {id!r}: give each a name of its own")
 

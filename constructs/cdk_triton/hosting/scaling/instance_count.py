@@ -14,6 +14,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.metrics import INSTANCES, VariantMetrics
@@ -54,7 +55,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     A deployment does not undo what was scaled: the endpoint keeps its instance counts when it is updated. SageMaker
     refuses to change the instance type of a scaled variant; the guide's page on scaling shows the two steps.
 
-    Where the instance types of a variant differ in GPUs or vCPUs, a policy on their utilisation follows the mean of the
+    Where the instance types of a variant differ in GPUs or in the number of vCPUs, a policy on their utilisation follows the mean of the
     types that have instances. The other metrics are those of all instances together.
 
     Attributes:
@@ -90,6 +91,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         max_capacity: int,
         is_async: bool = False,
     ) -> None:
+        if is_async:  # a minimum of 0 needs another policy, which no deployment can add
+            refuse_token(min_capacity, f"min_capacity of {what}")
         # With 0 as the minimum, an initial count of 0 would pass: TritonVariant has rejected it.
         check_capacities(what, variant.initial_instance_count, min_capacity, max_capacity, least=0 if is_async else 1)
         super().__init__(scope, id)
@@ -313,15 +316,17 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         check_steps(what, scaling_steps)
         check_count(f"evaluation_periods of {what}", evaluation_periods)
         check_count(f"datapoints_to_alarm of {what}", datapoints_to_alarm)
+        scale_in = cooldown_of(f"scale_in_cooldown of {what}", scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS)
+        scale_out = cooldown_of(f"scale_out_cooldown of {what}", scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS)
         policy = self.scalable_target.scale_on_metric(
             id,
             metric=metric,
             scaling_steps=scaling_steps,
             evaluation_periods=evaluation_periods,
             datapoints_to_alarm=datapoints_to_alarm,
-            cooldown=cooldown_of(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
+            cooldown=scale_out,
         )
-        set_scale_in_cooldown(policy, cooldown_of(scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS))
+        set_scale_in_cooldown(policy, scale_in)
         return policy
 
     def _track_utilization(
@@ -335,14 +340,15 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Track a metric that is the sum over so many units of an instance, each 0 to 100.
 
-        Where the pools of the variant have different numbers of units, the sums of their instances cannot be compared,
-        and the metrics of each instance type are.
+        Where the pools of the variant differ in their GPUs or in the number of units, the sums of their instances
+        cannot be compared, and the metrics of each instance type are.
         """
         check_percent(f"target_utilization_percent of {self._policy(policy_id)}", percent)
         metric = self._metrics.metric(metric_name, namespace=INSTANCES, statistic="Average")
         instances = [model.platform.instance for model in self._variant.models]
         of_type = {instance.name: units(instance) for instance in instances}
-        is_mixed = len(set(of_type.values())) > 1
+        kinds = {(units(each), each.gpu if units is GPUS else "") for each in instances}
+        is_mixed = len(kinds) > 1
         policy = self._tracking.track(
             policy_id,
             metric_name,

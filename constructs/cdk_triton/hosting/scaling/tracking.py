@@ -7,6 +7,7 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.literals import literal_seconds
 from cdk_triton.hosting.scaling.checks import check_new_policy, check_number
 
 __all__ = [
@@ -28,6 +29,9 @@ start, to download its archive and to load it."""
 
 SAFETY_FACTOR = 0.5
 """Where the developer guide advises to begin ("Load testing your auto scaling configuration")."""
+
+_LEAST_TARGET, _MOST_TARGET = 2.0**-360, 2.0**360
+"""The values of a target (API reference, `TargetValue` of TargetTrackingScalingPolicyConfiguration)."""
 
 
 class Tracking:
@@ -92,13 +96,21 @@ class Tracking:
                 f"{self._what} scales on {what} already: one policy can follow a metric, leave {policy_id!r} out"
             )
         check_new_policy(self._target, policy_id, self._what)
+        named = f"policy {policy_id!r} of {self._what}"
+        if not _LEAST_TARGET <= target <= _MOST_TARGET:
+            raise ConfigurationError(
+                f"{named} would have the target {target:g}: Application Auto Scaling takes 2^-360 to 2^360, so use "
+                "numbers from a load test"
+            )
+        scale_in = cooldown_of(f"scale_in_cooldown of {named}", scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS)
+        scale_out = cooldown_of(f"scale_out_cooldown of {named}", scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS)
         policy = self._target.scale_to_track_metric(
             policy_id,
             target_value=target,
             predefined_metric=metric if isinstance(metric, autoscaling.PredefinedMetric) else None,
             custom_metric=metric if isinstance(metric, cloudwatch.Metric) else None,
-            scale_in_cooldown=cooldown_of(scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS),
-            scale_out_cooldown=cooldown_of(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
+            scale_in_cooldown=scale_in,
+            scale_out_cooldown=scale_out,
         )
         self._tracked.add(what)
         return policy
@@ -114,9 +126,16 @@ def check_invocations(what: str, max_requests_per_second: float, safety_factor: 
     check_number(f"safety_factor of {what}", safety_factor, at_most=1)
 
 
-def cooldown_of(given: Duration | None, seconds: int) -> Duration:
-    """The pause that was given, or the default."""
-    return Duration.seconds(seconds) if given is None else given
+def cooldown_of(what: str, given: Duration | None, default: int) -> Duration:
+    """The pause that was given, or the default in seconds.
+
+    Raises:
+        ConfigurationError: the pause is not a whole number of seconds.
+    """
+    seconds = literal_seconds(given)
+    if seconds is not None and seconds != int(seconds):
+        raise ConfigurationError(f"{what} is {seconds:g} seconds: Application Auto Scaling takes whole ones")
+    return Duration.seconds(default) if given is None else given
 
 
 def rounded(target: float) -> float:

@@ -109,6 +109,7 @@ class AsyncQueue:
     def _publish(self, instances: int) -> None:
         backlog = len(self._waiting) + self._running
         self._record("ApproximateBacklogSize", backlog)
+        self._record("ApproximateAgeOfOldestRequest", max((each.waited for each in self._waiting), default=0.0))
         self._record("ApproximateBacklogSizePerInstance", backlog / max(instances, 1))
         self._record("HasBacklogWithoutCapacity", float(backlog > 0 and instances == 0))
 

@@ -214,7 +214,13 @@ class ComponentOperations:
         self._log(f"component {state.component.name}: Deleting")
 
         def remove() -> None:
-            self._host.withdraw(state.component.name)
+            try:
+                self._host.withdraw(state.component.name)
+            except Exception as error:  # whatever a host raises must not leave it Deleting
+                state.failure_reason = str(error) or type(error).__name__
+                state.status = "Failed"
+                self._log(f"component {state.component.name}: Failed: {state.failure_reason}")
+                return
             self._states().pop(state.component.name, None)
             self._settle(state)
             self._log(f"component {state.component.name}: deleted")

@@ -28,7 +28,12 @@ _TIMES: Final = frozenset(
     }
 )
 _OF_THE_ENDPOINT: Final = frozenset(
-    {"ApproximateBacklogSize", "ApproximateBacklogSizePerInstance", "HasBacklogWithoutCapacity"}
+    {
+        "ApproximateAgeOfOldestRequest",
+        "ApproximateBacklogSize",
+        "ApproximateBacklogSizePerInstance",
+        "HasBacklogWithoutCapacity",
+    }
 )
 _OF_INSTANCES: Final = frozenset({"LoadedModelCount"})
 _PER_REQUEST: Final = 500  # PutMetricData takes 1,000 metrics

@@ -228,7 +228,8 @@ class EndpointOperations:
         if not none:
             return
         configuration = self._client.describe_endpoint_config(EndpointConfigName=endpoint.endpoint_config_name)
-        if "AsyncInferenceConfig" not in configuration:
+        has_model = "ModelName" in configuration["ProductionVariants"][0]
+        if "AsyncInferenceConfig" not in configuration and has_model:
             raise SageMakerError(
                 f"Variant {none[0]} of a real-time endpoint cannot have a DesiredInstanceCount of 0; it needs one "
                 "instance at least."
