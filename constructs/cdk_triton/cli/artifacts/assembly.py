@@ -101,7 +101,7 @@ def read_stack(app: Path, stack: str, pseudo: Mapping[str, str]) -> StackAssembl
             or a property contains an unresolved token.
     """
     if not (app / "manifest.json").is_file():
-        raise ConfigurationError(f"{app} is no cloud assembly, for it has no manifest.json: run `cdk synth` first")
+        raise ConfigurationError(f"{app} is not a cloud assembly, it has no manifest.json: run `cdk synth` first")
     stacks = list(_stacks(app))
     chosen = [each for each in stacks if stack in (each.name, each.id, each.path)]
     if len(chosen) != 1:

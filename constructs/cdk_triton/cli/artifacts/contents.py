@@ -1,4 +1,4 @@
-"""What a store's bucket holds, read from listings; the layout is that of `cdk_triton.artifacts.layout`."""
+"""The contents of a store's bucket, read from listings; the layout is that of `cdk_triton.artifacts.layout`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class StoredArtifact:
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
-        """What there is of it."""
+        """Its existing objects."""
         return self.data if self.manifest is None else (self.manifest, *self.data)
 
 
@@ -161,7 +161,7 @@ def read_contents(store: Store) -> Contents:
 
 
 def read_artifacts(store: Store) -> tuple[StoredArtifact, ...]:
-    """What is below `artifacts/`, by repository and key."""
+    """The objects below `artifacts/`, by repository and key."""
     return tuple(_artifacts(_files(store, layout.ARTIFACTS_PREFIX)))
 
 
@@ -175,7 +175,7 @@ def read_locks(store: Store) -> tuple[StoredLock, ...]:
 
 
 def find(store: Store, key: str) -> StoredFile | None:
-    """One object, or None where there is none."""
+    """One object, or None if it does not exist."""
     try:
         head = store.aws.client("s3").head_object(Bucket=store.bucket, Key=key)
     except ClientError as error:
@@ -267,5 +267,5 @@ def _json(store: Store, key: str) -> dict[str, Any] | None:
     except ValueError as error:
         raise StoreError(f"s3://{store.bucket}/{key} is not JSON ({error}); cdk-triton did not write it") from error
     if not isinstance(document, dict):
-        raise StoreError(f"s3://{store.bucket}/{key} is no JSON object; cdk-triton did not write it")
+        raise StoreError(f"s3://{store.bucket}/{key} is not a JSON object; cdk-triton did not write it")
     return document

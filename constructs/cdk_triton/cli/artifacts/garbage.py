@@ -1,17 +1,17 @@
-"""What may go, as a pure rule over what was read; nothing here calls AWS.
+"""The objects that may be deleted, by a pure rule over the listings; nothing here calls AWS.
 
-Kept is whatever one of these holds:
+The rule keeps an object if one of these holds:
 
 * a model refers to it: by its very key, or by a prefix of it;
-* the index of a `TritonMultiModel` lists it as current or previous. Where a multi-model endpoint's prefix has an index,
-  the index decides what of the prefix is used; a prefix without one is used as a whole;
+* the index of a `TritonMultiModel` lists it as current or previous. If a multi-model endpoint's prefix has an index,
+  the index decides which part of the prefix is used; a prefix without one is used as a whole;
 * the catalogue lists it as a version of a published ensemble. The versions of an ensemble that was unpublished longer
   ago than the grace period do not count (`remembered`);
 * it is the artifact that a kept multi-model archive was copied from: another deployment would have to build it again;
 * it has the lock of a build that has not ended;
 * a part of it is younger than the grace period, or its successor is: the one of the same repository, or of the same
   ensemble of a multi-model endpoint, that was stored next. It was not replaced before that was stored;
-* it is one of the last so many of its repository or ensemble, where the user asks for that.
+* it is one of the last so many of its repository or ensemble, if the user sets that.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Candidate:
 
     @property
     def manifest(self) -> StoredFile | None:
-        """What goes first, by itself."""
+        """The object that goes first, by itself."""
         return self.item.manifest if isinstance(self.item, StoredArtifact) else None
 
     @property
@@ -90,13 +90,13 @@ def remembered(contents: Contents, *, now: datetime, grace: timedelta) -> Conten
 
 
 def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str) -> Mapping[str, tuple[str, ...]]:
-    """Who uses each object of the store: by object key, the users in words; unused ones are left out.
+    """The users of each object of the store: by object key, in words; without unused objects.
 
     The users of an artifact stand at all its objects.
 
     Args:
-        contents: what the bucket holds.
-        references: what the region's models refer to.
+        contents: the contents of the bucket.
+        references: the references of the region's models.
         bucket: the bucket's name.
     """
     found: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What `list`, `show` and `gc` answer, as JSON and as text. The names in JSON are a contract with other programs."""
+"""The answers of `list`, `show` and `gc`, as JSON and as text. The names in JSON are a contract with other programs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Collection:
-    """What `gc` answers; `swept` is None where nothing was to be deleted."""
+    """The answer of `gc`; `swept` is `None` if there was nothing to delete."""
 
     bucket: str
     seen: Survey
@@ -273,7 +273,7 @@ def _manifest_of_target_model(store: Store, name: str) -> dict[str, Any]:
 
 
 def collection_as_json(answer: Collection) -> dict[str, Any]:
-    """What `gc` found, for a program."""
+    """The findings of `gc`, for a program."""
     chosen = answer.chosen
     return {
         "bucket": answer.bucket,

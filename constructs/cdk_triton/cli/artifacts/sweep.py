@@ -1,6 +1,6 @@
 """Deletes what may go, while other deployments may begin at any moment.
 
-Reading and deleting are many calls, and a deployment may come between any two of them. What makes it safe:
+Reading and deleting are many calls, and a deployment may come between any two of them. These rules make it safe:
 
 1. Nothing is deleted while a stack with artifacts is being deployed. Such a deployment may have verified an artifact
    for a model that it has not created yet, so that no listing shows the use.
@@ -11,7 +11,7 @@ Reading and deleting are many calls, and a deployment may come between any two o
 3. *Then everything is read again.* A deployment that had verified manifest and archive before they went had begun
    before, so that its stack is seen in progress now, or it has ended, and its model or index is seen. If anything of
    the kind is seen, the manifests come back. Only then archives and multi-model archives go.
-4. *Then everything is read once more.* A deployment that found an archive between the reading and its deletion is
+4. *Then everything is read a last time.* A deployment that found an archive between the reading and its deletion is
    seen in progress, or by its use, and everything comes back.
 5. Each object goes only if it is still the one that was judged (its ETag).
 6. The last call writes the record of the deletion. If it fails, everything comes back.
@@ -58,15 +58,15 @@ _IN_PROGRESS = (
     "UPDATE_ROLLBACK_IN_PROGRESS",
     "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
 )
-"""What may create a model: all but deletions, imports and change sets that nobody has executed."""
+"""Operations that may create a model: all but deletions, imports and change sets that were not executed."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What was read at one time.
+    """The state at one time.
 
     Attributes:
-        contents: what the bucket holds.
+        contents: the contents of the bucket.
         used: who uses which object.
         free: what may go.
         obstacles: why nothing may be deleted now; empty if it may.
@@ -91,7 +91,7 @@ class Swept(NamedTuple):
 
 
 Look = Callable[[Sequence[Candidate], Collection[str]], Survey]
-"""Reads everything anew, given what is being deleted and which object keys are deleted already."""
+"""Reads everything again, with the artifacts that are being deleted and the object keys that are deleted already."""
 
 
 def survey(
@@ -121,7 +121,7 @@ def survey(
     obstacles = [f"the stack {name} is being deployed" for name in _deployments(store.aws)]
     now = datetime.now(UTC)
     contents = remembered(read_contents(store), now=now, grace=grace)
-    obstacles += [f"a deployment has written {key} anew" for key in contents.keys if key in gone]
+    obstacles += [f"a deployment has written {key} again" for key in contents.keys if key in gone]
     users = read_users(store.aws)
     used = uses(_with(contents, going), users.references, store.bucket)
     obstacles += [f"{used[f.key][0]} refers to {each.name}" for each in going for f in each.files if f.key in used]
@@ -191,8 +191,8 @@ class _Removed:
                     self.markers[each["Key"]] = marker
             for error in answer.get("Errors", []):
                 raise StoreError(
-                    f"S3 refused to delete s3://{self._store.bucket}/{error['Key']} ({error.get('Code')}: "
-                    f"{error.get('Message')}); what was deleted before it is back"
+                    f"S3 did not delete s3://{self._store.bucket}/{error['Key']} ({error.get('Code')}: "
+                    f"{error.get('Message')}); the objects deleted before it are back"
                 )
 
     def restore(self, going: Sequence[Candidate]) -> None:
@@ -217,7 +217,7 @@ class _Removed:
             answer = self._s3.delete_objects(Bucket=self._store.bucket, Delete={"Objects": objects})
             for error in answer.get("Errors", []):
                 raise StoreError(
-                    f"S3 refused to bring s3://{self._store.bucket}/{error['Key']} back ({error.get('Code')}: "
+                    f"S3 did not restore s3://{self._store.bucket}/{error['Key']} ({error.get('Code')}: "
                     f"{error.get('Message')}); remove its delete marker {self.markers[error['Key']]}"
                 )
 
