@@ -18,11 +18,11 @@ _QUESTION = "checks 2"
 
 
 class Keys(NamedTuple):
-    """What names an artifact of a repository without recipes.
+    """The keys that name an artifact of a repository without recipes.
 
     Attributes:
-        source: SHA-256 over the repository, whatever serves it.
-        artifact: SHA-256 over everything that determines what is delivered.
+        source: SHA-256 over the repository, independent of the platform.
+        artifact: SHA-256 over everything that determines the delivered files.
     """
 
     source: str
@@ -33,10 +33,10 @@ class CheckedRepository(NamedTuple):
     """The findings of a repository and what follows from its files.
 
     Attributes:
-        findings: what `ModelRepository.check` found.
-        backends: the backend of each model, by the model's name; empty where no configuration says it.
-        entry_model: the name of the model that callers talk to; None where the repository leaves it open.
-        keys: None where it has recipes, whose artifact another key names.
+        findings: the findings of `ModelRepository.check`.
+        backends: the backend of each model, by the model's name; empty if no configuration has it.
+        entry_model: the name of the model that callers talk to; None if the repository leaves it open.
+        keys: None if the repository has recipes, whose artifact another key names.
     """
 
     findings: tuple[Finding, ...]

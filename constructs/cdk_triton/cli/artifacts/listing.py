@@ -289,7 +289,7 @@ def collection_as_json(answer: Collection) -> dict[str, Any]:
 
 
 def collection_as_text(answer: Collection) -> Iterator[str]:
-    """What `gc` found, for a person."""
+    """The findings of `gc`, for a person."""
     chosen = answer.chosen
     if chosen:
         rows = [(each.name, size_of(each.size), time_of(max(file.modified for file in each.files))) for each in chosen]
