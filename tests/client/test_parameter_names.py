@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import threading
@@ -112,6 +113,85 @@ def test_a_caller_of_one_ensemble_needs_no_permission_for_the_others(endpoint: A
     client.infer(X, ensemble="text")
     with pytest.raises(InvocationError, match="ssm:GetParameters"):
         client.infer(X, ensemble="image")
+
+
+class Catalogue:
+    """The catalogue in S3, which counts its requests."""
+
+    def __init__(self, **current: str | None) -> None:
+        self.current, self.read = current, list[str]()
+        self.fault: ClientError | None = None
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
+        assert Bucket == "store"
+        self.read.append(Key)
+        name = Key.removeprefix("catalogue/fleet/25.09-a10g/").removesuffix(".json")
+        if self.fault is not None:
+            raise self.fault
+        if name not in self.current:
+            raise fault("NoSuchKey")
+        return {"Body": io.BytesIO(json.dumps({"schema": 1, "current": self.current[name]}).encode())}
+
+
+CATALOGUE = "s3://store/catalogue/fleet/25.09-a10g/"
+
+
+@pytest.mark.parametrize("denied", [False, True], ids=["no parameter", "no permission"])
+def test_a_published_ensemble_is_called_by_its_name(endpoint: Any, ssm: Ssm, denied: bool) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    ssm.denied = frozenset({"target-models/tenant"} if denied else ())
+    s3 = Catalogue(tenant="tenant-1.tar.gz")
+    client = TritonClient.from_parameters("/search", endpoint.runtime(), ssm=ssm, s3=s3)
+    for _ in range(3):
+        client.infer(X, ensemble="tenant")
+    client.infer(X, ensemble="text")
+
+    asked = [headers["x-amzn-sagemaker-target-model"] for _, headers, _ in endpoint.requests]
+    assert asked == ["tenant-1.tar.gz"] * 3 + ["text-1.tar.gz"]
+    assert s3.read == ["catalogue/fleet/25.09-a10g/tenant.json"]
+
+
+def test_a_published_ensemble_is_read_again_after_max_age(ssm: Ssm, clock: Clock) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue(tenant="tenant-1.tar.gz")
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    assert names.may_block("tenant")
+    assert names.target("tenant", None) == Target("fleet", "tenant-1.tar.gz", "tenant")
+    s3.current["tenant"] = "tenant-2.tar.gz"
+    clock.now += 59
+    assert not names.may_block("tenant")
+    assert names.target("tenant", None).target_model == "tenant-1.tar.gz"
+    clock.now += 1
+    assert names.target("tenant", None).target_model == "tenant-2.tar.gz"
+
+    clock.now += 60
+    s3.fault = fault("SlowDown")
+    assert names.target("tenant", None).target_model == "tenant-2.tar.gz"  # the last known one
+    s3.fault = None
+    s3.current["tenant"] = None
+    with pytest.raises(ConfigurationError, match="not published any more"):
+        names.target("tenant", None)
+
+
+def test_a_published_target_that_is_gone_is_looked_up_at_once(ssm: Ssm, clock: Clock) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue(tenant="tenant-1.tar.gz")
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    gone = names.target("tenant", None)
+    s3.current["tenant"] = "tenant-2.tar.gz"
+    clock.now += 2
+    assert names.renew(gone)
+    assert names.target("tenant", None).target_model == "tenant-2.tar.gz"
+
+
+def test_an_ensemble_that_was_never_published_is_an_error(ssm: Ssm) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    ssm.denied = frozenset({"target-models/other"})
+    names = ParameterNames("/search", ssm, 60.0, s3=Catalogue())
+    with pytest.raises(ConfigurationError, match="no such ensemble is published"):
+        names.target("tenant", None)
+    with pytest.raises(InvocationError, match="ssm:GetParameters"):
+        names.target("other", None)
 
 
 def test_what_names_no_target_is_an_error(messages: Messages, endpoint: Any, ssm: Ssm) -> None:

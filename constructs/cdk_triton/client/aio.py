@@ -80,7 +80,7 @@ class AsyncTritonClient:
         """
         client = cls.__new__(cls)
         client._prepare(
-            lambda: ParameterNames(path, default_client("ssm") if ssm is None else ssm, max_age), concurrency, s3
+            lambda: ParameterNames(path, default_client("ssm") if ssm is None else ssm, max_age, s3=s3), concurrency, s3
         )
         return client
 

@@ -104,7 +104,7 @@ class TritonClient:
                 region is configured.
             InvocationError: the caller may not read the parameters, or the service failed.
         """
-        names = ParameterNames(path, default_client("ssm") if ssm is None else ssm, max_age)
+        names = ParameterNames(path, default_client("ssm") if ssm is None else ssm, max_age, s3=s3)
         client = cls(names.endpoint_name, runtime, s3=s3)
         client._names = names
         return client
@@ -165,7 +165,8 @@ class TritonClient:
                 `InferInput`s alone. The shape includes the batch dimension. `str` is sent as UTF-8; an array of
                 `bytes` that may end in zero bytes must have `dtype=object`: numpy strips them from its `S` types.
             outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
-            ensemble: the name of the ensemble to ask on a multi-model endpoint, for a client of `from_parameters`.
+            ensemble: the name of the ensemble to ask on a multi-model endpoint, for a client of `from_parameters`: one
+                of the stack, or a published one.
             target_model: the archive to ask on a multi-model endpoint: what `TritonMultiModel.target_model(…)` says.
             target_variant: the production variant to ask; by default SageMaker chooses by the variants' weights.
             inference_component: the component to ask on an endpoint with components: `TritonComponent.component_name`.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cdk_triton.client.catalogue import PublishedNames
 from cdk_triton.client.objects import Location, location
 from cdk_triton.client.runtime import foreign_errors_translated
 from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
@@ -18,6 +19,7 @@ __all__ = ["FixedNames", "Names", "ParameterNames", "Target", "is_gone"]
 _LOG = logging.getLogger(__name__)
 
 _ENDPOINT, _INPUT, _TARGETS = "endpoint-name", "async/input", "target-models/"
+_CATALOGUE = "catalogue"
 _NAMES_PER_CALL = 10
 """ParameterNameList of GetParameters in botocore's service model."""
 
@@ -100,6 +102,7 @@ class ParameterNames:
         path: the endpoint's `ssm_parameter_path`.
         ssm: a boto3 `ssm` client.
         max_age: seconds after which a use of a name starts a refresh.
+        s3: a boto3 `s3` client, for published ensembles; by default one is made from the environment.
         clock: seconds that only grow.
 
     Raises:
@@ -107,7 +110,9 @@ class ParameterNames:
         InvocationError: the caller may not read the parameters, or the service failed.
     """
 
-    def __init__(self, path: str, ssm: Any, max_age: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, path: str, ssm: Any, max_age: float, *, s3: Any = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         if not max_age >= 0:
             raise ConfigurationError(f"max_age is {max_age!r}: give seconds, 0 or more")
         self._path, self._ssm, self._max_age, self._clock = path, ssm, max_age, clock
@@ -115,6 +120,7 @@ class ParameterNames:
         self._looking_up, self._renewing = threading.Lock(), threading.Lock()
         self._is_refreshing = False
         self._refreshed_at = clock()
+        self._published = PublishedNames(self._catalogue, s3, max_age, clock)
         self._values = self._fetch([_ENDPOINT, _INPUT])
         if _ENDPOINT not in self._values:
             raise ConfigurationError(
@@ -139,7 +145,7 @@ class ParameterNames:
 
         Raises:
             ConfigurationError: both are given, or there is no parameter for the ensemble.
-            InvocationError: the caller may not read the parameter, or the service failed.
+            InvocationError: the caller may not read the parameter or the catalogue, or the service failed.
         """
         if ensemble is None:
             return Target(self.endpoint_name, target_model)
@@ -148,38 +154,61 @@ class ParameterNames:
                 f"ensemble={ensemble!r} and target_model={target_model!r} both name a target model: give one of them"
             )
         name = f"{_TARGETS}{ensemble}"
-        if name not in self._values:
+        if name not in self._values and not self._published.has(ensemble):
             with self._looking_up:
-                self._look_up(name)
-        return Target(self.endpoint_name, self._values[name], ensemble)
+                self._look_up(name, ensemble)
+        archive = self._values.get(name)
+        return Target(self.endpoint_name, self._published.target(ensemble) if archive is None else archive, ensemble)
 
-    def _look_up(self, name: str) -> None:
-        """Read a name, unless another thread just did."""
-        if name in self._values:
+    def _look_up(self, name: str, ensemble: str) -> None:
+        """Read a name, unless another thread just did: from its parameter, or from the catalogue."""
+        if name in self._values or self._published.has(ensemble):
             return
         # A call of its own: IAM rejects a call if the caller may not read one of its names.
-        found = self._fetch([name])
-        if name not in found:
+        try:
+            found = self._fetch([name])
+        except InvocationError:
+            # Nobody may read the parameter of a published ensemble, because it does not have one.
+            if not self._published.look_up(ensemble):
+                raise
+            return
+        if found:
+            with self._lock:
+                self._values = self._values | found
+        elif not self._published.look_up(ensemble):
             raise ConfigurationError(
-                f"the Parameter Store has no {self._path}/{name}: give the name of an ensemble of the multi-model "
-                "endpoint"
+                f"the Parameter Store has no {self._path}/{name}, and no such ensemble is published: give the name "
+                "of an ensemble of the multi-model endpoint"
             )
-        with self._lock:
-            self._values = self._values | found
+
+    def _catalogue(self) -> str | None:
+        """The URI of the catalogue; None if the endpoint does not have one, so that nobody may read the parameter."""
+        try:
+            return self._fetch([_CATALOGUE]).get(_CATALOGUE)
+        except InvocationError:
+            return None
 
     def may_block(self, ensemble: str | None) -> bool:
-        """Whether the ensemble was not asked for yet."""
-        return ensemble is not None and f"{_TARGETS}{ensemble}" not in self._values
+        """Whether the ensemble was not asked for yet, or is to be read from the catalogue again."""
+        return (
+            ensemble is not None
+            and f"{_TARGETS}{ensemble}" not in self._values
+            and not self._published.is_fresh(ensemble)
+        )
 
     def renew(self, gone: Target) -> bool:
         """Look the names up at once, unless somebody just did; return whether there is another target now."""
         with self._renewing:
             if self._known(gone) == gone and self._clock() - self._refreshed_at >= _JUST_NOW_SECONDS:
                 self._refresh()
+                if gone.ensemble is not None:
+                    self._published.forget_age(gone.ensemble)
         return self._known(gone) != gone
 
     def _known(self, target: Target) -> Target:
-        archive = target.target_model if target.ensemble is None else self._values[f"{_TARGETS}{target.ensemble}"]
+        archive = target.target_model
+        if target.ensemble is not None:
+            archive = self._values.get(f"{_TARGETS}{target.ensemble}") or self._published.target(target.ensemble)
         return Target(self._values[_ENDPOINT], archive, target.ensemble)
 
     def _refresh_if_old(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -267,6 +268,22 @@ class TestParameters:
         assert ("search/target-models/text-large" in names) is not narrowed
         assert not [name for name in names if "*" in name]
 
+    @pytest.mark.parametrize("first", ["publisher", "endpoint"])
+    def test_the_catalogue_of_published_ensembles_is_among_them(
+        self, world: World, stack: cdk.Stack, fleet: TritonMultiModel, caller: iam.Role, first: str
+    ) -> None:
+        if first == "publisher":
+            fleet.add_publisher()
+        endpoint = TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path="/search")
+        endpoint.grant_invoke(caller)
+        if first == "endpoint":
+            fleet.add_publisher()
+
+        value = json.dumps(self.parameters(world, stack)["/search/catalogue"])
+        assert f"/catalogue/{fleet.name_in_store}/{world.platform.label}/" in value
+        policies = [p for name, p in world.resources(stack, "AWS::IAM::Policy").items() if name.startswith("Caller")]
+        assert ":parameter/search/catalogue" in json.dumps(policies)
+
     def test_a_target_model_is_told_when_it_can_be_called(
         self, world: World, stack: cdk.Stack, fleet: TritonMultiModel
     ) -> None:
@@ -296,6 +313,19 @@ class TestParameters:
         TritonEndpoint(stack, "Endpoint", variants=variants, ssm_parameter_path="/search")
 
         assert len(self.parameters(world, stack)) == 3
+
+    def test_variants_with_two_catalogues_are_rejected(
+        self, messages: Messages, world: World, stack: cdk.Stack
+    ) -> None:
+        fleets = [
+            TritonMultiModel(stack, f"Fleet{n}", ensembles={"text": world.repository("text")}, platform=world.platform)
+            for n in range(2)
+        ]
+        variants = [TritonVariant(model=fleet, variant_name=f"V{n}") for n, fleet in enumerate(fleets)]
+        TritonEndpoint(stack, "Endpoint", variants=variants, ssm_parameter_path="/search")
+        fleets[0].add_publisher()
+        with messages.raises(ConfigurationError):
+            fleets[1].add_publisher()
 
     def test_variants_that_disagree_are_refused(self, messages: Messages, world: World, stack: cdk.Stack) -> None:
         fleets = [

@@ -13,6 +13,7 @@ from constructs import Construct, IConstruct
 from cdk_triton._tokens import refuse_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.models.multi_model import TritonMultiModel
 from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 _OF_THE_ENDPOINT = ("endpoint-name", "endpoint-arn")
+_CATALOGUE = "catalogue"
 _OF_ASYNC = ("async/input", "async/output", "async/failures")
 
 # "Requirements and constraints for parameter names" in the API reference of PutParameter: up to 15 levels, of which two
@@ -79,6 +81,8 @@ def allow_reading(
     # call if one name is not allowed.
     names = parameter_names(prefix, variants, is_async=True)
     allowed = [name for name in names if ensembles is None or not _is_of_another_ensemble(name, ensembles)]
+    for model in _multi_models(variants):
+        model._when_published(lambda _: _allow(scope, grantee, [f"{prefix}/{_CATALOGUE}"]))
     return _allow(scope, grantee, allowed)
 
 
@@ -156,6 +160,26 @@ def put_parameters(
             string_value=target,
         )
         parameter.node.add_dependency(endpoint)
+
+    def put_catalogue(uri: str) -> None:
+        if parameters.node.try_find_child(_CATALOGUE) is not None:
+            raise ConfigurationError(
+                f"the variants of {endpoint.node.path} have two multi-models with a publisher, and a parameter has one "
+                "catalogue: remove ssm_parameter_path, or one of the publishers"
+            )
+        catalogue = ssm.StringParameter(
+            parameters, _CATALOGUE, parameter_name=f"{prefix}/{_CATALOGUE}", string_value=uri
+        )
+        catalogue.node.add_dependency(endpoint)
+
+    for model in _multi_models(variants):
+        model._when_published(put_catalogue)
+
+
+def _multi_models(variants: Sequence[TritonVariant]) -> list[TritonMultiModel]:
+    """The multi-models of this app that the variants serve."""
+    found = {id(each.model): each.model for each in variants}.values()
+    return [model for model in found if isinstance(model, TritonMultiModel)]
 
 
 def _target_models(variants: Sequence[TritonVariant]) -> dict[str, str]:

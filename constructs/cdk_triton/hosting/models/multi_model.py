@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -129,6 +129,7 @@ class TritonMultiModel(Resource):
         assembly = CloudAssembly(self)
         home = store_of(self, store)
         self._store, self._service_token = home, home.service_token
+        self._uses_of_catalogue: list[Callable[[str], object]] = []
         # Weights are read from here on. Every repository is checked before any is packed.
         sound, built, found = True, {}, {}
         for names in _by_repository(ensembles):
@@ -230,12 +231,25 @@ class TritonMultiModel(Resource):
         """
         from cdk_triton.hosting.publishing.publisher import add_publisher  # a plain model takes no state machine
 
-        return add_publisher(self, self._served(), self._environment, max_concurrency)
+        publisher = add_publisher(self, self._served(), self._environment, max_concurrency)
+        for use in self._uses_of_catalogue:
+            use(self._catalogue())
+        return publisher
 
     @checked
     def grant_read_catalogue(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to read the catalogue of published ensembles, and nothing else of the store."""
         return grant_read_catalogue(grantee, self._served())
+
+    def _when_published(self, use: Callable[[str], object]) -> None:
+        """Call `use` with the URI of the catalogue, as soon as there is a publisher."""
+        self._uses_of_catalogue.append(use)
+        if self.node.try_find_child("Publisher") is not None:
+            use(self._catalogue())
+
+    def _catalogue(self) -> str:
+        prefix = layout.catalogue_prefix(self.name_in_store, self.platform.label)
+        return f"s3://{self._store.bucket.bucket_name}/{prefix}"
 
     def _served(self) -> Served:
         return Served(self._store, self.name_in_store, self.platform)
