@@ -55,8 +55,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     A deployment does not undo what was scaled: the endpoint keeps its instance counts when it is updated. SageMaker
     refuses to change the instance type of a scaled variant; the guide's page on scaling shows the two steps.
 
-    Where the instance types of a variant differ in GPUs or in the number of vCPUs, a policy on their utilisation follows the mean of the
-    types that have instances. The other metrics are those of all instances together.
+    Where the instance types of a variant differ in GPUs or in the number of vCPUs, a policy on their utilisation
+    follows the mean of the types that have instances. The other metrics are those of all instances together.
 
     Attributes:
         min_capacity: instances at least.
