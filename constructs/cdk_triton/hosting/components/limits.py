@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["check_numbers", "count_component"]
 
 MAX_COMPONENTS: Final = 5
-"""Of an endpoint: the role of its configuration has a policy for each component."""
+"""The role of the configuration has a policy for each component of the endpoint."""
 
 MAX_COMPONENTS_OF_A_MODEL: Final = 4
 """The role of the model has a policy of its own, and one for each component."""
