@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import json
-import threading
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import aws_cdk as cdk
 import pytest
 from tests.cli.conftest import Outcome, run
 
-from cdk_triton import ModelRepository, ServingPlatform, TritonMultiModel
+from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import artifact_key, layout, source_key
 from cdk_triton.cli.fleet import execution, publishing
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.local.aws import LocalAws
+from deployed_fleet import DeployedFleet
 
 if TYPE_CHECKING:
     from golden_messages import Messages
 
 __all__ = ["run"]
 
-ROOT = Path(__file__).parents[2]
 PLATFORM = ServingPlatform(release="24.09", instance_type="ml.g5.xlarge")
 CONFIG = """
 backend: "python"
@@ -36,47 +32,12 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
 MODEL = "class TritonPythonModel:\n    def execute(self, requests): ...\n\n"
 
 
-class Account:
-    """The local AWS with a store and a multi-model that has no ensemble of its own."""
+class Account(DeployedFleet):
+    """The local AWS with a publisher, and a directory of repositories."""
 
     def __init__(self, aws: LocalAws, directory: Path) -> None:
-        self.aws = aws
+        super().__init__(aws, directory, PLATFORM)
         self._directory = directory
-        self.s3, self.states = aws.client("s3"), aws.client("stepfunctions")
-        context = json.loads((ROOT / "cdk.json").read_text())["context"]
-        app = cdk.App(outdir=str(directory / "cdk.out"), context=context, builtin_cloud_formation_validation=False)
-        stack = cdk.Stack(app, "Serving", env=cdk.Environment(account=aws.account, region=aws.region))
-        self.fleet = TritonMultiModel(stack, "Fleet", ensembles={}, platform=PLATFORM)
-        self.fleet.add_publisher()
-        app.synth()
-        self._publish_assets(directory / "cdk.out")
-        self._deploy(directory / "cdk.out" / "Serving.template.json")
-        found = aws.client("cloudformation").describe_stack_resources(StackName="Serving")["StackResources"]
-        kinds = {(each["ResourceType"], each["LogicalResourceId"][:5]): each["PhysicalResourceId"] for each in found}
-        self.bucket = kinds["AWS::S3::Bucket", "Trito"]
-        self.machine = kinds["AWS::StepFunctions::StateMachine", "Fleet"]
-
-    def _publish_assets(self, assembly: Path) -> None:
-        """As the CDK CLI does."""
-        for asset in json.loads((assembly / "Serving.assets.json").read_text())["files"].values():
-            source = assembly / asset["source"]["path"]
-            (place,) = asset["destinations"].values()
-            bucket = place["bucketName"]
-            if not [each for each in self.s3.list_buckets()["Buckets"] if each["Name"] == bucket]:
-                self.s3.create_bucket(Bucket=bucket)
-            body = _zipped(source) if source.is_dir() else source.read_bytes()
-            self.s3.put_object(Bucket=bucket, Key=place["objectKey"], Body=body)
-
-    def _deploy(self, template: Path) -> None:
-        client = self.aws.client("cloudformation")
-        document = json.loads(template.read_text())
-        del document["Parameters"], document["Rules"]  # of the CDK's bootstrap
-        client.create_stack(
-            StackName="Serving", TemplateBody=json.dumps(document), Capabilities=["CAPABILITY_NAMED_IAM"]
-        )
-        while (status := client.describe_stacks(StackName="Serving")["Stacks"][0]["StackStatus"]).endswith("PROGRESS"):
-            threading.Event().wait(0.02)
-        assert status == "CREATE_COMPLETE", client.describe_stack_events(StackName="Serving")["StackEvents"]
 
     def write(self, ensemble: str, content: str, config: str = CONFIG) -> Path:
         """Write the repository of an ensemble; returns the directory of all of them."""
@@ -90,26 +51,6 @@ class Account:
         """The target model of the repository as it is now."""
         repository = ModelRepository.from_directory(self._directory / "tenants" / ensemble)
         return layout.target_model(ensemble, source_key(repository))
-
-    def executions(self) -> list[dict[str, Any]]:
-        """Every execution that was started, without those of maps."""
-        found: list[dict[str, Any]] = self.states.list_executions(stateMachineArn=self.machine)["executions"]
-        return found
-
-    def current(self) -> dict[str, str | None]:
-        """Ensemble to what callers send."""
-        prefix = layout.catalogue_prefix(self.fleet.name_in_store, PLATFORM.label)
-        listed = self.s3.list_objects_v2(Bucket=self.bucket, Prefix=prefix).get("Contents", [])
-        documents = [self.s3.get_object(Bucket=self.bucket, Key=each["Key"])["Body"].read() for each in listed]
-        return {each["ensemble"]: each["current"] for each in map(json.loads, documents)}
-
-
-def _zipped(directory: Path) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for file in sorted(each for each in directory.rglob("*") if each.is_file()):
-            archive.write(file, file.relative_to(directory))
-    return buffer.getvalue()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,95 @@
+"""A store and a multi-model with a publisher, deployed to the local AWS without the command of the CDK."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+
+from cdk_triton import ServingPlatform, TritonMultiModel
+from cdk_triton.artifacts import layout
+from cdk_triton.local.aws import LocalAws
+
+__all__ = ["DeployedFleet"]
+
+ROOT = Path(__file__).parents[2]
+
+
+class DeployedFleet:
+    """The stack `Serving`, whose `TritonMultiModel` `Fleet` has no ensemble of its own.
+
+    Args:
+        aws: where it is deployed to.
+        directory: for the cloud assembly.
+        platform: what serves it.
+    """
+
+    def __init__(self, aws: LocalAws, directory: Path, platform: ServingPlatform) -> None:
+        self.aws = aws
+        self._platform = platform
+        self.s3, self.states = aws.client("s3"), aws.client("stepfunctions")
+        context = json.loads((ROOT / "cdk.json").read_text())["context"]
+        app = cdk.App(outdir=str(directory / "cdk.out"), context=context, builtin_cloud_formation_validation=False)
+        stack = cdk.Stack(app, "Serving", env=cdk.Environment(account=aws.account, region=aws.region))
+        self.fleet = TritonMultiModel(stack, "Fleet", ensembles={}, platform=platform)
+        self.fleet.add_publisher()
+        app.synth()
+        self._publish_assets(directory / "cdk.out")
+        self._deploy(directory / "cdk.out" / "Serving.template.json")
+        found = aws.client("cloudformation").describe_stack_resources(StackName="Serving")["StackResources"]
+        kinds = {(each["ResourceType"], each["LogicalResourceId"][:5]): each["PhysicalResourceId"] for each in found}
+        self.bucket = kinds["AWS::S3::Bucket", "Trito"]
+        self.machine = kinds["AWS::StepFunctions::StateMachine", "Fleet"]
+
+    def _publish_assets(self, assembly: Path) -> None:
+        """As the CDK CLI does."""
+        for asset in json.loads((assembly / "Serving.assets.json").read_text())["files"].values():
+            source = assembly / asset["source"]["path"]
+            (place,) = asset["destinations"].values()
+            bucket = place["bucketName"]
+            if not [each for each in self.s3.list_buckets()["Buckets"] if each["Name"] == bucket]:
+                self.s3.create_bucket(Bucket=bucket)
+            body = _zipped(source) if source.is_dir() else source.read_bytes()
+            self.s3.put_object(Bucket=bucket, Key=place["objectKey"], Body=body)
+
+    def _deploy(self, template: Path) -> None:
+        client = self.aws.client("cloudformation")
+        document = json.loads(template.read_text())
+        del document["Parameters"], document["Rules"]  # of the CDK's bootstrap
+        client.create_stack(
+            StackName="Serving", TemplateBody=json.dumps(document), Capabilities=["CAPABILITY_NAMED_IAM"]
+        )
+        while (status := client.describe_stacks(StackName="Serving")["Stacks"][0]["StackStatus"]).endswith("PROGRESS"):
+            threading.Event().wait(0.02)
+        assert status == "CREATE_COMPLETE", client.describe_stack_events(StackName="Serving")["StackEvents"]
+
+    def executions(self) -> list[dict[str, Any]]:
+        """Every execution that was started, without those of maps."""
+        found: list[dict[str, Any]] = self.states.list_executions(stateMachineArn=self.machine)["executions"]
+        return found
+
+    def current(self) -> dict[str, str | None]:
+        """Ensemble to the target model that callers send."""
+        prefix = layout.catalogue_prefix(self.fleet.name_in_store, self._platform.label)
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        keys = [each["Key"] for page in pages for each in page.get("Contents", [])]
+        documents = [self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read() for key in keys]
+        return {each["ensemble"]: each["current"] for each in map(json.loads, documents)}
+
+    def writes(self) -> int:
+        """How many objects of the store were written so far, old versions included."""
+        pages = self.s3.get_paginator("list_object_versions").paginate(Bucket=self.bucket)
+        return sum(len(page.get("Versions", [])) for page in pages)
+
+
+def _zipped(directory: Path) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for file in sorted(each for each in directory.rglob("*") if each.is_file()):
+            archive.write(file, file.relative_to(directory))
+    return buffer.getvalue()
