@@ -21,6 +21,7 @@ from cdk_triton.cli.bench import plan
 from cdk_triton.cli.bench.cloudwatch import LoadPart, awaited_load_parts, gpu_utilization, load_parts
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.report import Report, as_json, as_text
+from cdk_triton.cli.endpoints.reading import ServedModel
 from cdk_triton.local.endpoints import Response
 
 if TYPE_CHECKING:
@@ -200,6 +201,7 @@ CASES = {
     "a highest rate below the lowest": ["image", "--random", "--rate", "5", "--max-rate", "2"],
     "an unknown variant": ["image", "--random", "--variant", "Blue"],
     "nothing to send": ["image"],
+    "a rate without an end": ["image", "--random", "--rate", "inf"],
 }
 
 
@@ -254,6 +256,16 @@ def test_on_aws_the_settings_are_those_of_one_instance() -> None:
 
     assert list(as_text(report))[-2:] == ["max_requests_per_second=20", "target_utilization_percent=61.2"]
     assert as_json(report)["max_requests_per_second"] == 20
+
+
+def test_minutes_at_the_knee_that_failed_give_no_setting() -> None:
+    report = Report("shop", is_local=False, instances=1, sweep=[rate(10, 5), rate(40, 5), rate(80, 50)])
+    report.knee, report.at_knee, report.gpu_percent = report.sweep[1], rate(40, 5), 61.25
+    report.at_knee.errors["ModelError"] = 900
+
+    assert list(as_text(report))[-1] == "no setting: in the minutes at the knee, 90.0% of the requests failed"
+    found = as_json(report)
+    assert (found["max_requests_per_second"], found["target_utilization_percent"]) == (None, None)
 
 
 def test_an_interrupted_or_local_measurement_gives_no_setting() -> None:
@@ -314,6 +326,21 @@ def test_a_sweep_on_aws_holds_the_knee_and_reads_the_gpu(
     assert held == [(32, 20), (40, 20), (50, 20), (40, 240)]
     assert found.out.splitlines()[-2:] == ["max_requests_per_second=40", "target_utilization_percent=55"]
     assert "stand-ins" not in found.out
+
+
+def test_load_on_aws_is_asked_for_where_s3_alone_is_local(
+    run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "https://runtime.sagemaker.eu-west-1.amazonaws.com")
+
+    assert not Aws().is_local
+
+
+def test_a_type_without_a_row_in_our_table_loses_no_measurement() -> None:
+    report = Report("shop", is_local=False, instances=1)
+    plan._add_utilization(Aws(), report, [ServedModel("AllTraffic", "m", None, {}, "ml.c5.xlarge", 1)], (0.0, 0.0))
+
+    assert report.gpu_note.startswith("is not known: 'ml.c5.xlarge'")
 
 
 def test_what_cloudwatch_does_not_answer_loses_no_measurement(

@@ -23,7 +23,8 @@ def measured(rate: float, milliseconds: float, *, count: int = 1000, failed: int
         result.latency.record_value(int(milliseconds * 1000))
     if failed:
         result.errors["ThrottlingException"] = failed
-    result.lateness.record_value(max(int(late * 1000), 1))
+    for _ in range(count):
+        result.lateness.record_value(max(int(late * 1000), 1))
     return result
 
 
@@ -145,6 +146,16 @@ def test_a_sweep_ends_at_one_percent_of_errors() -> None:
 
 def test_a_sweep_ends_where_this_machine_is_the_bottleneck() -> None:
     assert ends_sweep(measured(10, 5, late=50)) == "this machine is the bottleneck"
+
+
+@pytest.mark.parametrize(("late", "is_bottleneck"), [(10, False), (11, True)])
+def test_ten_late_requests_say_nothing_about_this_machine(late: int, is_bottleneck: bool) -> None:
+    few = measured(10, 5, count=100 - late)
+    for _ in range(late):
+        few.lateness.record_value(50_000)
+
+    assert few.is_generators == is_bottleneck
+    assert few.as_json()["generator"]["late_ms_p99"] is None
 
 
 def test_a_sweep_ends_where_answers_fall_behind() -> None:

@@ -56,6 +56,19 @@ def test_a_shape_is_a_week_of_hours_in_utc() -> None:
     assert (requests[5 * day + 10 * 60], requests[6 * day + 10 * 60]) == (300, 120)
 
 
+def test_days_of_a_shape_go_around_the_week() -> None:
+    requests = shape("sat-mon 0-1=1").requests["all"]
+
+    assert [requests[day * 24 * 60] for day in range(7)] == [60, 0, 0, 0, 0, 60, 60]
+
+
+def test_pages_of_one_metric_are_joined(tmp_path: Path) -> None:
+    pages = [{"Id": "m1", "Label": "I", "Timestamps": [f"2026-01-05T00:0{n}Z"], "Values": [1.0]} for n in range(2)]
+    (tmp_path / "export.json").write_text(json.dumps({"MetricDataResults": pages}))
+
+    assert read_trace(tmp_path / "export.json").requests == {"I": (1.0, 1.0)}
+
+
 def test_a_csv_has_a_column_for_each_ensemble_and_the_requests_of_each_period(tmp_path: Path) -> None:
     file = tmp_path / "trace.csv"
     file.write_text("time,text,image\n2026-01-05T00:00Z,300,0\n2026-01-05T00:05Z,0,50\n")
@@ -232,6 +245,8 @@ CASES = {
     "a trace without times": ["--trace", "bad.csv"],
     "a trace of uneven seconds": ["--trace", "seconds.csv"],
     "a negative trace": ["--trace", "negative.csv"],
+    "an empty trace": ["--trace", "empty.csv"],
+    "a time that is too large": ["--trace", "late.csv"],
     "JSON of something else": ["--trace", "other.json"],
     "no app": ["--shape", "9-17=1"],
     "an unknown key": ["--shape", "9-17=1", "--policy", "min=1 maximum=2"],
@@ -249,6 +264,8 @@ def test_what_cannot_be_estimated_is_one_sentence(
     Path("bad.csv").write_text("time,a\nmonday,1\ntuesday,2\n")
     Path("seconds.csv").write_text("time,a\n0,1\n90,2\n")
     Path("negative.csv").write_text("time,a\n0,1\n60,-2\n")
+    Path("empty.csv").write_text("")
+    Path("late.csv").write_text("time,a\n0,1\n99999999999999999999,2\n")
     Path("other.json").write_text('{"Metrics": []}')
 
     found = run("estimate", *RATE, *arguments)

@@ -104,7 +104,8 @@ def test_a_day_of_the_week_counts_from_sunday_as_in_aws() -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["rate(1 day)", "cron(0 7 1 * ? *)", "cron(0/5 * * * ? *)", "at(2027-01-31T07:00:00)"]
+    "expression",
+    ["rate(1 day)", "cron(0 7 1 * ? *)", "cron(0/5 * * * ? *)", "at(2027-01-31T07:00:00)", "cron(0 7 ? * SAT-SUN *)"],
 )
 def test_a_schedule_that_is_not_modelled_is_none(expression: str) -> None:
     assert cron(expression, "UTC") is None

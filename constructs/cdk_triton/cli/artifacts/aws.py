@@ -112,8 +112,10 @@ class Aws:
 
     @property
     def is_local(self) -> bool:
-        """Whether the calls go to this machine."""
-        return is_loopback(self.client("s3").meta.endpoint_url)
+        """Whether the calls go to this machine: those of every service, because one may have a URL of its own."""
+        return all(
+            is_loopback(self.client(each).meta.endpoint_url) for each in ("s3", "sagemaker", "sagemaker-runtime")
+        )
 
 
 def _led_by(variables: Mapping[str, str]) -> boto3.Session:

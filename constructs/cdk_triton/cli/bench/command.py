@@ -12,6 +12,7 @@ import typer
 
 from cdk_triton.cli.bench.kinds import Arrivals
 from cdk_triton.cli.invoke.command import AnswerFormat, usage_errors
+from cdk_triton.cli.numbers import finite
 from cdk_triton.cli.requests.options import (
     ComponentOption,
     DataOption,
@@ -47,9 +48,15 @@ def bench(
     inputs: InputOption = None,
     random: RandomOption = False,
     repository: RepositoryOption = None,
-    rate: Annotated[float, typer.Option(min=0.01, help="Requests per second; of a sweep the lowest.")] = 1.0,
-    max_rate: Annotated[float | None, typer.Option(min=0.01, help="Sweep up to this rate, and find the knee.")] = None,
-    duration: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long each rate is held.")] = 60.0,
+    rate: Annotated[
+        float, typer.Option(min=0.01, callback=finite, help="Requests per second; of a sweep the lowest.")
+    ] = 1.0,
+    max_rate: Annotated[
+        float | None, typer.Option(min=0.01, callback=finite, help="Sweep up to this rate, and find the knee.")
+    ] = None,
+    duration: Annotated[
+        float, typer.Option(min=1, callback=finite, metavar="SECONDS", help="How long each rate is held.")
+    ] = 60.0,
     warm_up: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="Load at the lowest rate before, which is not counted.")
     ] = 10.0,

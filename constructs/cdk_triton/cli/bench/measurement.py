@@ -87,9 +87,17 @@ class Measurement:
         }
 
     @property
+    def late_share(self) -> float:
+        """The share of the requests that `late` is about: one in a hundred, and at least ten of them."""
+        sent = int(self.lateness.get_total_count())
+        return max(0.01, _BEYOND / sent) if sent else 1.0
+
+    @property
     def late(self) -> float:
-        """Seconds by which one request in a hundred was sent too late."""
-        return float(self.lateness.get_value_at_percentile(99)) / 1e6 if self.lateness.get_total_count() else 0.0
+        """Seconds by which that share of the requests was sent too late; 0 where there are too few to say."""
+        if self.late_share >= 1:
+            return 0.0
+        return float(self.lateness.get_value_at_percentile(100 * (1 - self.late_share))) / 1e6
 
     @property
     def is_generators(self) -> bool:
@@ -109,7 +117,7 @@ class Measurement:
             "errors": dict(self.errors),
             "latency_ms": {f"p{each:g}": round(value, 3) for each, value in self.percentiles.items()},
             "generator": {
-                "late_ms_p99": round(self.late * 1000, 3),
+                "late_ms_p99": round(self.late * 1000, 3) if self.late_share == 0.01 else None,
                 "busy": round(self.busy, 3),
                 "is_bottleneck": self.is_generators,
             },

@@ -69,7 +69,8 @@ class Plan:
     def question(self) -> str:
         """The load, before the words that name the account."""
         highest = self.rates[-1]
-        return f"up to {highest:g} requests per second for up to {self.longest / 60:.0f} minutes to '{self.endpoint}'"
+        time = f"{self.longest:.0f} seconds" if self.longest < 120 else f"{self.longest / 60:.0f} minutes"
+        return f"up to {highest:g} requests per second for up to {time} to '{self.endpoint}'"
 
 
 def run(
@@ -141,12 +142,14 @@ def _add_utilization(aws: Aws, report: Report, answering: Sequence[ServedModel],
     if len(answering) != 1 or answering[0].instance_type is None:
         report.gpu_note = "is known of one variant with one instance type only"
         return
-    gpus = gpu_instance(answering[0].instance_type).gpu_count
     try:
+        gpus = gpu_instance(answering[0].instance_type).gpu_count
         with working("waiting for CloudWatch's GPUUtilization, some minutes at most"):
             report.gpu_percent = cloudwatch.gpu_utilization(aws, report.endpoint, answering[0].name, period, gpus)
     except KeyboardInterrupt:
         report.is_interrupted = True
+    except ConfigurationError as error:
+        report.gpu_note = f"is not known: {error}"
     except (BotoCoreError, ClientError) as error:
         report.gpu_note = f"is not known, because CloudWatch did not answer: {error}"
 

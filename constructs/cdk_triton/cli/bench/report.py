@@ -10,6 +10,7 @@ from cdk_triton.cli.artifacts.text import table
 from cdk_triton.cli.bench.cloudwatch import LoadPart
 from cdk_triton.cli.bench.cold import ColdLoad
 from cdk_triton.cli.bench.measurement import Measurement
+from cdk_triton.cli.bench.sweep import ends_sweep
 
 __all__ = ["STAND_INS", "Report", "as_json", "as_text"]
 
@@ -54,16 +55,21 @@ class Report:
         return any(each.answered for each in self.sweep) or any(not each.error for each in self.cold)
 
     @property
+    def lost_knee(self) -> str:
+        """The reason for which the minutes at the knee give no setting; "" if they do."""
+        return "" if self.at_knee is None else ends_sweep(self.at_knee)
+
+    @property
     def max_requests_per_second(self) -> float | None:
         """The setting for `scale_on_invocations`: good answers per second and instance at the knee."""
-        if self.is_local or self.knee is None or self.is_interrupted:
+        if self.is_local or self.knee is None or self.is_interrupted or self.lost_knee:
             return None
         return round((self.at_knee or self.knee).achieved / self.instances, 2)
 
     @property
     def target_utilization_percent(self) -> float | None:
         """The setting for `scale_on_gpu_utilization`."""
-        return None if self.is_local or self.gpu_percent is None else round(self.gpu_percent, 1)
+        return None if self.is_local or self.gpu_percent is None or self.lost_knee else round(self.gpu_percent, 1)
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -101,13 +107,26 @@ def as_text(report: Report) -> Iterator[str]:
         yield from _cold(report)
     if report.is_interrupted:
         yield "interrupted: these are the results until then"
-    if report.knee is not None:
-        yield f"the knee is at {report.knee.rate:.4g}/s: latency rises beyond it"
-    elif len(report.sweep) > 1:
-        yield "no knee between the lowest and the highest rate: begin lower, or raise --max-rate"
+    yield from _found(report)
     if report.is_local:
         yield STAND_INS
-        return
+    elif report.lost_knee:
+        yield f"no setting: in the minutes at the knee, {report.lost_knee}"
+    else:
+        yield from _settings(report)
+
+
+def _found(report: Report) -> Iterator[str]:
+    """The knee of a sweep, or the reason why there is none."""
+    if report.knee is not None:
+        yield f"the knee is at {report.knee.rate:.4g}/s: beyond it {report.ended or 'latency rises'}"
+    elif report.ended and report.sweep[-1].is_generators:
+        yield "no knee: this machine is the bottleneck before the endpoint is, so send from a larger one"
+    elif len(report.sweep) > 1:
+        yield "no knee between the lowest and the highest rate: begin lower, or raise --max-rate"
+
+
+def _settings(report: Report) -> Iterator[str]:
     if report.max_requests_per_second is not None:
         yield f"max_requests_per_second={report.max_requests_per_second:g}"
     if report.target_utilization_percent is not None:
@@ -138,8 +157,8 @@ def _note(measured: Measurement) -> str:
     notes = []
     if measured.is_generators:
         notes.append(
-            f"this machine is the bottleneck: 1 of 100 requests left over {measured.late * 1000:.0f} ms late, "
-            f"{measured.busy:.0%} of a processor busy"
+            f"this machine is the bottleneck: {measured.late_share:.0%} of the requests left over "
+            f"{measured.late * 1000:.0f} ms late, {measured.busy:.0%} of a processor busy"
         )
     if measured.dropped:
         notes.append(f"{measured.dropped:,} dropped")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdk_triton.cli.invoke.command import AnswerFormat, usage_errors
+from cdk_triton.cli.numbers import finite
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ _DEFAULT_APP = Path("cdk.out")
 def estimate(
     requests_per_second: Annotated[
         float,
-        typer.Option(min=0.001, help="The most that one instance answers, as `cdk-triton bench` prints it."),
+        typer.Option(
+            min=0.001, callback=finite, help="The most that one instance answers, as `cdk-triton bench` prints it."
+        ),
     ],
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Requests over time: CSV, or JSON of CloudWatch.")

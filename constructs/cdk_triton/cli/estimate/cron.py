@@ -46,8 +46,8 @@ def _numbers(text: str, count: int) -> frozenset[int] | None:
         if part in _EVERY:
             return frozenset(range(count))
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
-        if match is None:
-            return None
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            return None  # no page of AWS says whether such a range goes around
         found |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
     return frozenset(found)
 

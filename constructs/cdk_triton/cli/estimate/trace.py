@@ -93,7 +93,8 @@ def _period(text: str, found: re.Match[str]) -> tuple[Sequence[int], int, int, f
             f"days from {', '.join(_DAYS)}"
         )
     begin, end = map(_DAYS.index, names)
-    return range(begin, end + 1 if begin <= end else 7), first, last, float(found["rate"])
+    days = [day % 7 for day in range(begin, (end if begin <= end else end + 7) + 1)]
+    return days, first, last, float(found["rate"])
 
 
 def read_trace(file: Path) -> Trace:
@@ -109,7 +110,7 @@ def read_trace(file: Path) -> Trace:
     try:
         rows = _of_cloudwatch(json.loads(content)) if content.lstrip().startswith("{") else _of_csv(content)
         return _by_minute(str(file), rows)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         if isinstance(error, ConfigurationError):
             raise
         raise ConfigurationError(f"{file} is not a trace ({error}): {_FORM}") from error
@@ -117,7 +118,7 @@ def read_trace(file: Path) -> Trace:
 
 def _of_csv(content: str) -> dict[str, dict[datetime, float]]:
     reader = csv.reader(io.StringIO(content))
-    names = [each.strip() for each in next(reader)][1:]
+    names = [each.strip() for each in next(reader, [])][1:]
     if not names or len(set(names)) != len(names):
         raise ValueError("the first line has no names, or the same one twice")
     found: dict[str, dict[datetime, float]] = {name: {} for name in names}
@@ -131,14 +132,13 @@ def _of_csv(content: str) -> dict[str, dict[datetime, float]]:
 
 def _of_cloudwatch(document: Mapping[str, Any]) -> dict[str, dict[datetime, float]]:
     if "Datapoints" in document:
-        points = {_time(each["Timestamp"]): float(each["Sum"]) for each in document["Datapoints"]}
-        return {str(document.get("Label", "all")): points}
-    return {
-        str(each.get("Label") or each["Id"]): dict(
-            zip(map(_time, each["Timestamps"]), map(float, each["Values"]), strict=True)
-        )
-        for each in document["MetricDataResults"]
-    }
+        sums = {_time(each["Timestamp"]): float(each["Sum"]) for each in document["Datapoints"]}
+        return {str(document.get("Label", "all")): sums}
+    found: dict[str, dict[datetime, float]] = {}
+    for each in document["MetricDataResults"]:  # the pages of one metric come one after the other
+        points = zip(map(_time, each["Timestamps"]), map(float, each["Values"]), strict=True)
+        found.setdefault(str(each.get("Label") or each["Id"]), {}).update(points)
+    return found
 
 
 def _time(text: str) -> datetime:

@@ -61,7 +61,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
     catalogue = read_catalogue(fleet)
     new = [each for each in sound if not is_live(each, catalogue.get(each.listed.ensemble))]
-    unchanged = [each.listed.ensemble for each in sound if each not in new]
+    unchanged = [each.listed.ensemble for each in sound if is_live(each, catalogue.get(each.listed.ensemble))]
     if not new:
         return Report([], [], unchanged, rejected, {})
     publication = Publication(tuple(publish_item(each) for each in new))
