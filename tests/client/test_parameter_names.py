@@ -82,7 +82,7 @@ def names(ssm: Ssm, clock: Clock) -> ParameterNames:
 def until(holds: Callable[[], bool]) -> None:
     """Wait for another thread, which has been asked to do something short."""
     for thread in threading.enumerate():
-        if thread.name == "cdk-triton-parameters":
+        if thread.name in ("cdk-triton-parameters", "cdk-triton-catalogue"):
             thread.join(30)
     assert holds()
 
@@ -121,13 +121,19 @@ class Catalogue:
     def __init__(self, **current: str | None) -> None:
         self.current, self.read = current, list[str]()
         self.fault: ClientError | None = None
+        self.body: bytes | None = None
+        self.gate: threading.Event | None = None
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
         assert Bucket == "store"
         self.read.append(Key)
         name = Key.removeprefix("catalogue/fleet/25.09-a10g/").removesuffix(".json")
+        if self.gate is not None:
+            assert self.gate.wait(30)
         if self.fault is not None:
             raise self.fault
+        if self.body is not None:
+            return {"Body": io.BytesIO(self.body)}
         if name not in self.current:
             raise fault("NoSuchKey")
         return {"Body": io.BytesIO(json.dumps({"schema": 1, "current": self.current[name]}).encode())}
@@ -159,18 +165,80 @@ def test_a_published_ensemble_is_read_again_after_max_age(ssm: Ssm, clock: Clock
     assert names.target("tenant", None) == Target("fleet", "tenant-1.tar.gz", "tenant")
     s3.current["tenant"] = "tenant-2.tar.gz"
     clock.now += 59
-    assert not names.may_block("tenant")
     assert names.target("tenant", None).target_model == "tenant-1.tar.gz"
+    until(lambda: len(s3.read) == 1)
     clock.now += 1
-    assert names.target("tenant", None).target_model == "tenant-2.tar.gz"
+    names.target("tenant", None)
+    until(lambda: names.target("tenant", None).target_model == "tenant-2.tar.gz")
 
-    clock.now += 60
-    s3.fault = fault("SlowDown")
-    assert names.target("tenant", None).target_model == "tenant-2.tar.gz"  # the last known one
-    s3.fault = None
     s3.current["tenant"] = None
-    with pytest.raises(ConfigurationError, match="not published any more"):
+    clock.now += 60
+    names.target("tenant", None)
+    until(lambda: len(s3.read) == 3)
+    with pytest.raises(ConfigurationError, match="no such ensemble is published"):
         names.target("tenant", None)
+
+
+def test_an_old_published_name_is_used_while_one_thread_reads_it_again(ssm: Ssm, clock: Clock) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue(one="one-1.tar.gz", two="two-1.tar.gz")
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    assert [names.target(each, None).target_model for each in ("one", "two")] == ["one-1.tar.gz", "two-1.tar.gz"]
+    s3.current |= {"one": "one-2.tar.gz", "two": "two-2.tar.gz"}
+    s3.gate = threading.Event()
+    clock.now += 60
+
+    for _ in range(3):  # S3 does not answer yet
+        assert not names.may_block("one")
+        assert [names.target(each, None).target_model for each in ("one", "two")] == ["one-1.tar.gz", "two-1.tar.gz"]
+    s3.gate.set()
+
+    until(
+        lambda: [names.target(each, None).target_model for each in ("one", "two")] == ["one-2.tar.gz", "two-2.tar.gz"]
+    )
+    assert len(s3.read) == 4
+
+
+@pytest.mark.parametrize("how", ["throttled", "damaged"])
+def test_a_catalogue_that_fails_is_read_once_in_max_age(
+    ssm: Ssm, clock: Clock, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue(tenant="tenant-1.tar.gz")
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    names.target("tenant", None)
+    s3.fault, s3.body = (fault("SlowDown"), None) if how == "throttled" else (None, b"{")
+
+    for reads in (2, 3):
+        clock.now += 60
+        for _ in range(50):
+            assert names.target("tenant", None).target_model == "tenant-1.tar.gz"
+            until(lambda reads=reads: len(s3.read) == reads)  # type: ignore[misc]
+
+    assert ["the last known target model of 'tenant' is used" in each.getMessage() for each in caplog.records] == [
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("body", [b"{", b"{}", b"[]", b"\xff"])
+def test_a_damaged_entry_of_the_catalogue_is_one_sentence(messages: Messages, ssm: Ssm, body: bytes) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue()
+    s3.body = body
+    with messages.raises(InvocationError):
+        ParameterNames("/search", ssm, 60.0, s3=s3).target("tenant", None)
+
+
+def test_a_published_target_that_is_gone_and_not_published_any_more_is_an_error(ssm: Ssm, clock: Clock) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue(tenant="tenant-1.tar.gz")
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    gone = names.target("tenant", None)
+    s3.current["tenant"] = None
+    clock.now += 2
+    with pytest.raises(ConfigurationError, match="not published any more"):
+        names.renew(gone)
 
 
 def test_a_published_target_that_is_gone_is_looked_up_at_once(ssm: Ssm, clock: Clock) -> None:

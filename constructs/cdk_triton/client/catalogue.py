@@ -10,7 +10,7 @@ from typing import Any
 
 from cdk_triton.client.objects import Location, location
 from cdk_triton.client.runtime import default_client, foreign_errors_translated
-from cdk_triton.errors import CdkTritonError, ConfigurationError
+from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
 
 __all__ = ["PublishedNames"]
 
@@ -20,14 +20,15 @@ _MISSING = ("NoSuchKey", "404")
 
 
 class PublishedNames:
-    """The target models of ensembles that no stack names.
+    """The target models of ensembles that no stack names, which this class keeps and refreshes in the background.
 
-    A name is read again when it is used after `max_age`. If that fails, the last known one is used.
+    One thread reads names again that are used after `max_age`, one after the other. If that fails, it logs the reason,
+    and the last known target model stays for another `max_age`.
 
     Args:
         find: returns the URI of the catalogue; None if the endpoint does not have one.
         s3: a boto3 `s3` client; by default one is made from the environment.
-        max_age: seconds.
+        max_age: seconds after which a use of a name starts a refresh.
         clock: seconds that only grow.
     """
 
@@ -36,43 +37,32 @@ class PublishedNames:
         self._place: Location | None = None
         self._lock = threading.Lock()
         self._read: dict[str, tuple[str, float]] = {}
+        self._old: dict[str, None] = {}
+        self._is_refreshing = False
 
     def has(self, ensemble: str) -> bool:
-        """Whether the ensemble was found before."""
+        """Whether the ensemble was found before, and was published when it was last read."""
         return ensemble in self._read
 
-    def is_fresh(self, ensemble: str) -> bool:
-        """Whether the ensemble was read within `max_age`."""
-        found = self._read.get(ensemble)
-        return found is not None and self._clock() - found[1] < self._max_age
-
-    def forget_age(self, ensemble: str) -> None:
-        """Let the next use of an ensemble read it again."""
-        with self._lock:
-            if ensemble in self._read:
-                self._read[ensemble] = (self._read[ensemble][0], self._clock() - self._max_age)
-
     def target(self, ensemble: str) -> str:
-        """The target model of an ensemble that was found before.
+        """The target model of an ensemble that was found before; a refresh begins if it is old.
 
         Raises:
             ConfigurationError: the ensemble is not published any more.
         """
-        if not self.is_fresh(ensemble):
-            try:
-                is_published = self.look_up(ensemble)
-            except CdkTritonError as error:
-                _LOG.warning("%s; the last known target model of '%s' is used", error, ensemble)
-            else:
-                if not is_published:
-                    raise ConfigurationError(f"the ensemble {ensemble!r} is not published any more")
-        return self._read[ensemble][0]
+        found = self._read.get(ensemble)
+        self._refresh_if_old(ensemble)
+        if found is None:
+            raise ConfigurationError(
+                f"the ensemble {ensemble!r} is not published any more: publish it again, or give another one"
+            )
+        return found[0]
 
     def look_up(self, ensemble: str) -> bool:
         """Read an ensemble; whether it is published.
 
         Raises:
-            InvocationError: the caller may not read the catalogue, or the service failed.
+            InvocationError: the caller may not read the catalogue, its entry is damaged, or the service failed.
         """
         if self._place is None:
             uri = self._find()
@@ -84,11 +74,46 @@ class PublishedNames:
             f"the catalogue {self._place}", "s3:GetObject there, as grant_read_catalogue does"
         ):
             current = self._current(self._place.bucket, key)
-        if current is None:
-            return False
         with self._lock:
-            self._read[ensemble] = (current, self._clock())
-        return True
+            if current is None:
+                self._read.pop(ensemble, None)
+            else:
+                self._read[ensemble] = (current, self._clock())
+        return current is not None
+
+    def refresh(self, ensemble: str) -> None:
+        """Read an ensemble again; if that fails, log the reason and keep the last known target model."""
+        try:
+            self.look_up(ensemble)
+        except CdkTritonError as error:
+            _LOG.warning("%s; the last known target model of '%s' is used", error, ensemble)
+            with self._lock:
+                if ensemble in self._read:
+                    self._read[ensemble] = (self._read[ensemble][0], self._clock())
+
+    def _refresh_if_old(self, ensemble: str) -> None:
+        with self._lock:
+            found = self._read.get(ensemble)
+            if found is None or ensemble in self._old or self._clock() - found[1] < self._max_age:
+                return
+            self._old[ensemble] = None
+            if self._is_refreshing:
+                return
+            self._is_refreshing = True
+        threading.Thread(target=self._refresh_old, name="cdk-triton-catalogue", daemon=True).start()
+
+    def _refresh_old(self) -> None:
+        while (ensemble := self._next_old()) is not None:
+            try:
+                self.refresh(ensemble)
+            finally:
+                with self._lock:
+                    del self._old[ensemble]
+
+    def _next_old(self) -> str | None:
+        with self._lock:
+            self._is_refreshing = bool(self._old)
+            return next(iter(self._old), None)
 
     def _current(self, bucket: str, key: str) -> str | None:
         from botocore.exceptions import ClientError
@@ -101,5 +126,11 @@ class PublishedNames:
             if error.response["Error"]["Code"] in _MISSING:
                 return None
             raise
-        current = json.loads(body)["current"]
+        try:
+            current = json.loads(body)["current"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvocationError(
+                f"the entry s3://{bucket}/{key} of the catalogue is not a JSON object with 'current': publish the "
+                "ensemble again"
+            ) from error
         return None if current is None else str(current)

@@ -189,11 +189,9 @@ class ParameterNames:
             return None
 
     def may_block(self, ensemble: str | None) -> bool:
-        """Whether the ensemble was not asked for yet, or is to be read from the catalogue again."""
+        """Whether the ensemble was not asked for yet."""
         return (
-            ensemble is not None
-            and f"{_TARGETS}{ensemble}" not in self._values
-            and not self._published.is_fresh(ensemble)
+            ensemble is not None and f"{_TARGETS}{ensemble}" not in self._values and not self._published.has(ensemble)
         )
 
     def renew(self, gone: Target) -> bool:
@@ -201,8 +199,8 @@ class ParameterNames:
         with self._renewing:
             if self._known(gone) == gone and self._clock() - self._refreshed_at >= _JUST_NOW_SECONDS:
                 self._refresh()
-                if gone.ensemble is not None:
-                    self._published.forget_age(gone.ensemble)
+                if gone.ensemble is not None and self._published.has(gone.ensemble):
+                    self._published.refresh(gone.ensemble)
         return self._known(gone) != gone
 
     def _known(self, target: Target) -> Target:
