@@ -202,9 +202,23 @@ def test_files_are_written_all_or_none_and_never_over_others(run: Run, world: Wo
 
     assert (first.status, again.status, forced.status) == (0, 2, 0)
     assert "X.npy is there: add --force" in again.said
+    assert again.out.splitlines() == first.out.splitlines()  # the answer is not lost
     assert after_again == ["X.npy"]
     assert (out / "TEXT.txt").read_text() == "hello\n"
     assert np.load(out / "X.npy", allow_pickle=False).tolist() == [[[1.0], [2.0]]]
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_files_that_cannot_be_written_are_an_error_before_the_request(
+    run: Run, world: World, tmp_path: Path, messages: Messages, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("taken").touch()
+
+    found = run("invoke", "image", "--random", "--out", Path("taken", below))
+
+    assert (found.status, found.out, world.echo.asked) == (2, "", [])
+    messages.record("cdk-triton invoke", found.said)
 
 
 def test_without_an_endpoint_all_are_listed(run: Run, world: World) -> None:

@@ -78,14 +78,19 @@ def invoke(
             _list(aws, output, is_request=bool(data or inputs or random))
             return
         check_sources(data, inputs or (), random=random)
+        _require_directory(out)
         found = _described(aws, endpoint)
         asked = check_target(found, target_model, component)
         body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
         started = time.perf_counter()
         result = _answer(aws, endpoint, found, asked, variant, body)
         seconds = time.perf_counter() - started
-        files = [] if out is None else _written(result, out, force=force)
-    _print(output, endpoint, asked, result, seconds, files)
+    files: Sequence[Path] = []
+    try:
+        if out is not None:
+            files = _written(result, out, force=force)
+    finally:
+        _print(output, endpoint, asked, result, seconds, files)
 
 
 @contextmanager
@@ -158,10 +163,20 @@ def _answer(
         )
 
 
+def _require_directory(out: Path | None) -> None:
+    """Reject a directory for the outputs that could not be made after the answer."""
+    if out is None:
+        return
+    taken = next((each for each in (out, *out.parents) if each.exists() or each.is_symlink()), None)
+    if taken is not None and not taken.is_dir():
+        raise ConfigurationError(f"--out is {out}, and {taken} is not a directory: give another directory")
+
+
 def _written(result: InferenceResult, out: Path, *, force: bool) -> Sequence[Path]:
     from cdk_triton.cli.invoke.answer import write_files
 
-    return write_files(result.outputs, out, force=force)
+    with usage_errors():
+        return write_files(result.outputs, out, force=force)
 
 
 def _print(
