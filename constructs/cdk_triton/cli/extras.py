@@ -6,10 +6,14 @@ import re
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cdk_triton.errors import CdkTritonError, ConfigurationError
 
-__all__ = ["require_extra", "require_plots"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["require_extra", "require_plots", "save_plot"]
 
 
 def require_extra(
@@ -45,11 +49,28 @@ def require_plots(file: Path) -> None:
     """Reject a plot that could not be written after the work.
 
     Raises:
-        ConfigurationError: matplotlib is not installed, or the directory of the file does not exist.
+        ConfigurationError: matplotlib is not installed, the file is a directory, or the directory of the file does not
+            exist.
     """
     require_extra("plots", "--plot", only=("matplotlib",))
+    if file.is_dir():
+        raise ConfigurationError(f"--plot is {file}, and that is a directory: give a file, such as {file / 'plot.svg'}")
     if not file.parent.is_dir():
         raise ConfigurationError(f"--plot is {file}, and there is no directory {file.parent}: create it first")
+
+
+def save_plot(figure: Figure, file: Path) -> None:
+    """Write a picture as SVG; the file is replaced at once or not at all.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    partial = file.with_name(f".{file.name}.partial")
+    try:
+        figure.savefig(partial, format="svg", metadata={"Date": None})
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _is_installed(distribution: str) -> bool:

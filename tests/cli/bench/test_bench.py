@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -202,6 +203,9 @@ CASES = {
     "an unknown variant": ["image", "--random", "--variant", "Blue"],
     "nothing to send": ["image"],
     "a rate without an end": ["image", "--random", "--rate", "inf"],
+    "cold loads of a component": ["fleet", "--random", "--cold", "--component", "x", "--variant", "nope"],
+    "a picture of cold loads": ["fleet", "--random", "--cold", "--plot", "c.svg"],
+    "cold loads up to a rate": ["fleet", "--random", "--cold", "--max-rate", "5"],
 }
 
 
@@ -224,6 +228,27 @@ def test_on_aws_nothing_is_sent_before_somebody_agrees(
 
     assert (found.status, found.out, world.echo.asked) == (2, "", [])
     messages.record("cdk-triton bench", found.said)
+
+
+@pytest.mark.parametrize(("typed", "status"), [(None, 130), ("", 1), ("n\n", 1)], ids=["Ctrl-C", "Ctrl-D", "no"])
+def test_the_question_before_the_load_can_be_answered_with_no(
+    run: Run, world: World, monkeypatch: pytest.MonkeyPatch, typed: str | None, status: int
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self, *_: Any) -> str:
+            if typed is None:
+                raise KeyboardInterrupt
+            return typed
+
+    monkeypatch.setattr(Aws, "is_local", property(lambda self: False))
+    monkeypatch.setattr("sys.stdin", Terminal())
+
+    found = run("bench", "image", "--random")
+
+    assert (found.status, found.out.strip(), world.echo.asked) == (status, "", [])
 
 
 def test_an_endpoint_that_is_being_updated_is_not_measured(
@@ -364,9 +389,12 @@ def test_what_cloudwatch_does_not_answer_loses_no_measurement(
 
 
 def test_a_plot_that_could_not_be_written_is_rejected_before_the_load(run: Run, world: World, tmp_path: Path) -> None:
-    found = run("bench", "image", "--random", *SHORT, "--plot", tmp_path / "missing" / "sweep.svg")
+    (tmp_path / "d.svg").mkdir()
+    for file in (tmp_path / "missing" / "sweep.svg", tmp_path / "d.svg"):
+        found = run("bench", "image", "--random", *SHORT, "--plot", file)
 
-    assert (found.status, world.echo.asked) == (2, [])
+        assert (found.status, world.echo.asked) == (2, [])
+    assert [each.name for each in tmp_path.iterdir()] == ["d.svg"]
 
 
 def test_a_missing_extra_is_named(messages: Messages, run: Run, world: World, monkeypatch: pytest.MonkeyPatch) -> None:

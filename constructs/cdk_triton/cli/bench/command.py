@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton._wording import listed
 from cdk_triton.cli.bench.kinds import Arrivals
 from cdk_triton.cli.invoke.command import AnswerFormat, usage_errors
 from cdk_triton.cli.numbers import finite
@@ -87,6 +88,8 @@ def bench(
         if max_rate is not None and max_rate < rate:
             raise ConfigurationError(f"--max-rate is {max_rate:g}, below --rate {rate:g}: give a higher one")
         check_sources(data, inputs or (), random=random)
+        if cold:
+            _require_unused({"--component": component, "--variant": variant, "--max-rate": max_rate, "--plot": plot})
         aws = Aws()
         found = _ready(aws, endpoint)
         from cdk_triton.cli.bench.plan import Plan, run
@@ -108,6 +111,13 @@ def bench(
         raise typer.Exit(_INTERRUPTED)
     if not report.has_answers:
         raise typer.Exit(1)
+
+
+def _require_unused(options: Mapping[str, object]) -> None:
+    """Reject options of a load that cold loads do not use."""
+    unused = [name for name, value in options.items() if value is not None]
+    if unused:
+        raise ConfigurationError(f"--cold does not use {listed(unused)}: omit {'it' if len(unused) == 1 else 'them'}")
 
 
 def _ready(aws: Aws, name: str) -> ReadEndpoint:
@@ -139,7 +149,11 @@ def _ask(aws: Aws, question: str, *, yes: bool) -> None:
     text = f"{question} of the account {account} in {aws.region}"
     if not sys.stdin.isatty():
         raise ConfigurationError(f"{text}: nobody can be asked here; add --yes if you want it")
-    if not typer.confirm(f"{text}. Go on?", err=True):
+    try:
+        is_wanted = typer.confirm(f"{text}. Go on?", err=True)
+    except typer.Abort as error:
+        raise typer.Exit(_INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else 1) from None
+    if not is_wanted:
         raise typer.Exit(1)
 
 

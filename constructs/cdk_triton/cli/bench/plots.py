@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cdk_triton.cli.bench.report import STAND_INS, Report
+from cdk_triton.cli.extras import save_plot
 
 __all__ = ["write_plot"]
 
@@ -34,6 +35,4 @@ def write_plot(report: Report, file: Path) -> None:
         for axes in (latency, achieved):
             axes.axvline(report.knee.offered, color="grey", linestyle="--")
     figure.suptitle(report.endpoint + (f"\n{STAND_INS}" if report.is_local else ""), wrap=True)
-    partial = file.with_name(f".{file.name}.partial")
-    figure.savefig(partial, format="svg", metadata={"Date": None})
-    partial.replace(file)
+    save_plot(figure, file)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cdk_triton.cli.estimate.report import HEADING, Report
 from cdk_triton.cli.estimate.trace import Trace
+from cdk_triton.cli.extras import save_plot
 
 __all__ = ["write_plot"]
 
@@ -32,6 +33,4 @@ def write_plot(report: Report, trace: Trace, file: Path) -> None:
     instances.legend()
     figure.autofmt_xdate()
     figure.suptitle(HEADING)
-    partial = file.with_name(f".{file.name}.partial")
-    figure.savefig(partial, format="svg", metadata={"Date": None})
-    partial.replace(file)
+    save_plot(figure, file)
