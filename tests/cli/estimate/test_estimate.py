@@ -107,6 +107,7 @@ def test_the_policies_of_an_app_stand_beside_those_that_are_written(run: Run, ap
     assert (of_app["policy"], of_app["instance_type"]) == ("TwoEnsembles/EndpointEEF1FD8F/AllTraffic", "ml.g5.2xlarge")
     assert of_app["instances_at_most"] == 4
     assert (fixed["instance_hours"], fixed["gpu_hours"], fixed["cost_usd"]) == (336, 336 * 4, 504)
+    assert document["notes"] == ["--price-per-hour is the price of each type: ml.g4dn.12xlarge, ml.g5.2xlarge"]
 
 
 def test_a_trace_with_ensembles_compares_one_endpoint_with_several(run: Run, tmp_path: Path) -> None:
@@ -136,6 +137,20 @@ def test_a_picture_says_that_it_is_a_model(run: Run, tmp_path: Path) -> None:
     assert found.status == 0, found.err
     assert "a model, not AWS" in plot.read_text()
     assert list(tmp_path.iterdir()) == [plot]
+
+
+@pytest.mark.slow
+def test_a_picture_that_cannot_be_replaced_leaves_no_part(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fails)
+
+    found = run("estimate", *RATE, "--shape", "9-17=1", "--policy", "min=1", "--plot", tmp_path / "estimate.svg")
+
+    assert (found.status, list(tmp_path.iterdir())) == (1, [])
 
 
 def test_what_the_model_omits_is_named(run: Run, tmp_path: Path) -> None:
@@ -250,6 +265,9 @@ CASES = {
     "JSON of something else": ["--trace", "other.json"],
     "no app": ["--shape", "9-17=1"],
     "an unknown key": ["--shape", "9-17=1", "--policy", "min=1 maximum=2"],
+    "a part of an instance": ["--shape", "9-17=1", "--policy", "min=1.7 max=3"],
+    "a part of a minute": ["--shape", "9-17=1", "--policy", "min=1 max=3 out=0.5"],
+    "a picture in place of a directory": ["--shape", "9-17=1", "--policy", "min=1", "--plot", "d.svg"],
     "limits that contradict each other": ["--shape", "9-17=1", "--policy", "min=3 max=2"],
     "an unknown instance type": ["--shape", "9-17=1", "--policy", "min=1", "--instance-type", "g5.xlarge"],
     "a GPU without its utilization": ["--shape", "9-17=1", "--policy", "min=1 max=2 gpu=50"],
@@ -261,6 +279,7 @@ def test_what_cannot_be_estimated_is_one_sentence(
     messages: Messages, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("d.svg").mkdir()
     Path("bad.csv").write_text("time,a\nmonday,1\ntuesday,2\n")
     Path("seconds.csv").write_text("time,a\n0,1\n90,2\n")
     Path("negative.csv").write_text("time,a\n0,1\n60,-2\n")

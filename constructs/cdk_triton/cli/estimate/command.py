@@ -153,7 +153,8 @@ def _prices(types: Sequence[str], per_hour: float | None) -> tuple[dict[str | No
     from cdk_triton.cli.region import deployment_region
 
     if per_hour is not None:
-        return {None: given(per_hour)}, []
+        notes = [f"--price-per-hour is the price of each type: {', '.join(types)}"] if len(types) > 1 else []
+        return {None: given(per_hour)}, notes
     region = deployment_region()
     if not types or region is None:
         missing = "an instance type" if not types else "a region (AWS_REGION)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ SAFETY_FACTOR = 0.5
 SCALE_OUT_COOLDOWN, SCALE_IN_COOLDOWN = 5, 10
 """The library's defaults, in minutes."""
 _KEYS = ("min", "max", "safety_factor", "gpu", "out", "in")
+_WHOLE = {"min": "instances", "max": "instances", "out": "minutes", "in": "minutes"}
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ def of_text(text: str, instance_type: str | None) -> Policy:
                 f"{did_you_mean(key, _KEYS)}: write 'min=1 max=8 safety_factor=0.5'"
             )
         given[key] = float(value)
+        if key in _WHOLE and not given[key].is_integer():
+            raise ConfigurationError(
+                f"the part {quoted(part)} of --policy is not a whole number of {_WHOLE[key]}: write "
+                f"'{key}={math.ceil(given[key])}'"
+            )
     least, most = int(given.get("min", 1)), int(given.get("max", given.get("min", 1)))
     factor = given.get("safety_factor", None if "gpu" in given or most == least else SAFETY_FACTOR)
     if not 1 <= least <= most or (factor is not None and not 0 < factor <= 1) or not 0 < given.get("gpu", 1) <= 100:
