@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from importlib.metadata import Distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,20 @@ def test_a_directory_that_cannot_be_written_is_a_sentence_and_leaves_nothing(
     outcome = run("init", tmp_path / "project")
     assert (outcome.status, outcome.out, outcome.err) == (1, "", "error: [Errno 13] Permission denied\n")
     assert not (tmp_path / "project").exists()
+
+
+@pytest.mark.parametrize("name", ["weird dir é", "plain"])
+def test_a_shell_understands_the_next_steps(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    steps = run("init", name).out.splitlines()[2:]
+
+    assert shlex.split(steps[0]) == ["cd", name]
+    readme = (tmp_path / name / "README.md").read_text()
+    assert "\n".join(steps[1:-1]) in readme
+    assert steps[1] == "python3 -m venv .venv"
 
 
 class Installed(Distribution):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -39,6 +40,12 @@ _FILES: Mapping[str, str] = {
 """A file of the project, and the one of `files/` that it is made of."""
 
 _NETWORK = "models/network/1/model.onnx"
+_STEPS = """python3 -m venv .venv
+export PATH="$PWD/.venv/bin:$PWD/node_modules/.bin:$PATH"
+pip install -r requirements-dev.txt
+npm ci
+pytest"""
+"""The first commands of the project's README.md."""
 
 
 Directory = Annotated[
@@ -63,9 +70,9 @@ def init(directory: Directory = Path(), multi: Multi = True) -> None:
         made = Path(temporary, "model.onnx")
         made.write_bytes(network())
         write_new(directory, {**texts, _NETWORK: made})
-    where = "" if directory.resolve() == Path.cwd() else f"cd {directory}\n"
+    where = "" if directory.resolve() == Path.cwd() else f"cd {shlex.quote(str(directory))}\n"
     typer.echo(f"{len(texts) + 1} files in {directory.resolve()}; README.md explains them.")
-    typer.echo(f"\n{where}pip install -r requirements-dev.txt\nnpm ci\npytest")
+    typer.echo(f"\n{where}{_STEPS}")
 
 
 def _texts(directory: Path, multi: bool) -> dict[str, Content]:
