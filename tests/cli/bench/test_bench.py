@@ -238,7 +238,7 @@ def test_the_question_before_the_load_can_be_answered_with_no(
         def isatty(self) -> bool:
             return True
 
-        def readline(self, *_: Any) -> str:
+        def readline(self, *_: Any) -> str:  # type: ignore[override]  # the stubs have that of bytes
             if typed is None:
                 raise KeyboardInterrupt
             return typed
