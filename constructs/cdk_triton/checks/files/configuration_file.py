@@ -159,7 +159,7 @@ def _fields_set(message: Message, prefix: str = "") -> Iterator[tuple[str, str]]
 @rule(
     "CT104",
     Severity.ERROR,
-    "the name of a model is not that of its directory",
+    "the name of a model differs from its directory",
     source=core("src/model_repository_manager/model_repository_manager.cc", 1693, 1711),
 )
 def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -13,8 +14,10 @@ from constructs import Construct, IConstruct
 from cdk_triton._tokens import refuse_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.models.multi_model import TritonMultiModel
 from cdk_triton.hosting.variant import TritonVariant
+
+if TYPE_CHECKING:
+    from cdk_triton.hosting.models.multi_model import TritonMultiModel
 
 __all__ = [
     "allow_component_reading",
@@ -178,7 +181,11 @@ def put_parameters(
 
 def _multi_models(variants: Sequence[TritonVariant]) -> list[TritonMultiModel]:
     """The multi-models of this app that the variants serve."""
-    found = {id(each.model): each.model for each in variants}.values()
+    found = {id(each.model): each.model for each in variants if each.model.is_multi_model}.values()
+    if not found:
+        return []
+    from cdk_triton.hosting.models.multi_model import TritonMultiModel  # takes a while: for endpoints that have one
+
     return [model for model in found if isinstance(model, TritonMultiModel)]
 
 
