@@ -109,8 +109,11 @@ def encode(
         raise ConfigurationError(f"binary is {binary!r}: use True for binary tensors, or False for JSON")
     named = inputs.items() if isinstance(inputs, Mapping) else [(None, value) for value in _listed_inputs(inputs)]
     tensors = [encode_tensor(name, value, binary=binary) for name, value in named]
-    wanted = [_requested(each, binary=binary) for each in ([outputs] if isinstance(outputs, str) else outputs or ())]
-    _reject_twice([output["name"] for output in wanted])
+    wanted = []
+    if outputs is not None:
+        names = [outputs] if isinstance(outputs, str) else outputs
+        wanted = [_requested(each, binary=binary) for each in names]
+        _reject_twice([output["name"] for output in wanted])
     request: dict[str, Any] = {"id": request_id} if request_id else {}
     request["inputs"] = [tensor.entry for tensor in tensors]
     if wanted:

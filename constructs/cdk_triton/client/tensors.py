@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import math
 import struct
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdk_triton.errors import ConfigurationError
 
@@ -36,8 +35,7 @@ _LENGTH = struct.Struct("<I")
 """Before each element of a BYTES tensor (Triton's extension "Binary tensor data": a 4-byte little-endian length)."""
 
 
-@dataclass(frozen=True)
-class EncodedTensor:
+class EncodedTensor(NamedTuple):
     """One tensor of a request.
 
     Attributes:
@@ -45,7 +43,7 @@ class EncodedTensor:
         data: its bytes behind the header; None: they are in the entry.
     """
 
-    entry: Mapping[str, Any]
+    entry: dict[str, Any]
     data: bytes | memoryview | None
 
 
@@ -62,7 +60,7 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
     """
     import numpy as np
 
-    if name is None or not isinstance(value, np.ndarray | list | tuple):
+    if name is None or not isinstance(value, (np.ndarray, list, tuple)):
         return _prepared(name, value)
     array = as_array(name, value)
     datatype = datatype_of(name, array)
@@ -70,11 +68,12 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
         raise ConfigurationError(
             f"input '{name}' is {datatype}, which Triton accepts only as binary data: leave binary=True"
         )
-    entry: dict[str, Any] = {"name": name, "shape": list(array.shape), "datatype": datatype}
+    entry: dict[str, Any] = {"name": name, "shape": array.shape, "datatype": datatype}
     if not binary:
         return EncodedTensor(entry | {"data": _texts(name, array) if datatype == "BYTES" else _flat(array)}, None)
     data = _strings(name, array) if datatype == "BYTES" else _bytes(array)
-    return EncodedTensor(entry | {"parameters": {"binary_data_size": len(data)}}, data)
+    entry["parameters"] = {"binary_data_size": len(data)}
+    return EncodedTensor(entry, data)
 
 
 def as_array(name: str, value: Any) -> npt.NDArray[Any]:
