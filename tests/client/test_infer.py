@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from tritonclient.http import InferInput, InferRequestedOutput
+from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
 
 from cdk_triton.client import TritonClient
 from cdk_triton.client.payload import decode, encode
@@ -116,6 +116,25 @@ def test_json_is_readable_both_ways(client: TritonClient, endpoint: Any) -> None
     assert headers["content-type"] == "application/json"
     assert request["inputs"] == [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1.0, 1.0]}]
     assert answer.infer_result.get_output("x")["data"] == [1.0, 1.0]
+
+
+def test_the_result_of_tritonclient_is_made_at_its_first_use(
+    client: TritonClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parse, parsed = InferenceServerClient.parse_response_body, list[bytes]()
+
+    def recorded(body: bytes, *arguments: Any, **named: Any) -> Any:
+        parsed.append(body)
+        return parse(body, *arguments, **named)
+
+    monkeypatch.setattr(InferenceServerClient, "parse_response_body", staticmethod(recorded))
+
+    answer = client.infer({"x": np.ones((1, 2), np.float32)})
+    of_endpoint = len(parsed)  # the endpoint of the tests decodes the request
+    results = [answer.infer_result, answer.infer_result]
+
+    assert (of_endpoint, len(parsed)) == (1, 2)
+    assert results[0] is results[1]
 
 
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])

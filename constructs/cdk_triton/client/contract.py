@@ -103,6 +103,9 @@ class TensorContract:
             array: npt.NDArray[Any] = given.astype(numpy_type(self.datatype))
             if array.dtype.kind in "biu":
                 is_same = bool(np.all(array == given))
+            elif given.dtype.kind in "iu":
+                # Python compares an integer with a float exactly; numpy rounds the integer first.
+                is_same = bool(np.all(array.astype(np.float64).astype(object) == given.astype(object)))
             else:
                 is_same = bool(np.all(np.isfinite(array.astype(np.float64)) | ~np.isfinite(given)))
         if not is_same:
