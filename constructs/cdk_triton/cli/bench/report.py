@@ -117,7 +117,7 @@ def as_text(report: Report) -> Iterator[str]:
 
 
 def _found(report: Report) -> Iterator[str]:
-    """The knee of a sweep, or the reason why there is none."""
+    """The knee of a sweep, or the reason why it was not found."""
     if report.knee is not None:
         yield f"the knee is at {report.knee.rate:.4g}/s: beyond it {report.ended or 'latency rises'}"
     elif report.ended and report.sweep[-1].is_generators:
