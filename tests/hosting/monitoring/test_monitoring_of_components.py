@@ -11,7 +11,8 @@ import pytest
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
-from tests.hosting.monitoring.test_monitoring import documented, lines, marks, row, widgets
+from tests.hosting.monitoring.test_dashboard import lines, marks, widgets
+from tests.hosting.monitoring.test_monitoring import documented, row
 
 from cdk_triton import AlarmThresholds, Capacity, Rolling, ServingPlatform, TritonComponents, TritonModel
 from cdk_triton.errors import ConfigurationError

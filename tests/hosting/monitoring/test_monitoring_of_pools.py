@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
-from tests.hosting.monitoring.test_monitoring import alarms, lines, marks, widgets
+from tests.hosting.monitoring.test_dashboard import lines, marks, widgets
+from tests.hosting.monitoring.test_monitoring import alarms
 
 from cdk_triton import ServingPlatform, TritonEndpoint, TritonModel, TritonVariant
 
