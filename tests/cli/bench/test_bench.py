@@ -22,8 +22,8 @@ from cdk_triton.cli.bench import plan
 from cdk_triton.cli.bench.cloudwatch import LoadPart, awaited_load_parts, gpu_utilization, load_parts
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.report import Report, as_json, as_text
-from cdk_triton.cli.endpoints.reading import ServedModel
 from cdk_triton.local.endpoints import Response
+from cdk_triton.sagemaker import gpu_instance
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Outcome
@@ -361,11 +361,21 @@ def test_load_on_aws_is_asked_for_where_s3_alone_is_local(
     assert not Aws().is_local
 
 
-def test_a_type_without_a_row_in_our_table_loses_no_measurement() -> None:
-    report = Report("shop", is_local=False, instances=1)
-    plan._add_utilization(Aws(), report, [ServedModel("AllTraffic", "m", None, {}, "ml.c5.xlarge", 1)], (0.0, 0.0))
+def test_a_type_without_a_row_in_our_table_loses_no_measurement(
+    run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def load(send: Any, times: Any, offered: float, seconds: float, stop: Any) -> Measurement:
+        return rate(offered, 5 if offered <= 40 else 50)
 
-    assert report.gpu_note.startswith("is not known: 'ml.c5.xlarge'")
+    monkeypatch.setattr(plan, "load", load)
+    monkeypatch.setattr(plan, "gpu_instance", lambda _: gpu_instance("ml.c5.xlarge"))
+    monkeypatch.setattr(Aws, "is_local", property(lambda self: False))
+
+    found = run("bench", "image", "--random", "--rate", "32", "--max-rate", "50", "--warm-up", "0", "--yes")
+
+    assert found.status == 0, found.err
+    assert "max_requests_per_second=40" in found.out
+    assert "target_utilization_percent is not known: 'ml.c5.xlarge'" in found.out
 
 
 def test_what_cloudwatch_does_not_answer_loses_no_measurement(
