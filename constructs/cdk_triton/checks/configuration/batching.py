@@ -285,8 +285,8 @@ def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
 def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
     """A setting for late requests has no effect, because `default_timeout_microseconds` is 0 and none is ever late.
 
-    A request may only shorten the default timeout (`allow_timeout_override`). If the default is 0, which means that
-    there is none, the server ignores the timeout of the request.
+    A request may only shorten the default timeout (`allow_timeout_override`). The default 0 means
+    no timeout at all: then the server ignores the timeout of the request, too.
 
     Example:
         # model/config.pbtxt
