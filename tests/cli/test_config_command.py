@@ -213,7 +213,17 @@ def test_nothing_is_overwritten_and_what_is_in_the_way_is_named(
 
 @pytest.mark.parametrize(
     "case",
-    ["missing", "a text", "missing weights", "a sequence", "into a file", "unconnected", "a class too few", "twice"],
+    [
+        "missing",
+        "a text",
+        "missing weights",
+        "a sequence",
+        "into a file",
+        "unconnected",
+        "a class too few",
+        "twice",
+        "no ensemble",
+    ],
 )
 def test_what_cannot_be_used_is_a_sentence_and_2(
     run: Any, tmp_path: Path, messages: Messages, monkeypatch: pytest.MonkeyPatch, case: str
@@ -238,6 +248,8 @@ def test_what_cannot_be_used_is_a_sentence_and_2(
         arguments = [tmp_path / "net.py"]
     elif case == "twice":
         arguments = [network(tmp_path / "net.onnx"), network(tmp_path / "net" / "1" / "model.onnx")]
+    elif case == "no ensemble":
+        arguments = [network(tmp_path / "net.onnx"), "--ensemble", "search"]
 
     outcome = run("config", *arguments)
 

@@ -113,13 +113,13 @@ def test_a_component_that_is_not_named_or_not_there_is_one_sentence(
         messages.record("cdk-triton bench", found.said)
 
 
-@pytest.mark.parametrize("load", [("image",), ("fleet", "--cold")], ids=["rate", "cold"])
+@pytest.mark.parametrize("load", [("image", *SHORT), ("fleet", "--cold")], ids=["rate", "cold"])
 def test_a_proxy_is_not_measured(
     messages: Messages, run: Run, world: World, monkeypatch: pytest.MonkeyPatch, load: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("botocore.utils.get_environ_proxies", lambda url: {"http": "http://proxy:3128"})
 
-    found = run("bench", *load, "--random", *SHORT)
+    found = run("bench", *load, "--random")
 
     assert (found.status, found.out, world.echo.asked) == (2, "", [])
     messages.record("cdk-triton bench", re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:80", found.said))
@@ -206,6 +206,12 @@ CASES = {
     "cold loads of a component": ["fleet", "--random", "--cold", "--component", "x", "--variant", "nope"],
     "a picture of cold loads": ["fleet", "--random", "--cold", "--plot", "c.svg"],
     "cold loads up to a rate": ["fleet", "--random", "--cold", "--max-rate", "5"],
+    "cold loads with a load": [
+        *("fleet", "--random", "--cold", "--rate", "1", "--duration", "60", "--warm-up", "0", "--arrivals", "poisson"),
+        *("--seed", "0"),
+    ],
+    "a seed of equal distances": ["image", "--random", "--arrivals", "constant", "--seed", "1"],
+    "types of a whole request": ["image", "--data", "-", "--repository", "models"],
 }
 
 

@@ -162,6 +162,12 @@ def test_what_the_model_omits_is_named(run: Run, tmp_path: Path) -> None:
     assert "which follows SageMakerVariantConcurrentRequestsPerModelHighResolution" in found.out
 
 
+def test_a_utilization_that_no_policy_follows_is_named(run: Run) -> None:
+    found = run("estimate", *RATE, "--shape", "9-17=1", "--policy", "min=1 max=2", "--gpu-percent", "60")
+
+    assert (found.status, found.out.splitlines()[-1]) == (0, "--gpu-percent is not used: no policy follows the GPU")
+
+
 def product(component: str, price: str) -> str:
     dimension = {"pricePerUnit": {"USD": price}}
     terms = {"OnDemand": {"term": {"priceDimensions": {"one": dimension}}}}
@@ -270,6 +276,8 @@ CASES = {
     "a picture in place of a directory": ["--shape", "9-17=1", "--policy", "min=1", "--plot", "d.svg"],
     "limits that contradict each other": ["--shape", "9-17=1", "--policy", "min=3 max=2"],
     "an unknown instance type": ["--shape", "9-17=1", "--policy", "min=1", "--instance-type", "g5.xlarge"],
+    "an instance type of no policy": ["--shape", "9-17=1", "--instance-type", "ml.g5.xlarge"],
+    "a factor of a fixed number": ["--shape", "9-17=1", "--policy", "min=2 safety_factor=0.7 out=3"],
     "a GPU without its utilization": ["--shape", "9-17=1", "--policy", "min=1 max=2 gpu=50"],
 }
 

@@ -225,6 +225,7 @@ def test_without_an_endpoint_all_are_listed(run: Run, world: World) -> None:
     listed = run("invoke")
     as_json = json.loads(run("invoke", "--format", "json").out)
     asked = run("invoke", "--random")
+    others = [run("invoke", *each).status for each in (("--target-model", "text"), ("--out", "answers"), ("--force",))]
 
     lines = [" ".join(line.split()) for line in listed.out.splitlines()]
     assert lines == [
@@ -235,6 +236,7 @@ def test_without_an_endpoint_all_are_listed(run: Run, world: World) -> None:
         "queue InService asynchronous",
     ]
     assert (listed.status, asked.status, asked.out) == (0, 2, "")
+    assert others == [2, 2, 2]
     assert {"target_model": "text-old.tar.gz", "ensemble": None} in as_json["endpoints"][0]["target_models"]
 
 
@@ -245,6 +247,9 @@ CASES = {
     "a target model of a single model": ["image", "--target-model", "text", "--random"],
     "nothing to send": ["image"],
     "two sources": ["image", "--data", "-", "--random"],
+    "types of a whole request": ["image", "--data", "-", "--repository", "models"],
+    "a variant of a queue": ["queue", "--random", "--variant", "AllTraffic"],
+    "force without files": ["image", "--random", "--force"],
     "an unknown input": ["image", "--input", "IMAG=[1]"],
     "a missing input": ["fleet", "--target-model", "text", "--input", "TEXT=x"],
     "no form": ["image", "--input", "IMAGE"],

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdk_triton._wording import listed
 from cdk_triton.cli.bench.kinds import Arrivals
+from cdk_triton.cli.given import require_unused
 from cdk_triton.cli.invoke.command import AnswerFormat, usage_errors
 from cdk_triton.cli.numbers import finite
 from cdk_triton.cli.requests.options import (
@@ -38,9 +38,12 @@ if TYPE_CHECKING:
 __all__ = ["bench"]
 
 _INTERRUPTED = 130
+_OF_A_RATE = ("component", "variant", "rate", "max_rate", "duration", "warm_up", "arrivals", "seed", "plot")
+"""The parameters of a load, which cold loads do not use."""
 
 
 def bench(
+    context: typer.Context,
     endpoint: Annotated[str, typer.Argument(metavar="ENDPOINT", help="The endpoint's name.", show_default=False)],
     target_model: TargetOption = None,
     component: ComponentOption = None,
@@ -81,15 +84,17 @@ def bench(
 
     with usage_errors(), sentences(InvocationError):
         require_extra("bench", "`cdk-triton bench`")
+        if cold:
+            require_unused(context, "--cold", *_OF_A_RATE)
+        if arrivals is Arrivals.CONSTANT:
+            require_unused(context, "--arrivals constant", "seed")
         if plot is not None:
             from cdk_triton.cli.extras import require_plots
 
             require_plots(plot)
         if max_rate is not None and max_rate < rate:
             raise ConfigurationError(f"--max-rate is {max_rate:g}, below --rate {rate:g}: give a higher one")
-        check_sources(data, inputs or (), random=random)
-        if cold:
-            _require_unused({"--component": component, "--variant": variant, "--max-rate": max_rate, "--plot": plot})
+        check_sources(context, data, inputs or (), random=random)
         aws = Aws()
         found = _ready(aws, endpoint)
         from cdk_triton.cli.bench.plan import Plan, run
@@ -111,13 +116,6 @@ def bench(
         raise typer.Exit(_INTERRUPTED)
     if not report.has_answers:
         raise typer.Exit(1)
-
-
-def _require_unused(options: Mapping[str, object]) -> None:
-    """Reject options of a load that cold loads do not use."""
-    unused = [name for name, value in options.items() if value is not None]
-    if unused:
-        raise ConfigurationError(f"--cold does not use {listed(unused)}: omit {'it' if len(unused) == 1 else 'them'}")
 
 
 def _ready(aws: Aws, name: str) -> ReadEndpoint:

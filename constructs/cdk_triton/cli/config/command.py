@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton.cli.given import require_unused
 from cdk_triton.cli.new_files import Content, require_free, write_new
 from cdk_triton.cli.terminal import fold, width
 
@@ -50,6 +51,7 @@ FormatOption = Annotated[ConfigFormat, typer.Option("--format", help="How to pri
 
 
 def config(
+    context: typer.Context,
     models: Models,
     into: Into = None,
     ensemble: Ensemble = "ensemble",
@@ -59,6 +61,8 @@ def config(
 
     Comments mark what no file contains. Example: cdk-triton config tokenizer.py bert.onnx --into models
     """
+    if len(models) == 1:
+        require_unused(context, "the configuration of a single model", "ensemble")
     from cdk_triton.cli.config.faces import face_of
 
     faces = [face_of(path) for path in models]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton.cli.given import require_unused
 from cdk_triton.cli.invoke.command import AnswerFormat, usage_errors
 from cdk_triton.cli.numbers import finite
 from cdk_triton.errors import ConfigurationError
@@ -26,6 +27,7 @@ _DEFAULT_APP = Path("cdk.out")
 
 
 def estimate(
+    context: typer.Context,
     requests_per_second: Annotated[
         float,
         typer.Option(
@@ -68,6 +70,8 @@ def estimate(
     A trace with several ensembles also compares one multi-model endpoint with an endpoint for each.
     """
     with usage_errors():
+        if not policies:
+            require_unused(context, "an estimate without --policy", "instance_type")
         if plot is not None:
             from cdk_triton.cli.extras import require_plots
 
@@ -126,6 +130,8 @@ def _report(
     types = sorted({each.instance_type for each in policies if each.instance_type is not None})
     prices, notes = _prices(types, per_hour)
     rows = [_row(trace, each, instance, prices) for each in policies]
+    if instance.gpu_percent is not None and all(each.gpu is None for each in policies):
+        notes.append("--gpu-percent is not used: no policy follows the GPU")
     notes += [f"not modelled: {what}" for what in (*omitted, *(one for each in policies for one in each.not_modelled))]
     return Report(trace.source, trace.minutes, instance.requests / 60, rows, notes)
 

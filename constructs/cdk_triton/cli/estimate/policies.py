@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cdk_triton._wording import did_you_mean, quoted
+from cdk_triton._wording import did_you_mean, listed, quoted
 from cdk_triton.cli.artifacts.assembly import read_all_templates
 from cdk_triton.cli.doctor.endpoints import Template, endpoints, flat, of_type, referred
 from cdk_triton.cli.estimate.cron import Cron, cron
@@ -91,6 +91,12 @@ def of_text(text: str, instance_type: str | None) -> Policy:
         raise ConfigurationError(
             f"--policy {quoted(text)} cannot be meant: min is at least 1 and at most max, safety_factor is above 0 and "
             "at most 1, and gpu is a percentage of one GPU"
+        )
+    unused = [each for each in given if each not in ("min", "max")]
+    if most == least and unused:
+        raise ConfigurationError(
+            f"--policy {quoted(text)} has a fixed number of instances, and does not use {listed(unused)}: add a max "
+            "above min, or omit the others"
         )
     cooldowns = int(given.get("out", SCALE_OUT_COOLDOWN)), int(given.get("in", SCALE_IN_COOLDOWN))
     return Policy(text, instance_type, least, most, None, factor, given.get("gpu"), *cooldowns)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cdk_triton.cli.given import given, require_unused
 from cdk_triton.cli.requests.options import (
     ComponentOption,
     DataOption,
@@ -51,7 +52,12 @@ OutOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="With --out: write over files.")]
 
 
+_OF_A_REQUEST = ("target_model", "component", "variant", "data", "inputs", "random", "repository", "out", "force")
+"""The parameters that a list of endpoints does not use."""
+
+
 def invoke(
+    context: typer.Context,
     endpoint: EndpointArgument = None,
     target_model: TargetOption = None,
     component: ComponentOption = None,
@@ -75,12 +81,15 @@ def invoke(
     with usage_errors(), sentences(InvocationError):
         aws = Aws()
         if endpoint is None:
-            _list(aws, output, is_request=bool(data or inputs or random))
+            _list(aws, output, is_request=bool(given(context, *_OF_A_REQUEST)))
             return
-        check_sources(data, inputs or (), random=random)
+        if out is None:
+            require_unused(context, "an answer without --out DIR", "force")
+        check_sources(context, data, inputs or (), random=random)
         _require_directory(out)
         found = _described(aws, endpoint)
         asked = check_target(found, target_model, component)
+        _check_variant(found, variant)
         body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
         started = time.perf_counter()
         result = _answer(aws, endpoint, found, asked, variant, body)
@@ -160,6 +169,16 @@ def _answer(
             return client.submit(body.inputs, **request).result(timeout=ASYNC_SECONDS)
         return client.infer(
             body.inputs, target_model=asked[0], inference_component=asked[1], target_variant=variant, **request
+        )
+
+
+def _check_variant(endpoint: ReadEndpoint | None, variant: str | None) -> None:
+    """Reject a variant that cannot be named: `InvokeEndpointAsync` does not have `TargetVariant` (API reference)."""
+    from cdk_triton.cli.endpoints.reading import Kind
+
+    if variant is not None and endpoint is not None and endpoint.kind is Kind.ASYNC:
+        raise ConfigurationError(
+            f"the endpoint '{endpoint.name}' is asynchronous, and SageMaker chooses the variant: omit --variant"
         )
 
 

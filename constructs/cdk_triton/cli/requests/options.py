@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton.cli.given import require_unused
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -65,16 +66,18 @@ RepositoryOption = Annotated[
 ]
 
 
-def check_sources(data: str | None, inputs: Sequence[str], *, random: bool) -> None:
-    """Reject a request of no source, or of two.
+def check_sources(context: typer.Context, data: str | None, inputs: Sequence[str], *, random: bool) -> None:
+    """Reject a request of no source, or of two, and a repository for a request that has its types.
 
     Raises:
-        BadParameter: nothing is to be sent, or `--data` stands beside the others.
+        BadParameter: nothing is to be sent, or `--data` stands beside the others or beside `--repository`.
     """
     if data is None and not inputs and not random:
         raise typer.BadParameter("nothing is to be sent: add --random, --input NAME=@FILE or --data FILE")
     if data is not None and (inputs or random):
         raise typer.BadParameter("--data is a whole request: omit --input and --random", param_hint="--data")
+    if data is not None:
+        require_unused(context, "--data", "repository")
 
 
 def check_target(
