@@ -22,8 +22,11 @@ _LINES_OF_A_UNIT = 2.4  # of the grid, whose units are about 48 pixels high, wit
 def drawings(model: ITritonModel, columns: int) -> list[list[cloudwatch.IWidget]]:
     """A row for each repository of a model, for four at most; none of a model that was imported.
 
-    Triple backticks begin and end a block of several lines ("Markdown formatting for text widgets in dashboards" in the
-    user guide of CloudWatch).
+    A text widget contains Markdown ("Add or Remove a Text Widget from a CloudWatch Dashboard" in the user guide,
+    https://github.com/awsdocs/amazon-cloudwatch-user-guide/blob/1f7fcd335f4771d081f127f1590da589a6bc8082/doc_source/add_remove_text_dashboard.md).
+    Neither that page nor the CDK's `TextWidget` names the dialect. The page "Using Markdown in AWS", to which it leads,
+    could not be read. InfoQ names GitHub Flavored Markdown, in which triple backticks begin and end a block
+    (https://www.infoq.com/news/2017/09/cloudwatch-dashboards-api/). docs/not_verified.md has the check.
 
     Args:
         model: the model of a variant.
