@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cli.conftest import PROGRAM
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -81,6 +83,34 @@ def test_completion_can_be_installed() -> None:
     result = CliRunner().invoke(app, ["--help"])
 
     assert "--install-completion" in result.output
+
+
+@pytest.mark.slow
+def test_bash_completes_commands_options_and_values() -> None:
+    """The lines of `--install-completion`, in a real bash that asks as it does for the key Tab."""
+    asked = """
+eval "$(_CDK_TRITON_COMPLETE=source_bash cdk-triton)"
+complete -p cdk-triton
+tab() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _cdk_triton_completion cdk-triton; echo "${COMPREPLY[@]}"; }
+tab cdk-triton be
+tab cdk-triton bench --warm
+tab cdk-triton graph models --format ""
+tab cdk-triton local lo
+"""
+    path = f"{PROGRAM.parent}:{os.environ['PATH']}"
+
+    done = subprocess.run(
+        ["bash", "-c", asked], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "complete -o default -F _cdk_triton_completion cdk-triton",
+        "bench",
+        "--warm-up",
+        "text json mermaid svg",
+        "logs",
+    ]
 
 
 def test_the_version_is_the_distributions(program: Any) -> None:
