@@ -130,7 +130,7 @@ def _report(
     types = sorted({each.instance_type for each in policies if each.instance_type is not None})
     prices, notes = _prices(types, per_hour)
     rows = [_row(trace, each, instance, prices) for each in policies]
-    if instance.gpu_percent is not None and all(each.gpu is None for each in policies):
+    if instance.gpu_percent is not None and not any(each.follows_gpu for each in policies):
         notes.append("--gpu-percent is not used: no policy follows the GPU")
     notes += [f"not modelled: {what}" for what in (*omitted, *(one for each in policies for one in each.not_modelled))]
     return Report(trace.source, trace.minutes, instance.requests / 60, rows, notes)

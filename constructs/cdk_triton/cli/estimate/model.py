@@ -2,7 +2,9 @@
 
 Target tracking adds instances after 3 minutes of 3 above the target, and takes some away after 15 of 15 below nine
 tenths of it (the alarms that Application Auto Scaling makes; "Target tracking scaling policies", and what it shows of
-them in CloudWatch). It adds in proportion to the metric, and takes away more gradually.
+them in CloudWatch). It adds in proportion to the metric, and takes away more gradually. `steps` has the rules of step
+policies. The policy with the most instances wins, and the steps that take some away do not wait for the others (API
+reference, PutScalingPolicy).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cdk_triton.cli.estimate.policies import Policy
+from cdk_triton.cli.estimate.steps import StepState
 from cdk_triton.errors import ConfigurationError
 
 __all__ = ["Instance", "Outcome", "simulate"]
@@ -79,22 +82,22 @@ def simulate(requests: Sequence[float], start: datetime, policy: Policy, instanc
     for minute, load in enumerate(requests):
         state.tick(start + timedelta(minutes=minute), minute)
         over += max(load - state.serving * instance.requests, 0)
-        state.look(load, minute, targets, instance.start_minutes)
+        state.look(load, minute, targets, instance)
         paid.append(state.serving + state.starting)
     return Outcome(tuple(paid), over, sum(requests))
 
 
 def _targets(policy: Policy, instance: Instance) -> list[float]:
     """The target of each policy, as requests per minute and instance."""
+    if policy.follows_gpu and instance.gpu_percent is None:
+        raise ConfigurationError(
+            f"{policy.name} follows the GPU, and the utilization at the measured rate is not given: add "
+            "--gpu-percent, as `cdk-triton bench` prints it"
+        )
     found = [] if policy.requests is None else [policy.requests]
     if policy.safety_factor is not None:
         found.append(policy.safety_factor * instance.requests)
-    if policy.gpu is not None:
-        if instance.gpu_percent is None:
-            raise ConfigurationError(
-                f"{policy.name} follows the GPU, and the utilization at the measured rate is not given: add "
-                "--gpu-percent, as `cdk-triton bench` prints it"
-            )
+    if policy.gpu is not None and instance.gpu_percent is not None:
         found.append(policy.gpu / instance.gpu_percent * instance.requests)
     return found
 
@@ -110,6 +113,7 @@ class _State:
         self._above: dict[int, int] = {}
         self._below: dict[int, int] = {}
         self._last_in = self._last_out = -math.inf
+        self._steps = [StepState(each) for each in policy.steps]
 
     def tick(self, moment: datetime, minute: int) -> None:
         """Instances that have started answer, and schedules change the limits."""
@@ -120,7 +124,7 @@ class _State:
                 self._least = self._least if schedule.least is None else schedule.least
                 self._most = self._most if schedule.most is None else schedule.most
 
-    def look(self, load: float, minute: int, targets: Sequence[float], start_minutes: int) -> None:
+    def look(self, load: float, minute: int, targets: Sequence[float], instance: Instance) -> None:
         """Show this minute to the alarms, and act on them.
 
         While instances start, the endpoint is updating, and nothing else changes.
@@ -130,23 +134,42 @@ class _State:
             each = load / self.serving
             self._above[number] = self._above.get(number, 0) + 1 if each > target else 0
             self._below[number] = self._below.get(number, 0) + 1 if each < IN_SHARE * target else 0
+        for steps, policy in zip(self._steps, self._policy.steps, strict=True):
+            steps.look(policy.value(load, self.serving, instance))
         if self.starting:
             return
-        wanted = self._wanted(load, minute, targets)
+        asked = [steps.wanted(self.serving, minute) for steps in self._steps]
+        wanted = self._wanted(load, minute, targets, asked)
         if wanted > self.serving:
-            self.starting, self._ready_at = wanted - self.serving, minute + max(start_minutes, 1)
+            self.starting, self._ready_at = wanted - self.serving, minute + max(instance.start_minutes, 1)
             self._last_out = minute
+            self._note_steps(asked, minute, self._ready_at, self.starting)
         elif wanted < self.serving:
+            self._note_steps(asked, minute, minute, wanted - self.serving)
             self.serving = wanted
             self._last_in = minute
             self._below.clear()
 
-    def _wanted(self, load: float, minute: int, targets: Sequence[float]) -> int:
+    def _note_steps(self, asked: Sequence[int], minute: int, ends: int, change: int) -> None:
+        """Begin the cooldown of each step policy whose number is on the side of a change."""
+        for steps, count in zip(self._steps, asked, strict=True):
+            if (count - self.serving) * change > 0:
+                steps.acted(minute, ends, change)
+            elif change > 0:
+                steps.end_scale_in()
+
+    def _wanted(self, load: float, minute: int, targets: Sequence[float], asked: Sequence[int]) -> int:
+        """The number of instances now; `asked` are those of the step policies."""
         within = min(max(self.serving, self._least), self._most)
+        by_steps = [each for each in asked if each != self.serving]
         breached = [target for number, target in enumerate(targets) if self._above[number] >= OUT_MINUTES]
         out = [math.ceil(load / target - 1e-9) for target in breached]
-        if out and minute - self._last_out >= self._policy.out_cooldown:
-            return min(max(*out, within), self._most)
+        if minute - self._last_out < self._policy.out_cooldown:
+            out = []
+        if out or any(each > self.serving for each in by_steps):
+            return min(max(*by_steps, *out, within), self._most)
+        if by_steps:
+            return min(max(*by_steps, self._least), self._most)
         all_below = bool(targets) and all(self._below[number] >= IN_MINUTES for number in range(len(targets)))
         if all_below and minute - max(self._last_in, self._last_out) >= self._policy.in_cooldown:
             needed = max(math.ceil(load / target - 1e-9) for target in targets)

@@ -13,6 +13,7 @@ from cdk_triton._wording import did_you_mean, listed, quoted
 from cdk_triton.cli.artifacts.assembly import read_all_templates
 from cdk_triton.cli.doctor.endpoints import Template, endpoints, flat, of_type, referred
 from cdk_triton.cli.estimate.cron import Cron, cron
+from cdk_triton.cli.estimate.steps import StepPolicy, read_steps
 from cdk_triton.errors import ConfigurationError
 
 __all__ = ["Policy", "Schedule", "of_app", "of_text"]
@@ -50,6 +51,7 @@ class Policy:
         in_cooldown: minutes between removals.
         schedules: other limits by the clock.
         not_modelled: what the model omits, by its name.
+        steps: step policies.
     """
 
     name: str
@@ -63,6 +65,12 @@ class Policy:
     in_cooldown: int = SCALE_IN_COOLDOWN
     schedules: Sequence[Schedule] = ()
     not_modelled: Sequence[str] = ()
+    steps: Sequence[StepPolicy] = ()
+
+    @property
+    def follows_gpu(self) -> bool:
+        """Whether the utilization of the GPU matters."""
+        return self.gpu is not None or any(each.metric == "GPUUtilization" for each in self.steps)
 
 
 def of_text(text: str, instance_type: str | None) -> Policy:
@@ -122,13 +130,15 @@ class _Found:
     gpu: float | None = None
     cooldowns: list[tuple[int, int]] = field(default_factory=list)
     not_modelled: list[str] = field(default_factory=list)
+    steps: list[StepPolicy] = field(default_factory=list)
 
 
 def _of_template(stack: str, template: Template) -> Iterator[Policy | str]:
     from cdk_triton.sagemaker import gpu_instance
 
     targets = of_type(template, "AWS::ApplicationAutoScaling::ScalableTarget")
-    policies = of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy").values()
+    policies = of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy")
+    alarms = list(of_type(template, "AWS::CloudWatch::Alarm").values())
     for id, endpoint in endpoints(template).items():
         for name, variant in endpoint.variants.items():
             label = f"{stack}/{id}/{name}"
@@ -147,7 +157,15 @@ def _of_template(stack: str, template: Template) -> Iterator[Policy | str]:
                 continue
             ((key, target),) = list(mine.items())[:1]
             gpus = gpu_instance(kind).gpu_count if isinstance(kind, str) else 1
-            read = _read([each for each in policies if referred(each.get("ScalingTargetId")) == key], gpus)
+            read = _Found()
+            dimensions = [{"EndpointName": owner, "VariantName": name} for owner in owners]
+            for policy, each in policies.items():
+                if referred(each.get("ScalingTargetId")) != key:
+                    continue
+                if each.get("PolicyType") == "StepScaling":
+                    _add_steps(read, str(each.get("PolicyName")), read_steps(policy, each, alarms, dimensions, gpus))
+                else:
+                    _add_tracking(read, each, gpus)
             schedules = list(_schedules(target.get("ScheduledActions", ()), read))
             cooldowns = read.cooldowns or [(SCALE_OUT_COOLDOWN, SCALE_IN_COOLDOWN)]
             out, into = (max(each) for each in zip(*cooldowns, strict=True))
@@ -163,6 +181,7 @@ def _of_template(stack: str, template: Template) -> Iterator[Policy | str]:
                 into,
                 schedules,
                 read.not_modelled,
+                read.steps,
             )
 
 
@@ -189,26 +208,27 @@ def _unscaled(label: str, kind: Any, count: int, targets: Mapping[str, Any]) -> 
         yield f"{label}, because its limits are not in the template"
 
 
-def _read(policies: Sequence[Mapping[str, Any]], gpus: int) -> _Found:
-    found = _Found()
-    for each in policies:
-        tracking = each.get("TargetTrackingScalingPolicyConfiguration")
-        name = str(each.get("PolicyName", "a policy"))
-        if not isinstance(tracking, Mapping):
-            found.not_modelled.append(f"{name}, whose steps follow an alarm of their own")
-            continue
-        predefined = tracking.get("PredefinedMetricSpecification", {}).get("PredefinedMetricType")
-        metric = predefined or tracking.get("CustomizedMetricSpecification", {}).get("MetricName")
-        if metric == "SageMakerVariantInvocationsPerInstance":
-            found.requests = float(tracking["TargetValue"])
-        elif metric == "GPUUtilization":
-            found.gpu = float(tracking["TargetValue"]) / gpus
-        else:
-            found.not_modelled.append(f"{name}, which follows {metric or 'a mean of instance types'}{_why(metric)}")
-            continue
-        cooldowns = tracking.get("ScaleOutCooldown", 300), tracking.get("ScaleInCooldown", 300)
-        found.cooldowns.append((int(cooldowns[0]) // 60, int(cooldowns[1]) // 60))
-    return found
+def _add_steps(found: _Found, name: str, steps: StepPolicy | str) -> None:
+    if isinstance(steps, str):
+        found.not_modelled.append(f"{name}, {steps}")
+    else:
+        found.steps.append(steps)
+
+
+def _add_tracking(found: _Found, policy: Mapping[str, Any], gpus: int) -> None:
+    tracking = policy.get("TargetTrackingScalingPolicyConfiguration", {})
+    predefined = tracking.get("PredefinedMetricSpecification", {}).get("PredefinedMetricType")
+    metric = predefined or tracking.get("CustomizedMetricSpecification", {}).get("MetricName")
+    if metric == "SageMakerVariantInvocationsPerInstance":
+        found.requests = float(tracking["TargetValue"])
+    elif metric == "GPUUtilization":
+        found.gpu = float(tracking["TargetValue"]) / gpus
+    else:
+        name = policy.get("PolicyName", "a policy")
+        found.not_modelled.append(f"{name}, which follows {metric or 'a mean of instance types'}{_why(metric)}")
+        return
+    cooldowns = tracking.get("ScaleOutCooldown", 300), tracking.get("ScaleInCooldown", 300)
+    found.cooldowns.append((int(cooldowns[0]) // 60, int(cooldowns[1]) // 60))
 
 
 def _why(metric: Any) -> str:
