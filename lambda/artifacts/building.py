@@ -1,6 +1,6 @@
-"""Has archives built: decides at every poll, from locks, builds and jobs, what is still to be done for each key.
+"""Builds archives: every poll decides from locks, builds and jobs what each key still needs.
 
-The rules are those of `locks`.
+The module `locks` has the rules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _KeyState:
         archive: its committed archive.
         lock: the lock that may be written now, in place of the one that was read.
         state: the build that is under way.
-        failure: why the key cannot be had: reason, log lines and link.
+        failure: why there is no archive: reason, log lines and link.
     """
 
     commit: Commit
@@ -52,10 +52,10 @@ def build(
     """Return the committed archives, by object key, when all of them are there.
 
     Args:
-        pending: what has to be built.
-        builder: who builds, as the plan says.
+        pending: the archives to build.
+        builder: the machine that builds, from the plan.
         request: the request.
-        invocation: what this invocation works with.
+        invocation: this invocation.
 
     Raises:
         NotYetError: the next poll has to go on.
@@ -107,7 +107,7 @@ def _key_state(
 def _spent(
     commit: Commit, lock: KeyLock, state: BuildState, failure: tuple[str, Sequence[str], str], request: Request
 ) -> _KeyState:
-    """Whether a key whose build has not made it is built again or fails the request."""
+    """Decide about a key whose build ended without its archive: build again, or fail the request."""
     ended = state.ended
     assert ended is not None  # the caller looked
     key, repository, etag = lock.artifact_key, lock.repository, lock.etag
@@ -115,7 +115,7 @@ def _spent(
     if ended.status == "ABANDONED":
         return _KeyState(commit, lock=KeyLock(key, repository, "", lock.attempt, lock.previous, etag))
     if ended.again and lock.attempt == 1:
-        log.info("the build %s of %s ended with %s and is tried once more", state.build, repository, ended.status)
+        log.info("the build %s of %s ended with %s and is tried again", state.build, repository, ended.status)
         return _KeyState(commit, lock=KeyLock(key, repository, "", 2, reason, etag))
     if ended.at < request.started_at:
         return _KeyState(commit, lock=KeyLock(key, repository, "", 1, reason, etag))
@@ -144,11 +144,11 @@ def _named(commit: Commit) -> str:
 
 
 def _start(found: Sequence[_KeyState], builder: BuildMachine | None, request: Request, invocation: Invocation) -> None:
-    """Start what may be started, or go on with what an earlier poll of this plan began.
+    """Start a build of the free keys, or continue a build that an earlier poll of this plan began.
 
     Raises:
-        NotYetError: something was started, or cannot be yet.
-        ArtifactError: it cannot be started.
+        NotYetError: a build was started, or cannot be started yet.
+        ArtifactError: the build cannot be started.
     """
     unstarted = {each.state.build: each.state for each in found if each.state is not None and each.state.job is None}
     free = [(each.commit, each.lock) for each in found if each.lock is not None and each.state is None]
@@ -171,7 +171,7 @@ def _wait(found: Sequence[_KeyState]) -> None:
     """Wait while a job runs.
 
     Raises:
-        NotYetError: it is so.
+        NotYetError: a job runs.
     """
     running = [each for each in found if each.state is not None]
     if not running:

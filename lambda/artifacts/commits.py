@@ -1,4 +1,4 @@
-"""Commits archives: the archive is written only where there is none, then its manifest, which is the commit."""
+"""Commits archives: writes the archive if it is absent, then its manifest, which is the commit."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 
 def committed(commit: Commit, storage: Storage) -> StoredObject | None:
-    """The archive, if it is there: verified if it is committed, else committed now, whoever brought it.
+    """The archive; None if it is absent. It is verified if it is committed, and committed if it is not.
 
     Raises:
         NotYetError: the manifest was deleted while it was written.
-        ArtifactError: what is there is not what was committed, or not ours.
+        ArtifactError: the archive is not the one that was committed, or not ours.
     """
     manifest = storage.read(commit.manifest)
     archive = storage.head(commit.archive)
@@ -52,11 +52,11 @@ def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredO
 
 
 def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredObject | None:
-    """Verify the archive that an ended build has left, and commit it; None where the build has not finished it.
+    """Verify the archive that an ended build has left, and commit it; None if the build has not finished it.
 
     Raises:
-        NotYetError: the time is up; what is verified and copied is kept.
-        BrokenBuildError: it is not what the build's own report says.
+        NotYetError: the time is up; the verified and copied parts are kept.
+        BrokenBuildError: the archive differs from the build's own report.
     """
     storage = invocation.storage
     report = read_report(build, commit, storage)
@@ -77,10 +77,10 @@ def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredOb
 
 
 def check_owner(found: StoredObject, artifact_key: str) -> None:
-    """Refuse an object that somebody else has put where ours belongs.
+    """Reject an object that another writer has put in the place of ours.
 
     Raises:
-        ArtifactError: it is so.
+        ArtifactError: the object has another owner.
     """
     owner = found.metadata.get("artifact-key")
     if owner != artifact_key:
@@ -91,7 +91,7 @@ def check_owner(found: StoredObject, artifact_key: str) -> None:
 
 
 def commit_archive(commit: Commit, archive: StoredObject, storage: Storage) -> StoredObject:
-    """Write the manifest of an archive that is in its place, if there is none.
+    """Write the manifest of an archive that is in its place, if it is absent.
 
     Raises:
         NotYetError: the manifest was deleted while it was written.

@@ -51,7 +51,7 @@ def copy_if_absent(
     turn: Turn,
     check: Check | None = None,
 ) -> StoredObject:
-    """Copy `source` to `key` if there is nothing, and return what is there then: this copy or another committer's.
+    """Copy `source` to `key` if the key is free; return the object that is then there, possibly another committer's.
 
     One path for every size. `CopyObject` ends at 5 GB, and its If-None-Match is honoured by fewer S3 implementations
     than that of `CompleteMultipartUpload`. An upload that an earlier poll began is resumed, unless the source is
@@ -59,20 +59,20 @@ def copy_if_absent(
 
     Args:
         source: the object to copy.
-        key: where to, in the store's bucket.
-        metadata: kept with the copy, so that whoever finds it can tell whose it is.
+        key: the key of the copy in the store's bucket.
+        metadata: kept with the copy, so that every later reader can see the copy's owner.
         storage: the store's bucket.
         turn: the time in which this poll begins parts.
-        check: called before each part is copied; what it raises ends the copy. The copy is made on the condition that
-            the source is still the one that was checked.
+        check: called before each part is copied; an exception ends the copy. The copy has the condition that the source
+            is still the one that was checked.
 
     Raises:
-        TurnIsOverError: the time is up; the parts so far are kept.
+        TurnIsOverError: the time is up; the copied parts are kept.
         NotYetError: the source or the copy changed meanwhile.
         ArtifactError: the source is empty.
     """
     if source.size == 0:
-        raise ArtifactError(f"{source} is empty; delete it and deploy again to publish it anew")
+        raise ArtifactError(f"{source} is empty; delete it, and deploy again to publish it again")
     try:
         _copy(source, key, metadata, storage, turn, check)
         log.info("copied %s to %s, %d bytes", source, key, source.size)
@@ -103,7 +103,7 @@ def _copy(
             check(source, first, size)
         if upload is None:
             upload = storage.begin_upload(key, metadata)
-        # A single part has no range, which S3 refuses below 5 MB.
+        # A single part has no range, because S3 rejects a range of a source below 5 MB.
         span = f"bytes={first}-{first + size - 1}" if size < source.size else None
         parts[number] = storage.copy_part(source, key, upload, number, span)
     if upload is not None:

@@ -1,13 +1,13 @@
-"""What is still to be done for a plan, decided anew at every poll from what the bucket holds.
+"""Does what a plan still needs. Every poll decides this again from the objects in the bucket.
 
-There is no other state: two polls may run at once, a poll may die between any two calls, an event may come twice or
-late. The rules that make this safe:
+There is no other state. Two polls may run at once, a poll may die between any two calls, and an event may come twice or
+late. These rules make that safe:
 
-* an archive is written only where there is none, so the first committer wins and the others adopt its archive;
-* the manifest is written last and only where there is none: it is the commit;
-* what is there already is verified before it is called done;
-* what is neither packed nor built is taken from the store that this one promotes from;
-* what has to be built is built by one job at a time, whoever asks (`locks`).
+* An archive is written only if it is absent. So the first committer wins, and the others adopt its archive.
+* The manifest is written last, and only if it is absent. It is the commit.
+* An object that is there already is verified before it counts as done.
+* An archive that is neither packed nor built is copied from the store that this one promotes from.
+* One job at a time builds an archive, for all requests (`locks`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _plan(request: Request, storage: Storage) -> StackPlan:
 
 
 def _bring(commit: Commit, assets: str, invocation: Invocation) -> StoredObject | None:
-    """The committed archive; None where it has to be built."""
+    """The committed archive; None if it has to be built."""
     archive = committed(commit, invocation.storage)
     if archive is not None or commit.build is not None:
         return archive

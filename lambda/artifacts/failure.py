@@ -1,4 +1,4 @@
-"""What ends a request, what is worth another poll, and how either is said to CloudFormation."""
+"""Decides which errors end a request and which deserve another poll, and writes the reason for CloudFormation."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = [
 ]
 
 PROPAGATION_SECONDS = 180
-"""How long a refusal may be the echo of a policy that was made a moment ago. IAM is eventually consistent, as a rule
+"""For this time AWS may deny a call because a new policy is not in effect yet. IAM is eventually consistent, as a rule
 within seconds; AWS gives no bound."""
 
 PATIENCE_SECONDS = 50 * 60
-"""When a request is given up. A custom resource cannot outlive an hour, and the provider framework, which stops at 55
-minutes, says only "Operation timed out"."""
+"""After this time a request fails. A custom resource cannot outlive an hour. The provider framework stops at 55
+minutes, and reports only "Operation timed out"."""
 
 LAST_SECONDS = PATIENCE_SECONDS - 2 * 60
-"""A poll that begins after this is taken for a request's last one."""
+"""A poll that begins after this time counts as the request's last one."""
 
 REASON_LIMIT = 1000
 """Characters of a reason. CloudFormation takes 4096 bytes for the whole answer, and breaks on non-printing characters
@@ -77,11 +77,11 @@ class ArtifactError(Exception):
 
 
 class NotYetError(Exception):
-    """The next poll takes it up again: the time of this one is up, another deployment was faster, or a build runs.
+    """The next poll continues: the time of this one is up, another deployment was faster, or a build runs.
 
     Args:
-        reason: what is waited for.
-        afterwards: what becomes of it if nobody polls any more.
+        reason: the event that the request waits for.
+        afterwards: the state of the work if no poll follows.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class NotYetError(Exception):
 def printable(text: str, limit: int = REASON_LIMIT) -> str:
     """The text as CloudFormation can carry it: printable ASCII on one line, at most `limit` characters.
 
-    Typographic quotes and dots become plain ones, and whatever else is not ASCII a question mark.
+    Typographic quotes and dots become plain ones. Every other character that is not ASCII becomes a question mark.
     """
     plain = text.translate(_TYPOGRAPHY)
     line = " ".join("".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in plain).split())
@@ -142,15 +142,15 @@ def error_code(error: ClientError) -> str:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether the service has certainly not done what it was asked."""
+    """Whether the service has certainly not carried out the request."""
     return isinstance(error, ClientError) and 400 <= _status(error) < 500
 
 
 def retry_or_fail(error: Exception, *, waited: float) -> None:
-    """Return where the next poll may succeed; raise where it will not, or where the patience is at its end.
+    """Return if the next poll may succeed; raise if it cannot, or if the request has taken `PATIENCE_SECONDS`.
 
     Args:
-        error: what stopped this poll.
+        error: the error that stopped this poll.
         waited: seconds since the request was accepted.
 
     Raises:
@@ -179,7 +179,7 @@ def _reason(error: Exception) -> str:
 
 
 def is_transient(error: Exception, waited: float) -> bool:
-    """Whether the next poll may succeed where this one met an error; `waited` as in `retry_or_fail`."""
+    """Whether the next poll may succeed after this error; `waited` as in `retry_or_fail`."""
     if not isinstance(error, ClientError):
         # botocore has no common base for the network's faults: a host that cannot be reached is a ConnectionError, an
         # answer that breaks off an HTTPClientError, and one that ends early an IncompleteReadError.

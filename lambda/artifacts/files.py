@@ -1,6 +1,6 @@
-"""Commits data that is served uncompressed: its files are written only where there are none, then the manifest.
+"""Commits data that is served uncompressed: writes the files that are absent, then the manifest.
 
-The manifest lists every file with its size and ETag, and is the commit, as that of an archive.
+The manifest lists every file with its size and ETag. It is the commit, as it is for an archive.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .storage import LostRaceError, StoredObject
 
 __all__ = ["commit_files"]
 
-MEND = "restore the version that was committed, or delete the manifest and the files to have them written anew"
+FIX = "restore the version that was committed, or delete the manifest and the files, and deploy again"
 
 log = logging.getLogger(__name__)
 
 
 def commit_files(commit: Commit, assets: str, invocation: Invocation) -> None:
-    """Bring the files that are not there yet, and commit them; what is committed already is verified.
+    """Bring the files that are not there yet, and commit them; committed files are verified.
 
-    Not to be called by the invocation's own `each`, which waits for others of its kind here.
+    The invocation's own `each` must not call this function, because the function waits for calls of that `each`.
 
     Args:
         commit: the commit; it has files.
@@ -34,8 +34,8 @@ def commit_files(commit: Commit, assets: str, invocation: Invocation) -> None:
         invocation: what this invocation works with.
 
     Raises:
-        NotYetError: the time is up; what is copied is kept.
-        ArtifactError: an asset is missing, or what is there is not what was committed, or not ours.
+        NotYetError: the time is up; the copied files are kept.
+        ArtifactError: an asset is missing, or a file is not the one that was committed, or not ours.
     """
     storage = invocation.storage
     manifest = storage.read(commit.manifest)
@@ -74,7 +74,7 @@ def _bring(commit: Commit, file: File, *, assets: str, invocation: Invocation) -
 
 
 def _write_empty(key: str, invocation: Invocation) -> StoredObject:
-    """A copy has parts, and no part is empty: an empty file is written."""
+    """Write an empty file, because a copy has parts and no part can be empty."""
     try:
         invocation.storage.write(key, b"")
     except LostRaceError:
@@ -95,12 +95,12 @@ def _verify(commit: Commit, manifest: bytes, invocation: Invocation) -> None:
     try:
         written = {each["key"]: (each["size"], each["etag"]) for each in json.loads(manifest)["files"]}
     except (ValueError, LookupError, TypeError) as error:
-        raise ArtifactError(f"{commit.manifest} is not a manifest of cdk-triton's files ({error!r}); {MEND}") from error
+        raise ArtifactError(f"{commit.manifest} is not a manifest of cdk-triton's files ({error!r}); {FIX}") from error
     keys = [commit.archive + file.path for file in commit.files or ()]
     if set(keys) != set(written):
-        raise ArtifactError(f"{commit.manifest} commits other files than those of this plan; {MEND}")
+        raise ArtifactError(f"{commit.manifest} commits other files than those of this plan; {FIX}")
     for key, found in zip(keys, invocation.each(invocation.storage.head, keys), strict=True):
         if found is None:
-            raise ArtifactError(f"{commit.manifest} is there, {key} is not; {MEND}")
+            raise ArtifactError(f"{commit.manifest} is there, {key} is not; {FIX}")
         if (found.size, found.etag) != written[key]:
-            raise ArtifactError(f"{found} is not the file that {commit.manifest} commits; {MEND}")
+            raise ArtifactError(f"{found} is not the file that {commit.manifest} commits; {FIX}")

@@ -1,4 +1,4 @@
-"""Brings what a build reads into its folder of the store's bucket; the build plan is written last."""
+"""Brings the inputs of a build into its folder of the store's bucket, and writes the build plan last."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SPARE_MINUTES = 5
 it timed out."""
 
 HASHED_HERE_BYTES = 4 * 1024**3
-"""What one invocation can read, at 75 MB/s. The build program looks at the hash of every input in any case; doing so
-here as well saves the minutes until a machine has started."""
+"""The bytes that one invocation can read, at 75 MB/s. The build program checks the hash of every input in any case. A
+check here saves the minutes until a machine has started."""
 
 
 def bring(build: str, builder: BuildMachine, commits: Iterable[Commit], assets: str, invocation: Invocation) -> None:
@@ -34,14 +34,14 @@ def bring(build: str, builder: BuildMachine, commits: Iterable[Commit], assets: 
 
     Args:
         build: the build's id.
-        builder: who builds; it names the build program.
-        commits: what is built.
+        builder: the machine that builds; it names the build program.
+        commits: the archives to build.
         assets: the plan's bucket.
-        invocation: what this invocation works with.
+        invocation: this invocation.
 
     Raises:
-        NotYetError: the time is up; what is there is kept.
-        ArtifactError: an input is missing, or not what it should be.
+        NotYetError: the time is up; the copied inputs are kept.
+        ArtifactError: an input is missing, or has another hash than the plan.
     """
     needed = {builder.program.path: builder.program}
     for commit in commits:
@@ -50,7 +50,7 @@ def bring(build: str, builder: BuildMachine, commits: Iterable[Commit], assets: 
 
 
 def write_build_plan(build: str, builder: BuildMachine, commits: Iterable[Commit], invocation: Invocation) -> list[str]:
-    """Write the build plan if there is none, and return the keys that the plan names that is there then."""
+    """Write the build plan if it is absent; return the keys in the plan that is then in place."""
     ensembles = [dict(commit.build.ensemble) for commit in commits if commit.build is not None]
     document = {
         "schema": SCHEMA,
@@ -102,7 +102,7 @@ def _check_hash(source: StoredObject, wanted: BuildInput, invocation: Invocation
         raise NotYetError(f"{source} changed while it was read") from error
     if found.hexdigest() != wanted.sha256:
         raise ArtifactError(
-            f"the SHA-256 of {source}{_of(wanted)} is {found.hexdigest()}, not {wanted.sha256} as the recipe says: "
+            f"the SHA-256 of {source}{_of(wanted)} is {found.hexdigest()}, not the recipe's {wanted.sha256}: "
             "correct the recipe's S3File or restore the object, and deploy again"
         )
 

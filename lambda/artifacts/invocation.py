@@ -1,4 +1,4 @@
-"""What one invocation of a handler works with."""
+"""One invocation of a handler: its storage, its builders, its clock."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class _Kinds(Protocol):
 
 @dataclass(frozen=True)
 class Invocation:
-    """What one invocation works with.
+    """One invocation of a handler.
 
     Attributes:
         storage: the store's bucket.
         builders: by kind.
-        remaining_millis: how long it may still run, in milliseconds.
+        remaining_millis: returns the time that is left, in milliseconds.
         each: applies a function to items, some at once.
         now: the time, in seconds since 1970.
-        token: makes 16 hexadecimal digits that nobody else has.
-        promotes_from: the bucket of the store that this one promotes from; None where it builds for itself.
-        is_last: whether the request is given up after this poll.
+        token: makes 16 hexadecimal digits that are unique.
+        promotes_from: the bucket of the store that this one promotes from; None if it builds for itself.
+        is_last: whether the request fails if this poll does not finish it.
     """
 
     storage: Storage

@@ -1,4 +1,4 @@
-"""What has become of builds: asks the services, and writes down what they say."""
+"""Reads the state of builds from the services, and writes it into the builds' documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .storage import LostRaceError
 __all__ = ["refreshed"]
 
 VISIBLE_SECONDS = 5 * 60
-"""A job that is unknown so long after its start is lost; before that the service may not list it yet."""
+"""A job that the service does not list for so long after its start is lost; before that it may not be listed yet."""
 
 QUEUE_SECONDS = 8 * 60 * 60
 """The longest time in CodeBuild's queue (API reference, `queuedTimeoutInMinutes`)."""
@@ -27,7 +27,7 @@ LATE_SECONDS = 60 * 60
 def refreshed(
     ids: Sequence[str], request: Request, ledger: Ledger, invocation: Invocation
 ) -> dict[str, BuildState | None]:
-    """The builds of these ids, each as far as it is now.
+    """The builds of these ids, each in its present state.
 
     Raises:
         NotYetError: another poll wrote at the same time.
@@ -63,13 +63,13 @@ def _after(state: BuildState, progress: Progress | None, ledger: Ledger, invocat
         if now - started < VISIBLE_SECONDS:
             return state
         reason = f"the job {state.job} does not exist any more"
-        # When is unknown; whoever came after its start has not seen it run, and may build again.
+        # The time of its end is unknown. A request that came after its start has not seen it run, and may build again.
         return ledger.write(state, ended=Ended("VANISHED", started, reason, state.link, again=True))
     if progress.over:
         return ledger.write(state, link=progress.link, ended=_ended(state, progress, invocation))
     limit = started + state.timeout_minutes * 60 + QUEUE_SECONDS + LATE_SECONDS
     if now > limit:
-        reason = f"the job {state.job} still says {progress.status}, long after its time limit"
+        reason = f"the job {state.job} still has the status {progress.status}, long after its time limit"
         return ledger.write(state, ended=Ended("EXPIRED", limit, reason, progress.link, again=True))
     # Once: the address of a log is known some time after the start.
     return state if state.link or not progress.link else ledger.write(state, link=progress.link)
@@ -97,7 +97,7 @@ def _is_abandoned(state: BuildState, request: Request, now: float) -> bool:
 
 
 def _taken_over(state: BuildState, ledger: Ledger, invocation: Invocation) -> BuildState:
-    """End a build that nobody works on, unless its job exists; whoever begins to work on it writes it, and is first."""
+    """End an abandoned build, unless its job exists. The write fails if an invocation has begun to work on it."""
     now, job = invocation.now(), None
     if state.sent_at is not None:
         job = invocation.builders[state.kind].find(state.build, state.created_at)

@@ -1,35 +1,38 @@
-"""Who builds what: the locks, the builds, and the rules that keep it to one live build per artifact key.
+"""The locks and the builds, and the rules that allow one live build per artifact key.
 
-Everything lies in the store's bucket, is written on a condition, and expires with `staging/` after 7 days, which is
-longer than any job. There are two kinds of documents:
+Both are documents in the store's bucket. Each write has a condition. The documents expire with `staging/` after 7 days,
+which is longer than any job. There are two kinds:
 
-* `staging/locks/<artifact key>.json`, the lock of a key: it points to a build. It is written if absent, or in place of
-  exactly the lock that was read (If-Match), and only when that one is *spent*.
-* `staging/<build id>/state.json`, a build: whose it is, how far it is, how it ended. Every change is made in place of
-  exactly what was read. It goes `preparing` → `starting` → `running` → `ended`, may skip states, and goes back only
-  where the service refused the job that was about to start.
+* `staging/locks/<artifact key>.json` is the lock of a key. It points to a build. An invocation writes it if it is
+  absent. It replaces exactly the lock that it has read (If-Match), and only if that lock is *spent*.
+* `staging/<build id>/state.json` is a build: its holder, its state, its end. Each change replaces exactly the document
+  that was read. The state goes `preparing` → `starting` → `running` → `ended`. It may skip states, and goes back only
+  if the service rejected the job that was about to start.
 
 The rules:
 
-1. A build has one job, ever; its name is the build's id. To build again is a new build with a new id.
-2. A lock is spent when its build has ended without the key's archive, has expired, or has fixed its members without
-   the key. Each of these stays true once it is true, so whoever saw it may replace the lock.
-3. Until its job runs, a build is worked on by one invocation at a time, which holds the lease: a random token and a
-   time, written into the build. The lease is longer than an invocation can live (`LEASE_SECONDS`), so that one that
-   was killed is surely gone when its lease has passed. An invocation that ends otherwise gives it back.
-4. The holder of a build is the plan that made it, by its hash. Every request for that plan goes on where the last one
-   stopped: a deployment that timed out, was rolled back and is repeated finds its build again. Other requests wait; a
-   build that nobody has worked on for `ABANDONED_SECONDS` is ended by whoever meets it, unless its job is found.
-5. The holder locks the free keys of its plan in sorted order, brings the inputs, writes the build plan, then fixes the
-   members and says that it is about to start (`sent_at`), and only then starts the job. Whoever finds `sent_at` looks
-   for the job before it starts one: an answer may have been lost. Starting twice within minutes is no harm, because
-   both services take the build's id as the name of the request.
-6. "It could not be started" is written down only if the service refused, and if no earlier attempt is young enough
-   (`UNSURE_SECONDS`) to be still on its way.
-7. When the service says that the job has ended, whatever its status, or does not know it any more, or it is past any
-   time limit, the build ends. What is complete in its output is then committed; for everything else the lock is spent.
-8. A key whose build failed during a request fails that request, with the reason. One that failed before the request
-   began is built again, and so is, once, one whose job was lost or failed by the service's own fault.
+1. A build never has more than one job, and the job's name is the build's id. To build again, an invocation makes a new
+   build with a new id.
+2. A lock is spent when its build has ended without the key's archive, has expired, or has fixed its members without the
+   key. None of these can become false again, so every invocation that sees one of them may replace the lock.
+3. Until its job runs, one invocation at a time works on a build. It holds the lease: a random token and a time, written
+   into the build. A lease is longer than an invocation can live (`LEASE_SECONDS`). So an invocation that was killed is
+   certainly gone when its lease has passed. An invocation that ends in another way gives its lease back.
+4. The holder of a build is the plan that made it, by its hash. Every request for that plan continues from the point
+   that the last one reached. So a deployment that timed out, was rolled back and is repeated finds its build again.
+   Requests for other plans wait. If nobody has worked on a build for `ABANDONED_SECONDS`, the next request that reads
+   it looks for its job, and ends the build if there is none.
+5. The holder locks the free keys of its plan in sorted order, brings the inputs and writes the build plan. Then it
+   fixes the members and records that it is about to start the job (`sent_at`). Only then it starts the job. An
+   invocation that finds `sent_at` looks for the job before it starts one, because an answer may have been lost. A
+   second start within minutes does no harm, because both services take the build's id as the name of the request.
+6. A build is recorded as "could not be started" only if the service rejected the job, and if no earlier attempt is
+   young enough (`UNSURE_SECONDS`) to be still on its way.
+7. A build ends when the service reports that the job has ended, with any status. It also ends when the service does not
+   list the job any more, or when the job is past every time limit. Then the complete archives of its output are
+   committed. The locks of all other keys are spent.
+8. If a key's build fails during a request, the request fails with the reason. If it failed before the request began,
+   the key is built again. If its job was lost, or failed through the service's own fault, the key is built again once.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ LEASE_SECONDS = 6 * 60
 """An invocation lives 5 minutes (the store's stack sets it), and its last call some seconds more."""
 
 UNSURE_SECONDS = 6 * 60
-"""After this long a job that was asked for is listed, or was never made. CodeBuild takes a repeated StartBuild for the
+"""After this time the service lists a requested job, or never made it. CodeBuild takes a repeated StartBuild for the
 same one during 5 minutes (API reference, `idempotencyToken`)."""
 
 ABANDONED_SECONDS = 10 * 60
@@ -80,7 +83,7 @@ class KeyLock:
         artifact_key: the key.
         repository: the name of its repository.
         build: the build that it points to.
-        attempt: 1, or 2 where the build before was lost by the service's own fault.
+        attempt: 1, or 2 if the build before was lost through the service's own fault.
         previous: why the build before failed; None if there was none.
         etag: of the document that this was read from.
     """
@@ -95,7 +98,7 @@ class KeyLock:
 
 @dataclass(frozen=True)
 class Lease:
-    """Who works on a build, and until when (seconds since 1970)."""
+    """The right of one invocation to work on a build, until a time in seconds since 1970."""
 
     token: str
     until: float
@@ -128,13 +131,13 @@ class BuildState:
         build: its id.
         holder: the SHA-256 of the plan that made it.
         kind: of its builder.
-        image: what it runs in.
-        timeout_minutes: after how long the service ends the job.
+        image: the URI of the image that it runs in.
+        timeout_minutes: the time after which the service ends the job.
         instance_type: of a Processing job, else None.
         volume_gb: of a Processing job, else None.
         created_at: seconds since 1970, as all times here.
-        worked_at: when somebody last worked on it, before its job ran.
-        lease: who works on it.
+        worked_at: the time when an invocation last worked on it, before its job ran.
+        lease: the lease of the invocation that works on it.
         members: the keys that it builds, once they are fixed.
         sent_at: when the service was last asked to start the job.
         job: the service's id of the job.
@@ -172,7 +175,7 @@ class BuildState:
         return "preparing" if self.sent_at is None else "starting"
 
     def excludes(self, key: str) -> bool:
-        """Whether the members are fixed, and the key is none of them."""
+        """Whether the members are fixed without this key."""
         return self.members is not None and key not in self.members
 
 
@@ -200,7 +203,7 @@ class Ledger:
         return _made(BuildState, name, found)
 
     def take(self, lock: KeyLock) -> bool:
-        """Write a lock in place of the one that was read with `lock.etag`, or of none; whether that succeeded."""
+        """Write a lock if there was none, or in place of the one with `lock.etag`; return whether that succeeded."""
         try:
             self._write(_lock_key(lock.artifact_key), lock)
         except LostRaceError:
@@ -208,7 +211,7 @@ class Ledger:
         return True
 
     def write(self, state: BuildState, **changes: Any) -> BuildState:
-        """Write a build, changed, in place of the one that was read with `state.etag`, or of none.
+        """Write a changed build if there was none, or in place of the one with `state.etag`.
 
         Raises:
             LostRaceError: somebody else has changed it.
@@ -250,7 +253,7 @@ class Ledger:
 
 
 def staging(build: str) -> str:
-    """Where the objects of a build lie."""
+    """The prefix of the objects of a build."""
     return f"staging/{build}/"
 
 

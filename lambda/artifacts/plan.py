@@ -1,7 +1,7 @@
-"""The plan: what shall exist in the store, written at synth and read here.
+"""The plan: the objects that a stack needs in the store. The synthesis writes it, and this module reads it.
 
-Schema 1 knows archives that the synthesis packed; schema 2 adds what has to be built first, schema 3 what is taken from
-the store that this one promotes from, schema 4 files that are served as they are, schema 5 metadata.
+Schema 1 has archives that the synthesis packed. Schema 2 adds archives to build, schema 3 archives to copy from the
+store that this one promotes from, schema 4 files that are served as they are, and schema 5 metadata.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class BuildInput:
     """One file that a build reads.
 
     Attributes:
-        bucket: where it lies; None for the plan's bucket.
+        bucket: its bucket; None for the plan's bucket.
         key: its object key there.
         version: its version there; None for the current one.
-        path: where the build finds it, relative to its input folder.
-        sha256: its SHA-256, where somebody vouches for it: the key of an asset is a hash already.
+        path: its path in the build's input folder.
+        sha256: its SHA-256, if the recipe gives one. An asset needs none, because its key is a hash already.
     """
 
     bucket: str | None
@@ -52,8 +52,8 @@ class BuildMachine:
 
     Attributes:
         kind: `codebuild` or `processing`.
-        timeout_minutes: after how long the service ends a job.
-        platform: what the build program expects to find, as it is written into the build plan.
+        timeout_minutes: the time after which the service ends a job.
+        platform: the versions and the GPU that the build program expects, as in the build plan.
         program: the build program's place among the assets, and its path in the input folder.
         instance_type: of a Processing job, else None.
         volume_gb: of a Processing job, else None.
@@ -72,8 +72,8 @@ class File:
     """One file of data that is served uncompressed.
 
     Attributes:
-        path: where it stands in the repository.
-        asset: its object key in the plan's bucket; None: it is empty.
+        path: its path in the repository.
+        asset: its object key in the plan's bucket; None for an empty file.
         size: its size in bytes.
     """
 
@@ -90,12 +90,12 @@ class Commit:
         repository: its name, that of the repository's directory.
         artifact_key: SHA-256 over everything that determines the archive.
         platform: release and GPU, as in `25.09-a10g`.
-        asset: the archive's object key in the plan's bucket; None where it is built or promoted.
-        archive: its object key in the store; the prefix of the files where there are some.
+        asset: the archive's object key in the plan's bucket; None if it is built or promoted.
+        archive: its object key in the store; the prefix of the files if there are some.
         manifest: the manifest's object key in the store.
-        build: how it is built; None where it is an asset or promoted.
-        files: what is served instead of an archive; None where it is one.
-        metadata: what the user notes about it, such as a commit: for the manifest that is written now.
+        build: how it is built; None if it is an asset or promoted.
+        files: the files that are served instead of an archive; None for an archive.
+        metadata: the user's notes, such as a commit, for the manifest that is written now.
     """
 
     repository: str
@@ -121,7 +121,7 @@ class FleetCopy:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What one multi-model endpoint serves.
+    """The archives that one multi-model endpoint serves.
 
     Attributes:
         name: the name of the `TritonMultiModel`.
@@ -141,7 +141,7 @@ class Fleet:
 
 @dataclass(frozen=True)
 class StackPlan:
-    """The archives to commit, who builds them and, for a multi-model endpoint, the copies that it serves."""
+    """The archives to commit, the machine that builds them and, for a multi-model endpoint, the copies to serve."""
 
     commits: tuple[Commit, ...]
     fleet: Fleet | None
@@ -152,7 +152,7 @@ class StackPlan:
         """Read a plan whose content must have the given hash.
 
         Raises:
-            ArtifactError: the content is another one, or a plan of another version of this library.
+            ArtifactError: the content has another hash, or is a plan of another version of this library.
         """
         found = hashlib.sha256(text).hexdigest()
         if found != sha256:

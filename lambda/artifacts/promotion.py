@@ -1,6 +1,7 @@
 """Takes archives from the store that this one promotes from, instead of building or uploading them again.
 
-Two builds of one plan differ in their bytes and in how fast they run. What is promoted is what was tested.
+Two builds of one plan differ in their bytes and in their speed. So this store gets the archive that was tested, and not
+another build of it.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
     """Copy an archive that the other store has committed, and commit it here.
 
     Raises:
-        NotYetError: the time is up; what is copied is kept.
-        ArtifactError: the other store has not committed it, or this store promotes from none.
+        NotYetError: the time is up; the copied parts are kept.
+        ArtifactError: the other store has not committed it, or this store does not promote.
     """
     storage, origin = invocation.storage, invocation.promotes_from
     if origin is None:
         raise ArtifactError(
-            f"the plan takes {commit.repository} from another store, and this one promotes from none; deploy the stack "
+            f"the plan takes {commit.repository} from another store, and this one does not promote; deploy the stack "
             "of the artifact store first"
         )
     found = storage.read(commit.manifest, bucket=origin)

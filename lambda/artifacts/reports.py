@@ -1,4 +1,4 @@
-"""What a build says about an ensemble: `build.json` of a finished one, `failure.json` of one that failed."""
+"""The reports of a build: `build.json` of a finished ensemble, `failure.json` of one that failed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BuildReport:
     """The report of a finished ensemble.
 
     Attributes:
-        document: all of it; becomes part of the manifest.
+        document: the whole report, which becomes part of the manifest.
         size: of the archive, in bytes.
         parts: the SHA-256 of each part of it, in parts of `copying.PART_BYTES`.
     """
@@ -40,7 +40,7 @@ class BuildReport:
         """Read a part of the archive, in bounded memory, and compare its hash.
 
         Raises:
-            BrokenBuildError: it is another one.
+            BrokenBuildError: the hash differs.
             LostRaceError: the archive has changed since it was described.
         """
         found = hashlib.sha256()
@@ -49,13 +49,13 @@ class BuildReport:
         number = first // copying.PART_BYTES
         if found.hexdigest() != self.parts[number]:
             raise BrokenBuildError(
-                f"part {number + 1} of {archive} has the SHA-256 {found.hexdigest()}, its build.json says "
+                f"part {number + 1} of {archive} has the SHA-256 {found.hexdigest()}, and its build.json has "
                 f"{self.parts[number]}"
             )
 
 
 def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | None:
-    """The report of an ensemble; None where the build has not finished it.
+    """The report of an ensemble; None if the build has not finished it.
 
     Raises:
         BrokenBuildError: it is not a report of this ensemble.
@@ -73,12 +73,12 @@ def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | N
         raise BrokenBuildError(f"{name} is not a report of cdk-triton's build program ({error!r})") from error
     wanted = (SCHEMA, commit.artifact_key, copying.PART_BYTES, -(-report.size // copying.PART_BYTES))
     if said != wanted:
-        raise BrokenBuildError(f"{name} has schema, key, part size and number of parts {said}, wanted are {wanted}")
+        raise BrokenBuildError(f"{name} has schema, key, part size and number of parts {said}, expected are {wanted}")
     return report
 
 
 def read_failure(build: str, artifact_key: str | None, storage: Storage) -> tuple[str, list[str]] | None:
-    """Reason and last lines of an ensemble that failed, or with None of a job that ended before any work."""
+    """Reason and last lines of an ensemble that failed, or, with None, of a job that ended before any work."""
     folder = "" if artifact_key is None else f"{artifact_key}/"
     found = storage.read(f"{staging(build)}out/{folder}failure.json")
     if found is None:

@@ -1,4 +1,4 @@
-"""What CloudFormation asks for, read once and typed."""
+"""A request of CloudFormation, read once and typed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ class Request:
     """One request of CloudFormation for a `Custom::TritonArtifacts` resource.
 
     Attributes:
-        is_delete: nothing is done and nothing is deleted: a rollback needs the old objects, other stacks share them.
-        physical_id: the plan's SHA-256; for a Delete what CloudFormation sent, which it may have invented.
+        is_delete: whether it is a Delete. A Delete deletes nothing, because a rollback needs the old objects and other
+            stacks share them.
+        physical_id: the plan's SHA-256; for a Delete the id that CloudFormation sent, which it may have invented.
         plan_bucket: the bucket of the plan and of the archives that it names.
         plan_key: the plan's object key.
-        build_image: the image that a build of this plan runs in; None where the stack builds nothing.
+        build_image: the image that a build of this plan runs in; None if the stack builds nothing.
         started_at: when `on_event` accepted the request, in seconds since 1970.
     """
 

@@ -1,4 +1,7 @@
-"""Starts builds: locks, brings the inputs, fixes the members, starts the job; each poll goes on where one stopped."""
+"""Starts builds: takes locks, brings the inputs, fixes the members, starts the job.
+
+Each poll continues from the point that the last one reached.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,15 @@ __all__ = ["resume", "start"]
 log = logging.getLogger(__name__)
 
 Wanted = Sequence[tuple[Commit, KeyLock]]
-"""What may be locked, each with the lock that was read: of this build, or spent."""
+"""The archives that may be locked, each with the lock that was read: a lock of this build, or a spent one."""
 
 
 def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: Invocation) -> None:
     """Make a build for these commits and start it.
 
     Raises:
-        NotYetError: the next poll goes on.
-        ArtifactError: it cannot be started.
+        NotYetError: the next poll continues.
+        ArtifactError: the build cannot be started.
     """
     if request.build_image is None:
         raise ArtifactError(
@@ -53,11 +56,11 @@ def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: I
 
 
 def resume(state: BuildState, wanted: Wanted, builder: BuildMachine, request: Request, invocation: Invocation) -> None:
-    """Take the lease of a build that has no job yet, and do what is left until it has one.
+    """Take the lease of a build that has no job yet, and do the steps that are left until it has one.
 
     Raises:
-        NotYetError: the next poll goes on.
-        ArtifactError: it cannot be started; the build has ended.
+        NotYetError: the next poll continues.
+        ArtifactError: the job cannot be started; the build has ended.
     """
     now = invocation.now()
     if state.lease is not None and state.lease.until > now:
@@ -130,11 +133,11 @@ class _Work:
         log.info("the build %s of %s runs as %s", state.build, ", ".join(state.members or ()), job)
 
     def _refused(self, error: Exception, earlier: float | None) -> None:
-        """Raise what a refusal means, if the error is one.
+        """Raise the matching error if the service rejected the job.
 
         Raises:
             ArtifactError: the job does not exist, and never will.
-            NotYetError: it may exist all the same, because an earlier answer was lost.
+            NotYetError: the job may exist, because an earlier answer was lost.
         """
         if isinstance(error, ClientError) and not is_refusal(error):
             return

@@ -1,4 +1,4 @@
-"""The S3 calls, each conditional: nothing here overwrites what it has not read."""
+"""The S3 calls. Each write has a condition: it replaces only an object that was read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _READS = frozenset({"GetObject", "HeadObject"})
 
 
 class LostRaceError(Exception):
-    """The condition of a call did not hold: another one has written the object, or completed the upload."""
+    """The condition of a call did not hold: another caller has written the object, or completed the upload."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Storage:
         return cls(_client(), os.environ["STORE_BUCKET"])
 
     def head(self, key: str, *, bucket: str | None = None, version: str | None = None) -> StoredObject | None:
-        """The object's description, or None where there is none."""
+        """The object's description; None if the object does not exist."""
         where = self.bucket if bucket is None else bucket
         with _translated(where, key):
             try:
@@ -78,7 +78,7 @@ class Storage:
         return StoredObject(where, key, size, etag, modified, found.get("Metadata", {}), version)
 
     def read(self, key: str, *, bucket: str | None = None) -> tuple[bytes, str] | None:
-        """The object's content and ETag, or None where there is none."""
+        """The object's content and ETag; None if the object does not exist."""
         where = self.bucket if bucket is None else bucket
         with _translated(where, key):
             try:
@@ -128,7 +128,7 @@ class Storage:
         """Write a JSON object if it is absent, or if it still has the ETag `replacing`; return its new ETag.
 
         Raises:
-            LostRaceError: it is not so.
+            LostRaceError: the object is there, or has another ETag.
         """
         condition: dict[str, Any] = {"IfNoneMatch": "*"} if replacing is None else {"IfMatch": replacing}
         with _translated(self.bucket, key):
@@ -189,10 +189,10 @@ class Storage:
         return answer["CopyPartResult"]["ETag"]
 
     def complete_upload(self, key: str, upload: str, parts: Mapping[int, str]) -> None:
-        """Make the upload the object if there is none.
+        """Turn the upload into the object, if the object does not exist.
 
         Raises:
-            LostRaceError: there is one, or the upload has been completed or has expired.
+            LostRaceError: the object exists, or the upload has been completed or has expired.
         """
         with _translated(self.bucket, key):
             self.s3.complete_multipart_upload(
@@ -206,7 +206,7 @@ class Storage:
 
 @functools.cache
 def _client() -> S3Client:
-    # Throttling within a call is boto3's to retry; what is left over waits for the next poll.
+    # boto3 retries a throttled call; if it is still throttled then, the next poll calls again.
     retries = Config(retries={"mode": "standard", "max_attempts": 5}, max_pool_connections=CONNECTIONS)
     return boto3.client("s3", config=retries)
 

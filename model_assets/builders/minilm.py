@@ -146,7 +146,7 @@ class _Encoder:
         return self._graph.node("Mul", half, share, name=f"{scope}/Gelu")
 
     def _sentence(self, x: str, mask: str) -> None:
-        """The mean over the tokens that are no padding, scaled to length 1."""
+        """The mean over the tokens that are not padding, scaled to length 1."""
         # Each token's share of the mean: 1/count where there is a token. The count is at least 1, so that a mask
         # without any token gives zeros and no NaN. (Scaling undoes the division, but FP16 would overflow without it.)
         count = self._graph.node("ReduceSum", mask, self._graph.integers(1), name="sentence/tokens", keepdims=1)

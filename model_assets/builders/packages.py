@@ -290,7 +290,7 @@ def unpacked(path: Path, name: str, scratch: Path) -> Iterator[Path]:
 
 
 def unpack(path: Path, directory: Path) -> None:
-    """Unpacks a wheel into a new directory, or refuses it as a whole if a member would end up elsewhere."""
+    """Unpacks a wheel into a new directory, or rejects the whole wheel if a member would end up elsewhere."""
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
         for member in members:

@@ -264,5 +264,5 @@ def test_a_header_may_have_spaces_around_it_and_nothing_else(before: str, after:
     if is_answer:
         assert decode(head + bytes(4), content_type)["y"].tolist() == [0.0]
     else:
-        with pytest.raises(InvocationError, match="no inference response"):
+        with pytest.raises(InvocationError, match="not an inference response"):
             decode(head + bytes(4), content_type)

@@ -25,7 +25,8 @@ from tools.generate._tables import canonical, checked, existing
 RECORDED = "tests/local/triton/backends/dali_recorded.npz"
 HEADER = "tests/local/triton/backends/dali_recorded.json"
 ABOUT = (
-    "What NVIDIA DALI makes of small pictures on a CPU. The data are in the file of the same name that ends with .npz."
+    "Small pictures as NVIDIA DALI decodes and resizes them on a CPU. "
+    "The data are in the file of the same name that ends with .npz."
 )
 SIZES = ((48, 40), (131, 97))  # width, height: smaller and larger than some of the pictures
 

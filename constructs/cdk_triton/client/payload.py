@@ -34,7 +34,7 @@ _HEAD = json.JSONDecoder()
 
 @dataclass(frozen=True, eq=False)
 class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
-    """What the model answered: its output arrays by name. BYTES tensors are object arrays of `bytes`.
+    """The answer of a model: its output arrays by name. BYTES tensors are object arrays of `bytes`.
 
     Attributes:
         outputs: the arrays, in the order of the answer. Those that came as binary tensors of a fixed size are views of
@@ -166,8 +166,8 @@ def decode(
     # A foreign or damaged body surfaces as whatever its parser stumbles over.
     except Exception as error:
         raise InvocationError(
-            f"{where} answered with {len(body):,} bytes of '{content_type}' that are no inference response of Triton "
-            f"({type(error).__name__}: {error}); is the container of the endpoint Triton?"
+            f"{where} answered with {len(body):,} bytes of '{content_type}', which are not an inference response of "
+            f"Triton ({type(error).__name__}: {error}); does the endpoint's container run Triton?"
         ) from error
     return InferenceResult(arrays, variant, response, body, header_size)
 

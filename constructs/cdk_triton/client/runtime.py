@@ -77,7 +77,7 @@ _DENIED = ("AccessDenied", "AccessDeniedException")
 
 
 class SageMakerRuntime(Protocol):
-    """What the client needs of `boto3.client("sagemaker-runtime")`."""
+    """The part of `boto3.client("sagemaker-runtime")` that the client needs."""
 
     def invoke_endpoint(self, *args: Any, **kwargs: Any) -> Any:
         """Call InvokeEndpoint."""
@@ -223,7 +223,7 @@ def _from_botocore(error: BotoCoreError, where: str) -> InvocationError | Config
 
     reason = _sentence(error)
     if isinstance(error, ParamValidationError):
-        return ConfigurationError(f"{where}: boto3 refuses the call: {reason}")
+        return ConfigurationError(f"{where}: boto3 rejects the call: {reason}")
     if isinstance(error, ReadTimeoutError):
         return InvocationTimeoutError(
             f"{where}: no answer in time: {reason}; the model may have run, so decide whether to call again"

@@ -191,7 +191,7 @@ def _from_lists(name: str, value: Sequence[Any]) -> npt.NDArray[np.object_]:
     try:
         return np.array(value, dtype=object)
     except ValueError as error:
-        raise ConfigurationError(f"input '{name}' is no tensor, for its rows differ in shape: {error}") from error
+        raise ConfigurationError(f"input '{name}' is not a tensor: its rows differ in shape ({error})") from error
 
 
 def _flat(array: npt.NDArray[Any]) -> list[Any]:

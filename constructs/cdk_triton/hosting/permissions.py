@@ -119,7 +119,7 @@ def inline_policy(
         role.attach_inline_policy(policy)  # and not `roles=`, which asks no role
     warn_about_roles(scope, policy, roles, document)
     acknowledge_nist(
-        policy, {"IAMNoInlinePolicy": "Of all policies, CDK leaves only an inline one out where a role asks it."}
+        policy, {"IAMNoInlinePolicy": "CDK can skip only inline policies on a role that takes no policy updates."}
     )
     return policy
 

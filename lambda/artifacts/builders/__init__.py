@@ -27,7 +27,7 @@ def _client(service: str) -> Any:
 
 
 class Builders:
-    """The builders of this store, by kind; each is made when it is first asked for.
+    """The builders of this store, by kind; each is made at its first use.
 
     Args:
         settings: the content of the environment variable `BUILDERS`.
@@ -49,7 +49,7 @@ class Builders:
         """The builder of a kind.
 
         Raises:
-            ArtifactError: the store has none.
+            ArtifactError: the store does not have this builder.
         """
         settings = self._settings.get(kind)
         if settings is None:

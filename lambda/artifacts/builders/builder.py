@@ -1,4 +1,4 @@
-"""What a builder is asked, and what it answers."""
+"""The interface of a builder: its requests and its answers."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from urllib.parse import urlsplit
 __all__ = ["LOG_LINES", "NO_CAPACITY", "Job", "JobService", "Progress", "address_of_log"]
 
 LOG_LINES = 8
-"""How many lines of a log may stand in a reason of at most 1000 characters."""
+"""Lines of a log that fit into a reason of at most 1000 characters."""
 
 NO_CAPACITY = (
     "the service has no free machine with this GPU now; deploy again later, or build beforehand with `cdk-triton "
     "artifacts build`, which needs no deployment"
 )
-"""The advice where a service has no machine for a job."""
+"""The advice if a service has no machine for a job."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What shall run.
+    """A job to run.
 
     Attributes:
-        build: the build's id; by it the service knows a repeated request.
+        build: the build's id; the service recognises a repeated request by it.
         image: the image's URI.
-        timeout_minutes: after how long the service ends it.
+        timeout_minutes: the time after which the service ends it.
         instance_type: of a Processing job, else None.
         volume_gb: of a Processing job, else None.
     """
@@ -46,11 +46,11 @@ class Progress:
         job: the service's id of it.
         status: the service's word.
         over: whether it has ended, whatever the status.
-        at: when it ended, in seconds since 1970; None while it runs, or where the service does not say.
-        message: what the service says about a failure; may be empty.
+        at: when it ended, in seconds since 1970; None while it runs, or if the service does not report it.
+        message: the service's text about a failure; may be empty.
         link: the address of its log.
         log: log group and stream, if there is one.
-        again: whether it failed by the service's own fault.
+        again: whether it failed through the service's own fault.
     """
 
     job: str
@@ -79,18 +79,18 @@ class JobService(Protocol):
     """A service that runs builds: it reads `staging/<build id>/in/` and writes `staging/<build id>/out/`."""
 
     def start(self, job: Job) -> str:
-        """Start a job and return its id; that of the one that is there already if it was started before.
+        """Start a job and return its id; if it was started before, return the id of that job.
 
         Raises:
             ArtifactError: the service rejects the request for a reason that this builder can explain.
-            ClientError: refused.
+            ClientError: the service rejects the request for another reason.
         """
 
     def find(self, build: str, since: float) -> str | None:
         """The id of the job of a build that was started at `since` (seconds since 1970) or later, if there is one."""
 
     def describe(self, jobs: Sequence[str]) -> dict[str, Progress]:
-        """How far these jobs are; without those that the service does not know."""
+        """The progress of these jobs; jobs that the service does not list are absent."""
 
     def log_tail(self, progress: Progress) -> list[str]:
-        """The last lines of a job's log; none where it cannot be read."""
+        """The last lines of a job's log; empty if it cannot be read."""

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def last_lines(logs: Any, group: str, stream: str) -> list[str]:
-    """The last lines of a stream; none where it cannot be read, because the reason matters more than its illustration.
+    """The last lines of a stream; empty if it cannot be read, because the caller's reason matters more than the log.
 
     Args:
         logs: a boto3 client of CloudWatch Logs.

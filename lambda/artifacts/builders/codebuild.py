@@ -1,4 +1,4 @@
-"""Builds on CodeBuild: the project is the store's, each build overrides its source, artifacts, image and timeout."""
+"""Builds on CodeBuild: each build overrides source, artifacts, image and timeout of the store's project."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .cloudwatch import last_lines
 __all__ = ["CodeBuildBuilder"]
 
 MAX_IDS = 100
-"""Of BatchGetBuilds (API reference)."""
+"""The most ids that BatchGetBuilds takes (API reference)."""
 
 _BEFORE_IT_RUNS = ("QUEUED", "PROVISIONING")
 """The phases of a build that has no machine yet (API reference, `BuildPhase`)."""
 
 CLOCKS_DIFFER_SECONDS = 10 * 60
-"""How far the service's clock may be behind ours when a build is looked for by its age."""
+"""The service's clock may be behind ours by this time. A search for a build by its age allows for it."""
 
 
 class CodeBuildBuilder:
@@ -32,7 +32,7 @@ class CodeBuildBuilder:
         logs: a boto3 client of CloudWatch Logs.
         bucket: the store's bucket.
         project: the project's name.
-        log_group: where it logs.
+        log_group: its log group.
     """
 
     def __init__(self, client: Any, logs: Any, bucket: str, *, project: str, log_group: str) -> None:
@@ -111,7 +111,7 @@ class CodeBuildBuilder:
 
 def _progress(build: Mapping[str, Any]) -> Progress:
     # FAILED, FAULT, STOPPED, SUCCEEDED and TIMED_OUT are ends, IN_PROGRESS is not (API reference, Build.buildStatus).
-    # What a failed build wrote is uploaded in a later phase, so the end of all phases is asked for as well.
+    # The files that a failed build wrote are uploaded in a later phase, so the end of all phases counts as well.
     status, ended = build["buildStatus"], build.get("endTime")
     logs = build.get("logs", {})
     group, stream = logs.get("groupName"), logs.get("streamName")
@@ -140,7 +140,7 @@ def _progress(build: Mapping[str, Any]) -> Progress:
 def _explain(error: ClientError, project: str) -> None:
     if error_code(error) == "AccountLimitExceededException":
         raise ArtifactError(
-            f"CodeBuild refuses to start a build: {error}. The quota is 'Concurrently running builds for Linux GPU "
+            f"CodeBuild does not start a build: {error}. The quota is 'Concurrently running builds for Linux GPU "
             "Small environment' of CodeBuild (L-F1FE1B52), which is 0 in many accounts; have it raised in Service "
             "Quotas, or wait for other builds, and deploy again"
         ) from error

@@ -14,7 +14,7 @@ from .cloudwatch import last_lines
 __all__ = ["ProcessingBuilder"]
 
 LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
-"""Where every Processing job logs, in streams `<job name>/…` (SageMaker developer guide, "CloudWatch Logs")."""
+"""The log group of all Processing jobs, with streams `<job name>/…` (SageMaker developer guide, "CloudWatch Logs")."""
 
 INPUT, OUTPUT = "/opt/ml/processing/input", "/opt/ml/processing/output"
 DEFAULT_VOLUME_GB = 100
@@ -31,7 +31,7 @@ class ProcessingBuilder:
         role: the ARN of the jobs' role.
         subnets: their subnets; none for SageMaker's own network.
         security_groups: their security groups.
-        kms_key: what their output is encrypted with; None for the bucket's own default.
+        kms_key: the key that encrypts their output; None for the bucket's own default.
         volume_key_families: the families of instance types whose volumes get this key too, such as `ml.p3`. Instances
             with local storage encrypt it by hardware and reject a key (API reference, `ProcessingClusterConfig`).
     """
@@ -59,14 +59,14 @@ class ProcessingBuilder:
         self._volume_key_families = volume_key_families
 
     def start(self, job: Job) -> str:
-        """See `JobService`. Names of jobs are unique, so a repeated request is refused and means the first one."""
+        """See `JobService`. Job names are unique. If SageMaker rejects a repeated request, the first job counts."""
         try:
             self._client.create_processing_job(**self._request(job))
         except ClientError as error:
             if error_code(error) == "ResourceLimitExceeded":
                 raise ArtifactError(
-                    f"SageMaker refuses to start a Processing job: {error}. The quota is '{job.instance_type} for "
-                    "processing job usage' of Amazon SageMaker, another one than that of endpoints; have it raised in "
+                    f"SageMaker does not start a Processing job: {error}. The quota is '{job.instance_type} for "
+                    "processing job usage' of Amazon SageMaker, which is not the quota of endpoints; have it raised in "
                     "Service Quotas, and deploy again"
                 ) from error
             if error_code(error) != "ResourceInUse":
@@ -143,7 +143,7 @@ class ProcessingBuilder:
         return machine
 
     def _tags(self) -> list[dict[str, str]]:
-        """The bucket's tags, which CloudFormation keeps as those of the stack; without AWS's own, which nobody sets."""
+        """The bucket's tags without AWS's own, which nobody can set. CloudFormation keeps them equal to the stack's."""
         try:
             found = self._s3.get_bucket_tagging(Bucket=self._bucket)["TagSet"]
         except ClientError as error:

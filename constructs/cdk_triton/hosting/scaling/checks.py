@@ -1,4 +1,4 @@
-"""Refuses limits and targets of scaling that contradict themselves; the service would say so late, or never."""
+"""Rejects contradictory limits and targets of scaling; the service would report them late, or never."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def check_capacities(
     """Reject limits that a variant or a component cannot have; the minimum may be 0 if `least` is.
 
     Args:
-        what: what errors call it.
+        what: its name in messages.
         initial: the number that it begins with.
-        min_capacity: the least.
-        max_capacity: the most.
-        least: the least that the minimum may be.
-        counted: the word for what is scaled.
+        min_capacity: the minimum.
+        max_capacity: the maximum.
+        least: the smallest minimum that is allowed.
+        counted: the word for the scaled units.
         begins: the words for the number that it begins with.
 
     Raises:
-        ConfigurationError: they contradict each other or the initial number, or allow none.
+        ConfigurationError: the limits contradict each other or the initial number, or the maximum is 0.
     """
     _check_capacity(f"min_capacity of {what}", min_capacity, least, counted=counted)
     _check_capacity(f"max_capacity of {what}", max_capacity, why=_ON_NONE if least else "", counted=counted)
@@ -75,20 +75,20 @@ def check_scheduled(
     why: str | None = None,
     counted: str = "instances",
 ) -> None:
-    """Reject limits from a schedule on that contradict each other; those of the target fill gaps.
+    """Reject contradictory limits of a schedule. A limit that the schedule omits is that of the target.
 
-    Application Auto Scaling refuses a minimum above the maximum only when the time has come.
+    Application Auto Scaling rejects a minimum above the maximum only at the scheduled time.
 
     Args:
         what: the schedule.
         scheduled: its minimum and maximum.
-        standing: those of the target.
-        least: the fewest instances or copies that it may ask for.
-        why: the reason for `least`, as the end of a sentence; None: a real-time variant needs an instance.
-        counted: the word for what is scaled.
+        standing: the limits of the target.
+        least: the fewest instances or copies that the schedule may ask for.
+        why: the reason for `least`, as the end of a sentence. None means that a real-time variant needs an instance.
+        counted: the word for the scaled units.
 
     Raises:
-        ConfigurationError: they do, or they allow none.
+        ConfigurationError: the limits contradict each other, or are below `least`.
     """
     for name, capacity in zip(("min_capacity", "max_capacity"), scheduled, strict=True):
         if capacity is not None:
@@ -113,17 +113,17 @@ def check_count(what: str, count: int | None) -> None:
     """Reject a count that is neither None nor a whole number of at least 1.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the count is another value.
     """
     if count is not None and not is_whole(count, 1):
         raise ConfigurationError(f"{what} is {count!r}: use a whole number, at least 1")
 
 
 def check_percent(what: str, number: float) -> None:
-    """Refuse what is no percentage: below 1 it is a share, and would keep a variant at its maximum for ever.
+    """Reject a number that is not a percentage. A number below 1 is a share, and would keep a variant at its maximum.
 
     Raises:
-        ConfigurationError: it is not.
+        ConfigurationError: the number is not from 1 to 100.
     """
     check_number(what, number, at_most=100)
     if number < 1:
@@ -131,10 +131,10 @@ def check_percent(what: str, number: float) -> None:
 
 
 def check_number(what: str, number: float, *, at_most: float = math.inf) -> None:
-    """Refuse what is no positive number, or is above `at_most`.
+    """Reject a value that is not a positive number, or is above `at_most`.
 
     Raises:
-        ConfigurationError: it is.
+        ConfigurationError: the value is not such a number.
     """
     refuse_token(number, what)
     if isinstance(number, bool) or not isinstance(number, int | float):
@@ -146,13 +146,14 @@ def check_number(what: str, number: float, *, at_most: float = math.inf) -> None
 
 @jsii.implements(IAspect)
 class NothingScales:
-    """Warns, when the app is complete, of a scalable target that no policy and no schedule makes use of.
+    """Warns, when the app is complete, of a scalable target that no policy and no schedule uses.
 
-    Equal limits need none: registering the target sets the number (API reference, RegisterScalableTarget).
+    Equal limits need no policy, because registering the target sets the number (API reference,
+    RegisterScalableTarget).
 
     Args:
-        what: what is scaled.
-        method: what returned that to which policies are added.
+        what: the word for the scaled units.
+        method: the method that returned the object to which policies are added.
     """
 
     def __init__(self, what: str = "instances", method: str = "auto_scale_instance_count") -> None:
@@ -165,13 +166,13 @@ class NothingScales:
             return
         policies = [c for c in node.node.scope.node.find_all() if isinstance(c, autoscaling.CfnScalingPolicy)]
         if node.min_capacity == 0:
-            return  # StaysAtZero says it
+            return  # StaysAtZero reports it
         fixed = node.min_capacity == node.max_capacity
         if not fixed and not policies and not stack_of(node).resolve(node.scheduled_actions):
             Annotations.of(node).add_warning_v2(
                 NOTHING_SCALES_WARNING,
-                f"the number of {self._what} has limits, and nothing scales it within them: call a scale_on_ method of "
-                f"what {self._method} returned, or acknowledge this",
+                f"the number of {self._what} has limits, and nothing scales it within them: call a scale_on_ method on "
+                f"the object that {self._method} returned, or acknowledge this",
             )
 
 

@@ -47,16 +47,17 @@ MULTI_MODEL_MEMORY_WARNING = "cdk-triton:GpuMemoryOfMultiModel"
 
 
 class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
-    """What `auto_scale_instance_count` returns: the limits of a variant's instance count, to which policies are added.
+    """The limits of a variant's instance count, returned by `auto_scale_instance_count`. Policies are added to it.
 
-    With several policies the variant grows as soon as one of them asks for it, and shrinks when all of them do. Only
-    the steps of `scale_on_metric` take instances away whatever the others say (API reference, PutScalingPolicy).
+    With several policies the variant grows as soon as one of them requires it, and shrinks when all of them allow it.
+    Only the steps of `scale_on_metric` remove instances independently of the other policies (API reference,
+    PutScalingPolicy).
 
-    A deployment does not undo what was scaled: the endpoint keeps its instance counts when it is updated. SageMaker
-    refuses to change the instance type of a scaled variant; the guide's page on scaling shows the two steps.
+    A deployment does not undo scaling: the endpoint keeps its instance counts when it is updated. SageMaker rejects a
+    change of the instance type of a scaled variant; the guide's page on scaling shows the two steps.
 
-    Where the instance types of a variant differ in GPUs or in the number of vCPUs, a policy on their utilisation
-    follows the mean of the types that have instances. The other metrics are those of all instances together.
+    If the instance types of a variant differ in GPUs or in the number of vCPUs, a policy on their utilisation follows
+    the mean of the types that have instances. The other metrics cover all instances together.
 
     Attributes:
         min_capacity: instances at least.

@@ -123,7 +123,7 @@ def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> No
     if time_zone is not None and expression.startswith("rate("):
         raise ConfigurationError(
             f"{what} has the time zone {time_zone.timezone_name} and is {expression}, which has no "
-            "time of day: use Schedule.cron or Schedule.at, or leave time_zone out"
+            "time of day: use Schedule.cron or Schedule.at, or remove time_zone"
         )
     kind, _, inner = expression.partition("(")
     if kind == "at" and inner.endswith(")"):

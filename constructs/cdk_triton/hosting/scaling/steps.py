@@ -1,4 +1,4 @@
-"""What the CDK's step scaling leaves to its users: readable refusals, and a cooldown for each direction."""
+"""Adds to the CDK's step scaling: readable errors, and a cooldown for each direction."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MAX_STEPS: Final = 40
 
 
 def check_steps(what: str, steps: Sequence[autoscaling.ScalingInterval]) -> None:
-    """Refuse steps that cannot scale; overlaps and gaps among them are the CDK's to judge.
+    """Reject steps that cannot scale. The CDK itself checks overlaps and gaps among them.
 
     Raises:
-        ConfigurationError: there are too few or too many, or none changes anything.
+        ConfigurationError: there are too few or too many steps, or none of them changes anything.
     """
     if not 2 <= len(steps) <= MAX_STEPS:
         raise ConfigurationError(
@@ -33,7 +33,7 @@ def check_steps(what: str, steps: Sequence[autoscaling.ScalingInterval]) -> None
 
 
 def set_scale_in_cooldown(policy: autoscaling.StepScalingPolicy, cooldown: Duration) -> None:
-    """Give that half of a policy a cooldown of its own which takes instances away; the CDK has one for both."""
+    """Give the half of a policy that removes instances its own cooldown; the CDK has one cooldown for both halves."""
     for action in (policy.lower_action, policy.upper_action):
         resource = None if action is None else action.node.default_child
         if isinstance(resource, autoscaling.CfnScalingPolicy):

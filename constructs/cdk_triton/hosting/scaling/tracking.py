@@ -21,14 +21,14 @@ __all__ = [
 ]
 
 SCALE_OUT_COOLDOWN_SECONDS = 300
-"""What Application Auto Scaling takes for endpoint variants by default; a GPU instance is up in about that time."""
+"""The default of Application Auto Scaling for endpoint variants. A GPU instance starts in about that time."""
 
 SCALE_IN_COOLDOWN_SECONDS = 600
-"""Twice the service's default: an instance that is taken away too early is missed for as long as the next one needs to
-start, to download its archive and to load it."""
+"""Twice the service's default. If an instance is removed too early, the next one has to start, to download its archive
+and to load it."""
 
 SAFETY_FACTOR = 0.5
-"""Where the developer guide advises to begin ("Load testing your auto scaling configuration")."""
+"""The developer guide recommends this value to begin with ("Load testing your auto scaling configuration")."""
 
 _LEAST_TARGET, _MOST_TARGET = 2.0**-360, 2.0**360
 """The values of a target (API reference, `TargetValue` of TargetTrackingScalingPolicyConfiguration)."""
@@ -38,8 +38,8 @@ class Tracking:
     """The target tracking policies of one scalable target.
 
     Args:
-        target: what is scaled.
-        what: what errors call it, such as `variant AllTraffic of Stack/Endpoint`.
+        target: the scalable target.
+        what: its name in messages, such as `variant AllTraffic of Stack/Endpoint`.
     """
 
     def __init__(self, target: autoscaling.ScalableTarget, what: str) -> None:
@@ -56,7 +56,7 @@ class Tracking:
         scale_in_cooldown: Duration | None,
         scale_out_cooldown: Duration | None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the requests per instance or copy at a share of what it can answer.
+        """Keep the requests per instance or copy at a share of the requests that it can answer.
 
         SageMaker's metric counts per minute, so the target is `max_requests_per_second * safety_factor * 60` ("Load
         testing your auto scaling configuration").
@@ -73,7 +73,7 @@ class Tracking:
         scale_in_cooldown: Duration | None,
         scale_out_cooldown: Duration | None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the requests that one instance or copy works on or has queued."""
+        """Keep the number of requests that one instance or copy works on or has queued."""
         check_number(f"target_concurrent_requests of policy {policy_id!r} of {self._what}", target)
         return self.track(policy_id, "concurrent requests", target, metric, scale_in_cooldown, scale_out_cooldown)
 
@@ -88,12 +88,12 @@ class Tracking:
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Add a target tracking policy.
 
-        Application Auto Scaling takes several of them where each has another metric ("Target tracking scaling
+        Application Auto Scaling accepts several of them if each has another metric ("Target tracking scaling
         policies").
         """
         if what in self._tracked:
             raise ConfigurationError(
-                f"{self._what} scales on {what} already: one policy can follow a metric, leave {policy_id!r} out"
+                f"{self._what} scales on {what} already: only one policy can follow a metric, so remove {policy_id!r}"
             )
         check_new_policy(self._target, policy_id, self._what)
         named = f"policy {policy_id!r} of {self._what}"

@@ -1,7 +1,7 @@
 """Data capture of the local AWS: requests and answers of endpoints as lines of JSON in its S3.
 
-Keys and lines are those of "Capture data from real-time endpoint" in SageMaker's developer guide. SageMaker collects
-lines for some minutes; here each invocation is a file of its own, which is there before its answer is.
+Keys and lines follow "Capture data from real-time endpoint" in SageMaker's developer guide. SageMaker collects lines
+for some minutes. Here each invocation writes its own file before the caller gets the answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VARIANT = "x-Amzn-Invoked-Production-Variant"
 
 
 def capture_of(configuration: Mapping[str, Any]) -> DataCapture | None:
-    """What an endpoint configuration says about data capture, as DescribeEndpointConfig answers it."""
+    """The data capture of an endpoint configuration, from the answer of DescribeEndpointConfig; None without one."""
     asked = configuration.get("DataCaptureConfig") or {}
     if not asked or not asked.get("EnableCapture", True):
         return None
@@ -42,12 +42,12 @@ def capture_of(configuration: Mapping[str, Any]) -> DataCapture | None:
 
 
 class CapturingHost:
-    """An `EndpointHost` around another, which keeps what went in and came out where an endpoint asks for it.
+    """An `EndpointHost` around another one. It stores requests and answers of the endpoints that have data capture.
 
     Args:
         host: runs the endpoints.
         s3: makes a boto3 S3 client.
-        log: gets a line where something could not be kept.
+        log: gets a line if something could not be stored.
     """
 
     def __init__(self, host: EndpointHost, s3: Callable[[], Any], log: Callable[[str], None]) -> None:
@@ -88,7 +88,7 @@ class CapturingHost:
         if capture and answer.status == 200 and random.random() * 100 < capture.percentage:  # noqa: S311 no secret
             try:
                 self._keep(capture, invocation, answer)
-            except Exception as error:  # the answer is good whatever S3 says
+            except Exception as error:  # a fault of S3 does not change the answer
                 self._log(f"endpoint {invocation.endpoint}: nothing captured: {error}")
         return answer
 

@@ -52,8 +52,8 @@ class Container:
 class Variant:
     """A production variant, which gets `weight / sum of all weights` of the requests that name no variant; or a shadow.
 
-    A shadow gets copies of `weight / weight of the production variant` of the requests, all of them at most. Of a
-    variant with instance pools it is the pool that serves, and `in_pool` is true.
+    A shadow gets copies of `weight / weight of the production variant` of the requests, all of them at most. For a
+    variant with instance pools this is the pool that serves, and `in_pool` is true.
     """
 
     name: str
@@ -120,7 +120,7 @@ class AsyncConfig:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An endpoint as it shall be after a deployment.
+    """The state of an endpoint after a deployment.
 
     An endpoint without variants hosts inference components.
     """
@@ -154,7 +154,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Response:
-    """What goes back to the caller; `Content-Length` is left to the HTTP server."""
+    """The answer to the caller; the HTTP server adds `Content-Length`."""
 
     status: int
     headers: Mapping[str, str]
@@ -170,7 +170,7 @@ class EndpointHost(Protocol):
         An update is blue/green: the old servers answer until the new ones are ready, and go on answering if that fails.
 
         Raises:
-            LocalError: the endpoint cannot be served; the message says why.
+            LocalError: the endpoint cannot be served; the message has the reason.
         """
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:

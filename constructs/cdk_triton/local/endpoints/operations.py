@@ -1,9 +1,9 @@
 """SageMaker's endpoint operations: state in moto, servers in an `EndpointHost`.
 
-moto answers CreateEndpoint with an endpoint that is in service at once and lacks UpdateEndpoint. Here an endpoint is
-`Creating` or `Updating` until its host says that it answers, and `FailureReason` says why it does not. A failed update
-leaves the endpoint in service with its old configuration, as SageMaker's blue/green deployment does. Of an endpoint
-configuration, moto forgets the shadow and more; it is put back.
+moto answers CreateEndpoint with an endpoint that is in service at once, and lacks UpdateEndpoint. Here an endpoint is
+`Creating` or `Updating` until its host reports that it answers. `FailureReason` has the reason of a failure. A failed
+update leaves the endpoint in service with its old configuration, as SageMaker's blue/green deployment does. moto does
+not keep the shadow and other members of an endpoint configuration, so this module adds them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SageMakerError(Exception):
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What an endpoint shall become: for its host, and for DescribeEndpoint."""
+    """The wanted state of an endpoint: for its host, and for DescribeEndpoint."""
 
     endpoint: Endpoint
     summaries: list[Summary]
@@ -63,9 +63,9 @@ class EndpointOperations:
         host: runs the servers.
         client: a boto3 SageMaker client of the local AWS, for models and configurations.
         endpoints: moto's endpoints by name; their status is changed here, and those that were deleted are removed.
-        configurations: moto's endpoint configurations by name; what moto forgets of them is added here.
+        configurations: moto's endpoint configurations by name; members that moto does not keep are added here.
         scaled: names the variants of an endpoint that are scalable targets.
-        capacity: how many instances of a type are free; None: as many as anybody asks for.
+        capacity: returns how many instances of a type are free; None means no limit.
         log: called with one line per endpoint status.
     """
 
@@ -89,10 +89,10 @@ class EndpointOperations:
         self._lock = threading.Lock()
 
     def before_configure(self, request: Mapping[str, Any]) -> Callable[[], None]:
-        """Check a CreateEndpointConfig; returns what is to be done when moto has carried it out.
+        """Check a CreateEndpointConfig; return a function to call when moto has carried it out.
 
         Raises:
-            SageMakerError: SageMaker takes no such shadow or no such instance pools.
+            SageMakerError: SageMaker rejects such a shadow or such instance pools.
         """
         if (fault := check_components(request)) is not None:
             raise SageMakerError(fault)
@@ -119,7 +119,7 @@ class EndpointOperations:
         return configured
 
     def before_create(self, request: Mapping[str, Any]) -> Callable[[], None]:
-        """Check a CreateEndpoint; returns what is to be done when moto has carried it out: to start the servers.
+        """Check a CreateEndpoint; return a function that starts the servers, to call when moto has carried it out.
 
         Raises:
             SageMakerError: the endpoint exists, or its configuration cannot be served here.
@@ -133,8 +133,8 @@ class EndpointOperations:
     def delete(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """DeleteEndpoint: the endpoint is `Deleting` until its servers have ended, and then gone.
 
-        SageMaker refuses a busy endpoint with this sentence: AWS's own client waits where it begins so
-        (`DeleteEndpointInProgressMessagePrefix` in controllers/sdkutil/clientwrapper/sagemaker_client.go of
+        SageMaker rejects the deletion of a busy endpoint with this sentence. AWS's own client waits if an error begins
+        with it (`DeleteEndpointInProgressMessagePrefix` in controllers/sdkutil/clientwrapper/sagemaker_client.go of
         aws/amazon-sagemaker-operator-for-k8s, 828e611).
 
         Raises:
@@ -236,10 +236,10 @@ class EndpointOperations:
             )
 
     def _refuse_other_type_of_scaled(self, wanted: _Wanted, existing: Any) -> None:
-        """Refuse an update that changes the instance type of a scaled variant, as SageMaker does.
+        """Reject an update that changes the instance type of a scaled variant, as SageMaker does.
 
         Developer guide, "Update endpoints that use auto scaling"; the text of the error is not the service's. No page
-        says the same of instance pools: those are refused here too.
+        of the guide covers instance pools; they are rejected here too.
         """
         if not (scaled := self._scaled(wanted.endpoint.name)):
             return
@@ -280,7 +280,7 @@ class EndpointOperations:
         threading.Thread(target=deploy, name=f"endpoint-{name}", daemon=True).start()
 
     def _take_instances(self, wanted: _Wanted) -> None:
-        """Fail where instances are lacking, and log which pool of a variant serves.
+        """Fail if there are too few instances, and log which pool of a variant serves.
 
         Raises:
             LocalError: an instance type, or all pools of a variant, have too few instances.

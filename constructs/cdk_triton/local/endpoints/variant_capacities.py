@@ -1,7 +1,8 @@
 """The weights and instance counts of an endpoint's variants, as DescribeEndpoint reports them.
 
-They begin as the endpoint configuration says, are changed by UpdateEndpointWeightsAndCapacities, and an UpdateEndpoint
-starts over with those of its new configuration unless it is told to retain them (API reference of the two operations).
+They begin with the values of the endpoint configuration. UpdateEndpointWeightsAndCapacities changes them. An
+UpdateEndpoint replaces them by the values of its new configuration, unless the request asks to retain them (API
+reference of the two operations).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def initial_summaries(variants: Sequence[Mapping[str, Any]]) -> list[Summary]:
 def retained_summaries(
     fresh: Sequence[Summary], before: Sequence[Mapping[str, Any]], excluded: Collection[str] = ()
 ) -> list[Summary]:
-    """`fresh` with the numbers that variants of the same names had before, but for the `excluded` ones."""
+    """`fresh` with the numbers that variants of the same names had before, except the `excluded` ones."""
     known = {summary["VariantName"]: summary for summary in before}
     result = []
     for summary in fresh:
