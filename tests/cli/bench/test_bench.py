@@ -306,6 +306,10 @@ def test_an_interrupted_or_local_measurement_gives_no_setting() -> None:
         assert as_json(report)["max_requests_per_second"] is None
 
 
+def test_an_interruption_of_the_warm_up_has_no_results() -> None:
+    assert list(as_text(Report("shop", True, 1, is_interrupted=True))) == ["interrupted before the first result"]
+
+
 def test_gpu_utilization_is_of_full_minutes_and_of_one_gpu(world: World) -> None:
     start = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=10)
     dimensions = [{"Name": "EndpointName", "Value": "gpus"}, {"Name": "VariantName", "Value": "AllTraffic"}]

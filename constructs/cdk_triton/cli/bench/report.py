@@ -101,6 +101,9 @@ def as_json(report: Report) -> dict[str, Any]:
 def as_text(report: Report) -> Iterator[str]:
     """For a person."""
     measured = [*report.sweep, *([] if report.at_knee is None else [report.at_knee])]
+    if report.is_interrupted and not measured and not report.cold:
+        yield "interrupted before the first result"
+        return
     if measured:
         yield from _rates(measured)
     if report.cold:
