@@ -210,6 +210,8 @@ CASES = {
         *("fleet", "--random", "--cold", "--rate", "1", "--duration", "60", "--warm-up", "0", "--arrivals", "poisson"),
         *("--seed", "0"),
     ],
+    "more requests than fit": ["image", "--random", "--rate", "1e12"],
+    "a warm-up without an end": ["image", "--random", "--warm-up", "inf"],
     "a seed of equal distances": ["image", "--random", "--arrivals", "constant", "--seed", "1"],
     "types of a whole request": ["image", "--data", "-", "--repository", "models"],
 }

@@ -276,6 +276,8 @@ CASES = {
     "a picture in place of a directory": ["--shape", "9-17=1", "--policy", "min=1", "--plot", "d.svg"],
     "limits that contradict each other": ["--shape", "9-17=1", "--policy", "min=3 max=2"],
     "an unknown instance type": ["--shape", "9-17=1", "--policy", "min=1", "--instance-type", "g5.xlarge"],
+    "an empty policy": ["--shape", "9-17=1", "--policy", ""],
+    "a price without an end": ["--shape", "9-17=1", "--policy", "min=1", "--price-per-hour", "inf"],
     "an instance type of no policy": ["--shape", "9-17=1", "--instance-type", "ml.g5.xlarge"],
     "a factor of a fixed number": ["--shape", "9-17=1", "--policy", "min=2 safety_factor=0.7 out=3"],
     "a GPU without its utilization": ["--shape", "9-17=1", "--policy", "min=1 max=2 gpu=50"],

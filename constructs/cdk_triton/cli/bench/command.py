@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["bench"]
 
 _INTERRUPTED = 130
+_MOST_REQUESTS = 10_000_000
 _OF_A_RATE = ("component", "variant", "rate", "max_rate", "duration", "warm_up", "arrivals", "seed", "plot")
 """The parameters of a load, which cold loads do not use."""
 
@@ -62,7 +63,10 @@ def bench(
         float, typer.Option(min=1, callback=finite, metavar="SECONDS", help="How long each rate is held.")
     ] = 60.0,
     warm_up: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Load at the lowest rate before, which is not counted.")
+        float,
+        typer.Option(
+            min=0, callback=finite, metavar="SECONDS", help="Load at the lowest rate before, which is not counted."
+        ),
     ] = 10.0,
     arrivals: Annotated[Arrivals, typer.Option(help="Distances between requests.")] = Arrivals.POISSON,
     seed: Annotated[int, typer.Option(min=0, help="The same seed sends at the same times.")] = 0,
@@ -94,6 +98,7 @@ def bench(
             require_plots(plot)
         if max_rate is not None and max_rate < rate:
             raise ConfigurationError(f"--max-rate is {max_rate:g}, below --rate {rate:g}: give a higher one")
+        _check_size(rate if max_rate is None else max_rate, max(duration, warm_up))
         check_sources(context, data, inputs or (), random=random)
         aws = Aws()
         found = _ready(aws, endpoint)
@@ -116,6 +121,15 @@ def bench(
         raise typer.Exit(_INTERRUPTED)
     if not report.has_answers:
         raise typer.Exit(1)
+
+
+def _check_size(rate: float, seconds: float) -> None:
+    """Reject a load whose times, which are drawn before it begins, would fill the memory."""
+    if rate * seconds > _MOST_REQUESTS:
+        raise ConfigurationError(
+            f"{rate:g} requests per second for {seconds:g} seconds are {rate * seconds:,.0f} requests, and bench plans "
+            f"at most {_MOST_REQUESTS:,} at a time: give a lower rate or a shorter time"
+        )
 
 
 def _ready(aws: Aws, name: str) -> ReadEndpoint:

@@ -58,7 +58,8 @@ def estimate(
         int, typer.Option(min=0, max=120, metavar="MINUTES", help="From the decision until an instance answers.")
     ] = 8,
     price_per_hour: Annotated[
-        float | None, typer.Option(min=0, metavar="USD", help="The price of an instance, instead of asking AWS.")
+        float | None,
+        typer.Option(min=0, callback=finite, metavar="USD", help="The price of an instance, instead of asking AWS."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw instances over time, as SVG.")] = None,
     output: Annotated[AnswerFormat, typer.Option("--format", help="How to print.")] = AnswerFormat.TEXT,

@@ -80,7 +80,7 @@ def of_text(text: str, instance_type: str | None) -> Policy:
         ConfigurationError: it has another form, or the limits contradict each other.
     """
     given: dict[str, float] = {}
-    for part in text.split():
+    for part in text.split() or [""]:
         key, _, value = part.partition("=")
         if key not in _KEYS or not re.fullmatch(r"\d+(\.\d+)?", value):
             raise ConfigurationError(
