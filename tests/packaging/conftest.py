@@ -97,23 +97,27 @@ def root() -> Path:
     return ROOT
 
 
+def build(directory: Path, *options: str) -> None:
+    """Run `python -m build` with the build tools that are installed here."""
+    command = [sys.executable, "-m", "build", "--no-isolation", *options, "--outdir", str(directory), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture(scope="session")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
-    """Everything that `python -m build` makes, with the build tools that are installed here."""
-    build = [sys.executable, "-m", "build", "--no-isolation"]
-    direct, through_sdist = (tmp_path_factory.mktemp(name) for name in ("direct", "through-sdist"))
-    for command in (
-        [*build, "--wheel", "--outdir", str(direct), str(ROOT)],
-        # Without --wheel and --sdist it builds the sdist, and the wheel from that.
-        [*build, "--outdir", str(through_sdist), str(ROOT)],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return Distributions(
-        wheel=next(direct.glob("*.whl")),
-        sdist=next(through_sdist.glob("*.tar.gz")),
-        wheel_of_sdist=next(through_sdist.glob("*.whl")),
-    )
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    directory = tmp_path_factory.mktemp("direct")
+    build(directory, "--wheel")
+    return next(directory.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def distributions(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Distributions:
+    """Everything that `python -m build` makes."""
+    directory = tmp_path_factory.mktemp("through-sdist")
+    build(directory)  # without --wheel and --sdist: the sdist, and the wheel from that
+    return Distributions(wheel, next(directory.glob("*.tar.gz")), next(directory.glob("*.whl")))
 
 
 def new_environment(
@@ -143,16 +147,16 @@ def new_environment(
 
 
 @pytest.fixture(scope="session")
-def environment(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """An environment with the wheel and no extra."""
-    return new_environment(tmp_path_factory.mktemp("environment"), distributions.wheel)
+    return new_environment(tmp_path_factory.mktemp("environment"), wheel)
 
 
 @pytest.fixture(scope="session")
-def project_environment(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def project_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """The environment of a project: `cdk-triton[local,bench]` from the wheel, and pytest."""
     directory = tmp_path_factory.mktemp("project-environment")
-    made = new_environment(directory, distributions.wheel, extras=("local", "bench"), others=("pytest",))
+    made = new_environment(directory, wheel, extras=("local", "bench"), others=("pytest",))
     for name, code in PROGRAMS.items():
         program = directory / "bin" / name
         program.write_text(f"#!{directory}/bin/python\n{code}\n")

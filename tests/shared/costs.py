@@ -20,9 +20,10 @@ FOLDERS = {
     "integration": ("server",),
     "local": ("server",),
     "model_assets": ("server",),
+    "packaging/test_project.py": ("server", "cdk"),
     "security": ("cdk",),
 }
-"""Folder below tests/ → what all its tests start."""
+"""Folder or file below tests/ → what all its tests start."""
 
 
 class UnmarkedSlowTests:
