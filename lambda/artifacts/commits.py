@@ -77,7 +77,7 @@ def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredOb
 
 
 def check_owner(found: StoredObject, artifact_key: str) -> None:
-    """Reject an object that another writer has put in the place of ours.
+    """Reject an object that another writer has put at our key.
 
     Raises:
         ArtifactError: the object has another owner.

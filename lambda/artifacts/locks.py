@@ -21,7 +21,7 @@ The rules:
 4. The holder of a build is the plan that made it, by its hash. Every request for that plan continues from the point
    that the last one reached. So a deployment that timed out, was rolled back and is repeated finds its build again.
    Requests for other plans wait. If nobody has worked on a build for `ABANDONED_SECONDS`, the next request that reads
-   it looks for its job, and ends the build if there is none.
+   it looks for its job. It ends the build if the job does not exist.
 5. The holder locks the free keys of its plan in sorted order, brings the inputs and writes the build plan. Then it
    fixes the members and records that it is about to start the job (`sent_at`). Only then it starts the job. An
    invocation that finds `sent_at` looks for the job before it starts one, because an answer may have been lost. A

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.generate import Files, Generator
+from tools.generate._shapes import for_dark_pages
 
 from cdk_triton import ModelRepository
 from cdk_triton.checks.drawing import diagrams
@@ -22,8 +23,8 @@ REPOSITORIES = (
 
 def _files() -> Files:
     return {
-        f"{FOLDER}/{name.replace('/', '_')}.svg": as_svg(
-            diagrams(ModelRepository.from_directory(ASSETS / name))
+        f"{FOLDER}/{name.replace('/', '_')}.svg": for_dark_pages(
+            as_svg(diagrams(ModelRepository.from_directory(ASSETS / name)))
         ).encode()
         for name in REPOSITORIES
     }

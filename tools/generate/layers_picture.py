@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 
 from tools.generate import ROOT, Files, Generator
+from tools.generate._shapes import for_dark_pages
 
 TABLE = ROOT / "tests" / "architecture" / "test_structure.py"
 PAGE = "docs/contributing/architecture.md"
@@ -89,7 +90,7 @@ def picture(imports: Imports) -> str:
     size = {"width": 2 * MARGIN + 2 * STEP_X + WIDTH, "height": 2 * MARGIN + top * STEP_Y + HEIGHT}
     arrows = (_arrow(package, other, places) for package, other in direct(imports))
     boxes = (_box(package, *place) for package, place in places.items())
-    return HEAD.format(**size) + "".join([*arrows, *boxes]) + "</svg>\n"
+    return for_dark_pages(HEAD.format(**size) + "".join([*arrows, *boxes]) + "</svg>\n")
 
 
 def _arrow(package: str, other: str, places: Mapping[str, tuple[int, int]]) -> str:

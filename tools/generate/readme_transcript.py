@@ -52,21 +52,29 @@ FILES = {
 def transcript() -> str:
     """Return what a terminal shows: the command and its output."""
     with tempfile.TemporaryDirectory() as directory:
-        for name, text in FILES.items():
-            file = Path(directory, "models", name)
-            file.parent.mkdir(parents=True)
-            file.write_text(text, encoding="utf-8")
+        write_repository(Path(directory))
         return f"$ {' '.join(COMMAND)}\n{on_a_terminal(Path(directory))}"
 
 
-def on_a_terminal(directory: Path) -> str:
-    """Run the command where its output is a terminal, without colours, and return what it prints.
+def write_repository(directory: Path) -> None:
+    """Write the repository with the mistake into `directory/models`."""
+    for name, text in FILES.items():
+        file = directory / "models" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def on_a_terminal(directory: Path, *, coloured: bool = False) -> str:
+    """Run the command where its output is a terminal, and return the text that it prints.
 
     Args:
         directory: the working directory of the command.
+        coloured: whether the terminal has colours.
     """
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "COLUMNS": str(COLUMNS), "NO_COLOR": "1"}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")}
+    colours = {"TERM": "xterm-256color"} if coloured else {"NO_COLOR": "1"}
+    environment = {**inherited, "COLUMNS": str(COLUMNS), **colours}
     with subprocess.Popen(COMMAND, cwd=directory, env=environment, stdin=theirs, stdout=theirs, stderr=theirs):
         os.close(theirs)
         shown = b"".join(iter(lambda: read(ours), b""))

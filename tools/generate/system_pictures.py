@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tools.generate import Files, GenerateError, Generator
+from tools.generate._shapes import for_dark_pages
 
 from cdk_triton import Model, ModelRepository
 from cdk_triton.triton.schema import DataType, ModelConfig
@@ -104,7 +105,7 @@ def picture(system: System) -> str:
         parts.extend(_row(name, chain, tensors, MARGIN + number * ROW))
     if system.more:
         parts.append(f'  <text class="label" x="{MARGIN}" y="{height - MARGIN}">{escape(system.more)}</text>\n')
-    return "".join([*parts, "</svg>\n"])
+    return for_dark_pages("".join([*parts, "</svg>\n"]))
 
 
 def steps(repository: ModelRepository) -> Iterator[Step]:
