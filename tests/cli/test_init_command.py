@@ -88,7 +88,10 @@ def test_a_directory_that_cannot_be_written_is_a_sentence_and_leaves_nothing(
 
     monkeypatch.setattr("shutil.copyfileobj", fails)  # the network is the last of the files
     outcome = run("init", tmp_path / "project")
-    assert (outcome.status, outcome.out, outcome.err) == (1, "", "error: [Errno 13] Permission denied\n")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err == (
+        f"error: the project cannot be written to {tmp_path / 'project'}: Permission denied; name another directory\n"
+    )
     assert not (tmp_path / "project").exists()
 
 

@@ -308,6 +308,32 @@ def test_an_interrupted_or_local_measurement_gives_no_setting() -> None:
         assert as_json(report)["max_requests_per_second"] is None
 
 
+def test_an_interrupted_sweep_has_no_knee_that_nobody_saw() -> None:
+    report = Report("shop", True, 1, sweep=[rate(10, 5), rate(12.5, 5)], ended="interrupted", is_interrupted=True)
+
+    assert [line for line in as_text(report) if "knee" in line] == []
+
+
+def test_a_short_measurement_says_how_long_the_next_percentile_takes() -> None:
+    few = Measurement(5, seconds=18, planned=90)
+    for _ in range(90):
+        few.latency.record_value(14_900_000)
+
+    lines = list(as_text(Report("shop", True, 1, sweep=[few])))
+
+    assert "14,9" in lines[1]
+    assert lines[2] == "P90 needs 100 answers: --duration 20 or more at this rate"
+
+
+def test_errors_are_shown_with_the_first_message_of_each_code() -> None:
+    failing = rate(10, 5)
+    failing.errors["ValidationError"] = 500
+    report = Report("shop", True, 1, sweep=[failing], messages={"ValidationError": "the endpoint does not exist"})
+
+    assert "ValidationError: the endpoint does not exist" in list(as_text(report))
+    assert as_json(report)["messages"] == {"ValidationError": "the endpoint does not exist"}
+
+
 def test_an_interruption_of_the_warm_up_has_no_results() -> None:
     assert list(as_text(Report("shop", True, 1, is_interrupted=True))) == ["interrupted before the first result"]
 
@@ -348,7 +374,7 @@ def test_a_sweep_on_aws_holds_the_knee_and_reads_the_gpu(
     """The rates are given: 40 per second are the last before latency rises."""
     held: list[tuple[float, float]] = []
 
-    async def load(send: Any, times: Any, offered: float, seconds: float, stop: Any) -> Measurement:
+    async def load(send: Any, times: Any, offered: float, seconds: float, *_: Any) -> Measurement:
         held.append((round(offered), seconds))
         return rate(offered, 5 if offered <= 40 else 50)
 
@@ -376,7 +402,7 @@ def test_load_on_aws_is_asked_for_where_s3_alone_is_local(
 def test_a_type_without_a_row_in_our_table_loses_no_measurement(
     run: Run, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def load(send: Any, times: Any, offered: float, seconds: float, stop: Any) -> Measurement:
+    async def load(send: Any, times: Any, offered: float, seconds: float, *_: Any) -> Measurement:
         return rate(offered, 5 if offered <= 40 else 50)
 
     monkeypatch.setattr(plan, "load", load)
@@ -393,7 +419,7 @@ def test_a_type_without_a_row_in_our_table_loses_no_measurement(
 def test_what_cloudwatch_does_not_answer_loses_no_measurement(
     run: Run, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def load(send: Any, times: Any, offered: float, seconds: float, stop: Any) -> Measurement:
+    async def load(send: Any, times: Any, offered: float, seconds: float, *_: Any) -> Measurement:
         return rate(offered, 5 if offered <= 40 else 50)
 
     def denied(*_: Any) -> float:

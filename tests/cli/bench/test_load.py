@@ -14,11 +14,20 @@ from cdk_triton.cli.bench.kinds import Arrivals
 from cdk_triton.cli.bench.load import load
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.sweep import ends_sweep, knee, rates
+from cdk_triton.cli.progress import Progress
 
 
-def measured(rate: float, milliseconds: float, *, count: int = 1000, failed: int = 0, late: float = 0) -> Measurement:
+def measured(
+    rate: float,
+    milliseconds: float,
+    *,
+    count: int = 1000,
+    failed: int = 0,
+    late: float = 0,
+    is_interrupted: bool = False,
+) -> Measurement:
     """A rate that was held for as long as so many requests take."""
-    result = Measurement(rate, seconds=count / rate, planned=count)
+    result = Measurement(rate, seconds=count / rate, planned=count, is_interrupted=is_interrupted)
     for _ in range(count - failed):
         result.latency.record_value(int(milliseconds * 1000))
     if failed:
@@ -31,7 +40,7 @@ def measured(rate: float, milliseconds: float, *, count: int = 1000, failed: int
 def run(send: Callable[[], Awaitable[str]], rate: float, seconds: float) -> Measurement:
     async def main() -> Measurement:
         times = send_times(rate, seconds, Arrivals.CONSTANT, 0)
-        return await load(send, times, rate, seconds, asyncio.Event())
+        return await load(send, times, rate, seconds, asyncio.Event(), Progress())
 
     return asyncio.run(main())
 
@@ -68,7 +77,7 @@ def test_latency_counts_from_the_intended_time() -> None:
     assert found.answered == 50
     # Thirty requests were due during the stall: the last of them waited no time, the first nearly all of it.
     assert found.latency.get_value_at_percentile(90) > 150_000
-    assert found.is_generators
+    assert found.bottleneck
 
 
 def test_a_slow_endpoint_does_not_slow_the_load() -> None:
@@ -119,7 +128,7 @@ def test_a_load_that_is_stopped_gives_what_it_has() -> None:
         return ""
 
     async def main() -> Measurement:
-        return await load(stops, send_times(50, 60, Arrivals.CONSTANT, 0), 50, 60, stop)
+        return await load(stops, send_times(50, 60, Arrivals.CONSTANT, 0), 50, 60, stop, Progress())
 
     found = asyncio.run(main())
 
@@ -139,13 +148,24 @@ def test_a_percentile_needs_ten_slower_answers(count: int, percentiles: list[flo
     assert list(found.as_json()["latency_ms"]) == [f"p{each:g}" for each in percentiles]
 
 
+def test_the_next_percentile_is_named_with_the_answers_that_it_needs() -> None:
+    assert measured(100, 5, count=19).next_percentile == (50, 20)
+    assert measured(100, 5, count=100).next_percentile == (99, 1000)
+    assert measured(100, 5, count=1000).next_percentile is None
+
+
 def test_a_sweep_ends_at_one_percent_of_errors() -> None:
     assert ends_sweep(measured(10, 5, failed=9)) == ""
     assert ends_sweep(measured(10, 5, failed=10)) == "1.0% of the requests failed"
 
 
 def test_a_sweep_ends_where_this_machine_is_the_bottleneck() -> None:
-    assert ends_sweep(measured(10, 5, late=50)) == "this machine is the bottleneck"
+    assert ends_sweep(measured(10, 5, late=50)) == (
+        "this machine is the bottleneck: bench sent 1% of the requests over 50 ms too late, with 0% of a processor"
+    )
+    busy = measured(10, 5)
+    busy.busy = 0.95
+    assert ends_sweep(busy) == "this machine is the bottleneck: bench used 95% of a processor"
 
 
 @pytest.mark.parametrize(("late", "is_bottleneck"), [(10, False), (11, True)])
@@ -154,7 +174,7 @@ def test_ten_late_requests_say_nothing_about_this_machine(late: int, is_bottlene
     for _ in range(late):
         few.lateness.record_value(50_000)
 
-    assert few.is_generators == is_bottleneck
+    assert bool(few.bottleneck) == is_bottleneck
     assert few.as_json()["generator"]["late_ms_p99"] is None
 
 
@@ -188,8 +208,9 @@ def test_the_knee_is_the_highest_rate_before_latency_doubles() -> None:
         [measured(10, 5, failed=100)],
         [measured(10, 5), measured(20, 5, late=100)],
         [measured(10, 5, count=10), measured(20, 50, count=10)],
+        [measured(10, 5), measured(20, 5, is_interrupted=True)],
     ],
-    ids=["never reached", "beyond it at once", "the generator ends first", "too few answers"],
+    ids=["never reached", "beyond it at once", "the generator ends first", "too few answers", "interrupted"],
 )
 def test_a_knee_that_was_not_seen_is_not_named(sweep: list[Measurement]) -> None:
     assert knee(sweep) is None

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdk_triton.cli.bench.measurement import Measurement
+from cdk_triton.cli.progress import Progress
 
 __all__ = ["MAX_UNDER_WAY", "Send", "load"]
 
@@ -25,7 +26,12 @@ _BREATH = 64
 
 
 async def load(
-    send: Send, times: npt.NDArray[np.float64], rate: float, seconds: float, stop: asyncio.Event
+    send: Send,
+    times: npt.NDArray[np.float64],
+    rate: float,
+    seconds: float,
+    stop: asyncio.Event,
+    progress: Progress,
 ) -> Measurement:
     """Send at these times, and wait for the answers.
 
@@ -35,6 +41,7 @@ async def load(
         rate: the rate of these times, for the result.
         seconds: how long they are.
         stop: ends it early; what was measured until then is the result.
+        progress: says for how many answers it waits.
     """
     result = Measurement(rate)
     under_way: set[asyncio.Task[None]] = set()
@@ -58,7 +65,7 @@ async def load(
     result.is_interrupted = stop.is_set()
     result.seconds = min(time.perf_counter() - start, seconds)
     result.busy = (time.process_time() - processor) / max(time.perf_counter() - start, 1e-9)
-    await _finish(under_way, stop)
+    await _finish(under_way, stop, progress)
     return result
 
 
@@ -83,9 +90,10 @@ async def _one(send: Send, start: float, intended: float, result: Measurement) -
         result.last_answer = now - start
 
 
-async def _finish(under_way: set[asyncio.Task[None]], stop: asyncio.Event) -> None:
+async def _finish(under_way: set[asyncio.Task[None]], stop: asyncio.Event, progress: Progress) -> None:
     """Wait for the answers that are missing; each request has a time limit of its own."""
     while under_way and not stop.is_set():
+        progress.say(f"waiting for {len(under_way):,} answers")
         await asyncio.wait(under_way, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
     for task in list(under_way):
         task.cancel()

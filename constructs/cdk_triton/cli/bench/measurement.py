@@ -100,9 +100,22 @@ class Measurement:
         return float(self.lateness.get_value_at_percentile(100 * (1 - self.late_share))) / 1e6
 
     @property
-    def is_generators(self) -> bool:
-        """Whether the generator was the bottleneck, so the result is about it and not about the endpoint."""
-        return self.late > LATE_SECONDS or self.busy > BUSY
+    def bottleneck(self) -> str:
+        """The reason if this machine limits the result, and not the endpoint; "" if it does not."""
+        if self.busy > BUSY:
+            return f"this machine is the bottleneck: bench used {self.busy:.0%} of a processor"
+        if self.late > LATE_SECONDS:
+            late = f"sent {self.late_share:.0%} of the requests over {self.late * 1000:,.0f} ms too late"
+            return f"this machine is the bottleneck: bench {late}, with {self.busy:.0%} of a processor"
+        return ""
+
+    @property
+    def next_percentile(self) -> tuple[float, int] | None:
+        """The lowest percentile, up to the 99th, that the sample is too small for, and how many answers it needs."""
+        for each in _PERCENTILES[:3]:
+            if each not in self.percentiles:
+                return each, round(_BEYOND * 100 / (100 - each))
+        return None
 
     def as_json(self) -> dict[str, Any]:
         """For a program; these names are a contract."""
@@ -117,9 +130,11 @@ class Measurement:
             "errors": dict(self.errors),
             "latency_ms": {f"p{each:g}": round(value, 3) for each, value in self.percentiles.items()},
             "generator": {
+                "late_ms": round(self.late * 1000, 3),
+                "late_share": round(self.late_share, 3),
                 "late_ms_p99": round(self.late * 1000, 3) if self.late_share == 0.01 else None,
                 "busy": round(self.busy, 3),
-                "is_bottleneck": self.is_generators,
+                "is_bottleneck": bool(self.bottleneck),
             },
             "interrupted": self.is_interrupted,
         }

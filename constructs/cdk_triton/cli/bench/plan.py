@@ -22,7 +22,7 @@ from cdk_triton.cli.bench.report import Report
 from cdk_triton.cli.bench.sender import NO_BOTO3, sender
 from cdk_triton.cli.bench.sweep import ends_sweep, knee, rates
 from cdk_triton.cli.endpoints.reading import ReadEndpoint, ServedModel
-from cdk_triton.cli.progress import working
+from cdk_triton.cli.progress import Progress, working
 from cdk_triton.cli.requests.kserve import Body
 from cdk_triton.client import TritonClient
 from cdk_triton.client.direct_runtime import DirectRuntime
@@ -68,9 +68,12 @@ class Plan:
     @property
     def question(self) -> str:
         """The load, before the words that name the account."""
-        highest = self.rates[-1]
-        time = f"{self.longest:.0f} seconds" if self.longest < 120 else f"{self.longest / 60:.0f} minutes"
-        return f"up to {highest:g} requests per second for up to {time} to '{self.endpoint}'"
+        return f"up to {self.rates[-1]:g} requests per second for up to {self.time} to '{self.endpoint}'"
+
+    @property
+    def time(self) -> str:
+        """The longest time, in words."""
+        return f"{self.longest:.0f} seconds" if self.longest < 120 else f"{self.longest / 60:.0f} minutes"
 
 
 def run(
@@ -102,7 +105,9 @@ def run(
         parameters=body.parameters,
     )
     _try(aws, request)
-    began = asyncio.run(_load(sender(aws.session, request.arguments), plan, report, say))
+    if plan.max_rate is not None:
+        say(f"{len(plan.rates)} rates from {plan.rate:g}/s to {plan.max_rate:g}/s: up to {plan.time}")
+    began = asyncio.run(_load(sender(aws.session, request.arguments, report.messages), plan, report, say))
     if report.at_knee is not None and not report.is_interrupted:
         _add_utilization(aws, report, answering, began)
     return report
@@ -165,12 +170,13 @@ async def _load(
     period = (0.0, 0.0)
     async with connected as send:
         if plan.warm_up:
-            await _hold(send, plan, plan.rate, plan.warm_up, stop)
+            with working(f"warm-up: {plan.rate:.4g} requests per second for {plan.warm_up:g} s") as progress:
+                await _hold(send, plan, plan.rate, plan.warm_up, stop, progress)
         for number, rate in enumerate(plan.rates):
             if stop.is_set():
                 break
-            with working(f"{rate:.4g} requests per second for {plan.duration:g} s"):
-                measured = await _hold(send, plan, rate, plan.duration, stop, number)
+            with working(f"{rate:.4g} requests per second for {plan.duration:g} s") as progress:
+                measured = await _hold(send, plan, rate, plan.duration, stop, progress, number)
             report.sweep.append(measured)
             say(f"{rate:.4g}/s: {measured.answered:,} of {measured.planned:,} answered, {measured.achieved:.4g}/s")
             report.ended = "" if plan.max_rate is None else ends_sweep(measured)
@@ -180,18 +186,26 @@ async def _load(
             report.knee = knee(report.sweep)
         if report.knee is not None and not plan.is_local and not stop.is_set():
             began = time.time()
-            with working(f"{report.knee.rate:.4g} requests per second for {KNEE_SECONDS:g} s, at the knee"):
-                report.at_knee = await _hold(send, plan, report.knee.rate, KNEE_SECONDS, stop)
+            text = f"{report.knee.rate:.4g} requests per second for {KNEE_SECONDS:g} s, at the knee"
+            with working(text) as progress:
+                report.at_knee = await _hold(send, plan, report.knee.rate, KNEE_SECONDS, stop, progress)
             period = (began, time.time())
     report.is_interrupted = stop.is_set()
     return period
 
 
 async def _hold(
-    send: Send, plan: Plan, rate: float, seconds: float, stop: asyncio.Event, number: int = 0
+    send: Send,
+    plan: Plan,
+    rate: float,
+    seconds: float,
+    stop: asyncio.Event,
+    progress: Progress,
+    number: int = 0,
 ) -> Measurement:
     """Hold a rate; each has random times of its own, so that a chance of one is not that of all."""
-    return await load(send, send_times(rate, seconds, plan.arrivals, plan.seed + number), rate, seconds, stop)
+    times = send_times(rate, seconds, plan.arrivals, plan.seed + number)
+    return await load(send, times, rate, seconds, stop, progress)
 
 
 def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tuple[str, Body]]) -> Report:

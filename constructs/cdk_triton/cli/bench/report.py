@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,7 @@ class Report:
         gpu_note: the reason for that.
         cold: cold loads.
         parts: their parts, from CloudWatch.
+        messages: the first message of each code of an error.
         is_interrupted: whether Ctrl-C ended it.
     """
 
@@ -47,6 +49,7 @@ class Report:
     gpu_note: str = "is not known: CloudWatch has fewer than 3 full minutes of GPUUtilization at the knee"
     cold: list[ColdLoad] = field(default_factory=list)
     parts: Sequence[LoadPart] = ()
+    messages: dict[str, str] = field(default_factory=dict)
     is_interrupted: bool = False
 
     @property
@@ -84,6 +87,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "at_knee": None if report.at_knee is None else report.at_knee.as_json(),
         "max_requests_per_second": report.max_requests_per_second,
         "target_utilization_percent": report.target_utilization_percent,
+        "messages": dict(report.messages),
         "cold_loads": [
             {
                 "target_model": each.target,
@@ -106,11 +110,13 @@ def as_text(report: Report) -> Iterator[str]:
         return
     if measured:
         yield from _rates(measured)
+        yield from _missing_percentiles(measured)
+        yield from (f"{code}: {message}" for code, message in report.messages.items())
     if report.cold:
         yield from _cold(report)
     if report.is_interrupted:
         yield "interrupted: these are the results until then"
-    yield from _found(report)
+    yield from _knee(report)
     if report.is_local:
         yield STAND_INS
     elif report.lost_knee:
@@ -119,14 +125,36 @@ def as_text(report: Report) -> Iterator[str]:
         yield from _settings(report)
 
 
-def _found(report: Report) -> Iterator[str]:
+def _knee(report: Report) -> Iterator[str]:
     """The knee of a sweep, or the reason why it was not found."""
     if report.knee is not None:
-        yield f"the knee is at {report.knee.rate:.4g}/s: beyond it {report.ended or 'latency rises'}"
-    elif report.ended and report.sweep[-1].is_generators:
-        yield "no knee: this machine is the bottleneck before the endpoint is, so send from a larger one"
+        beyond = "latency rises" if report.sweep[-1].is_interrupted else report.ended or "latency rises"
+        yield f"the knee is at {_number(report.knee.rate)}/s: beyond it {beyond}"
+    elif report.is_interrupted:
+        return
+    elif report.ended and report.sweep[-1].bottleneck:
+        yield (
+            "no knee: this machine is the bottleneck before the endpoint is. Send from a larger one, or when other "
+            "programs do not use it"
+        )
+    elif report.ended and len(report.sweep) == 1:
+        yield "no knee: the lowest rate is too high already. Begin lower, with --rate"
     elif len(report.sweep) > 1:
-        yield "no knee between the lowest and the highest rate: begin lower, or raise --max-rate"
+        few = not report.sweep[0].percentiles
+        yield f"no knee up to the highest rate: {'raise --duration' if few else 'raise --max-rate'}"
+
+
+def _missing_percentiles(measured: Sequence[Measurement]) -> Iterator[str]:
+    """The answers that a percentile of the table needs, and the seconds that these take at the last rate."""
+    last = measured[-1]
+    if last.next_percentile is None or last.is_interrupted or not last.answered:
+        return
+    percentile, needed = last.next_percentile
+    yield f"P{percentile:g} needs {needed:,} answers: --duration {math.ceil(needed / last.rate)} or more at this rate"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _settings(report: Report) -> Iterator[str]:
@@ -143,12 +171,12 @@ def _rates(measured: Sequence[Measurement]) -> Iterator[str]:
     headings = ["RATE/S", "OFFERED/S", "ACHIEVED/S", "REQUESTS", "FAILED", *(f"P{each:g} MS" for each in shown), "NOTE"]
     rows = [
         [
-            f"{each.rate:.4g}",
-            f"{each.offered:.4g}",
-            f"{each.achieved:.4g}",
+            _number(each.rate),
+            _number(each.offered),
+            _number(each.achieved),
             f"{each.planned:,}",
             f"{each.failed_share:.2%}",
-            *(f"{each.percentiles[one]:.4g}" if one in each.percentiles else "" for one in shown),
+            *(_number(each.percentiles[one]) if one in each.percentiles else "" for one in shown),
             _note(each),
         ]
         for each in measured
@@ -158,16 +186,11 @@ def _rates(measured: Sequence[Measurement]) -> Iterator[str]:
 
 def _note(measured: Measurement) -> str:
     notes = []
-    if measured.is_generators:
-        notes.append(
-            f"this machine is the bottleneck: {measured.late_share:.0%} of the requests left over "
-            f"{measured.late * 1000:.0f} ms late, {measured.busy:.0%} of a processor busy"
-        )
+    if measured.bottleneck:
+        notes.append(measured.bottleneck)
     if measured.dropped:
         notes.append(f"{measured.dropped:,} dropped")
     notes += [f"{count:,} {code}" for code, count in measured.errors.most_common(3)]
-    if not measured.percentiles:
-        notes.append("too few answers for a percentile")
     return "; ".join(notes)
 
 

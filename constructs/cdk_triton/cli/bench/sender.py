@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import botocore.exceptions as aws
@@ -30,15 +31,19 @@ NO_BOTO3 = "run bench on another machine"
 
 _OPERATION = "InvokeEndpoint"
 _SIGNED_SECONDS = 1.0
+_MESSAGE = 300  # characters
 
 
 @asynccontextmanager
-async def sender(session: boto3.Session, arguments: Mapping[str, Any]) -> AsyncIterator[Send]:
+async def sender(
+    session: boto3.Session, arguments: Mapping[str, Any], messages: dict[str, str]
+) -> AsyncIterator[Send]:
     """A function that sends a request, over connections that are kept.
 
     Args:
         session: region and credentials.
         arguments: those of boto3's `invoke_endpoint`.
+        messages: gets the first message of each code of an error.
 
     Raises:
         ConfigurationError: the environment has a proxy or certificates of its own.
@@ -54,7 +59,10 @@ async def sender(session: boto3.Session, arguments: Mapping[str, Any]) -> AsyncI
                 signed, until = await runtime.sign(_OPERATION, arguments), time.monotonic() + _SIGNED_SECONDS
             await runtime.send(_OPERATION, signed)
         except ClientError as error:
-            return _code(error)
+            code = _code(error)
+            if code not in messages:
+                messages[code] = shorten(str(error.response["Error"].get("Message")), _MESSAGE, placeholder=" …")
+            return code
         except aws.ReadTimeoutError:
             return "no answer in time"
         except (aws.ConnectionError, aws.HTTPClientError) as error:

@@ -32,8 +32,8 @@ def ends_sweep(measured: Measurement) -> str:
         return "interrupted"
     if measured.failed_share >= MAX_FAILED:
         return f"{measured.failed_share:.1%} of the requests failed"
-    if measured.is_generators:
-        return "this machine is the bottleneck"
+    if measured.bottleneck:
+        return measured.bottleneck
     if measured.achieved < _KEPT_UP * measured.offered:
         return "answers fall behind requests"
     return ""
@@ -43,7 +43,7 @@ def knee(sweep: Sequence[Measurement]) -> Measurement | None:
     """The highest rate before latency rises: no failure to keep up, and a latency near that of the lowest rate.
 
     None where the lowest rate is beyond it already, a sample is too small for a percentile, the highest rate is not
-    beyond it, or the generator was the bottleneck first.
+    beyond it, or the generator or an interruption ended the sweep first.
     """
     found = None
     for each in sweep:
@@ -53,4 +53,5 @@ def knee(sweep: Sequence[Measurement]) -> Measurement | None:
         if each.percentiles[shared] > _SLOWER * sweep[0].percentiles[shared]:
             return found
         found = each
-    return None if found is sweep[-1] or sweep[-1].is_generators else found
+    last = sweep[-1]
+    return None if found is last or last.bottleneck or last.is_interrupted else found

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from cdk_triton.cli.new_files import Content, require_free, write_new
+from cdk_triton.errors import CdkTritonError
 
 __all__ = ["init"]
 
@@ -69,7 +70,12 @@ def init(directory: Directory = Path(), multi: Multi = True) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary, "model.onnx")
         made.write_bytes(network())
-        write_new(directory, {**texts, _NETWORK: made})
+        try:
+            write_new(directory, {**texts, _NETWORK: made})
+        except OSError as error:
+            raise CdkTritonError(
+                f"the project cannot be written to {directory.resolve()}: {error.strerror}; name another directory"
+            ) from error
     where = "" if directory.resolve() == Path.cwd() else f"cd {shlex.quote(str(directory))}\n"
     typer.echo(f"{len(texts) + 1} files in {directory.resolve()}; README.md explains them.")
     typer.echo(f"\n{where}{_STEPS}")
