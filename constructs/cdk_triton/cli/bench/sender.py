@@ -35,9 +35,7 @@ _MESSAGE = 300  # characters
 
 
 @asynccontextmanager
-async def sender(
-    session: boto3.Session, arguments: Mapping[str, Any], messages: dict[str, str]
-) -> AsyncIterator[Send]:
+async def sender(session: boto3.Session, arguments: Mapping[str, Any], messages: dict[str, str]) -> AsyncIterator[Send]:
     """A function that sends a request, over connections that are kept.
 
     Args:
