@@ -3,13 +3,16 @@
 moto's backends belong to the process, so one process holds one local AWS.
 
 * `state` reads moto's state for the rest of the local AWS, and resets it;
-* `corrections` makes every correction; `scaling`, `roles` and `machines` contain those of their services;
+* `corrections` makes every correction; `scaling`, `roles`, `machines` and `objects` contain those of their services;
 * `patching` replaces a method of moto's, and raises an error if moto does not have the method.
 
 These methods of moto are replaced. A test fails when moto no longer has one of them.
 
 * `moto.s3.models.FakeBucket.get_permission`: moto applies a Deny statement without its Condition, so
   `enforce_ssl` would lock every bucket;
+* `moto.s3.models.FakeKey.__getstate__`: moto copies the content of every object of a bucket for each page of
+  ListObjectVersions, and keeps the copies;
+* `moto.s3.models.FakeKey.__setstate__`: the same;
 * `moto.sagemaker.models.FakeEndpointConfig.validate_instance_type`: moto's list of instance types ends with g4dn,
   p3 and inf1;
 * `moto.sagemaker.models.FakeEndpointConfig.validate_production_variants`: moto takes no variant with instance pools;

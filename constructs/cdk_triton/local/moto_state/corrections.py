@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from cdk_triton.local.moto_state.machines import correct_machines
+from cdk_triton.local.moto_state.objects import correct_objects
 from cdk_triton.local.moto_state.patching import replace_method
 from cdk_triton.local.moto_state.roles import correct_roles
 from cdk_triton.local.moto_state.scaling import correct_scaling
@@ -28,6 +29,7 @@ def correct_moto() -> None:
     replace_method(FakeEndpointConfig, "validate_production_variants", _validate_instances)
     replace_method(SageMakerModelBackend, "validate_production_variants", _validate_models)
     correct_machines()
+    correct_objects()
     correct_roles()
     correct_scaling()
 
