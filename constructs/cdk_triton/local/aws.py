@@ -202,13 +202,19 @@ class LocalAws:
     def _keep_log(self, function: str, text: str) -> None:
         """Put what a function printed where Lambda puts it."""
         logs, stamp = self.client("logs"), int(time.time() * 1000)
-        group, stream = f"/aws/lambda/{function}", f"{time.strftime('%Y/%m/%d')}/[$LATEST]local"
-        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
-            logs.create_log_group(logGroupName=group)
-        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
-            logs.create_log_stream(logGroupName=group, logStreamName=stream)
+        place = {
+            "logGroupName": f"/aws/lambda/{function}",
+            "logStreamName": f"{time.strftime('%Y/%m/%d')}/[$LATEST]local",
+        }
         events = [{"timestamp": stamp, "message": line} for line in text.splitlines() if line]
-        logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+        try:
+            logs.put_log_events(**place, logEvents=events)
+        except logs.exceptions.ResourceNotFoundException:
+            with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+                logs.create_log_group(logGroupName=place["logGroupName"])
+            with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+                logs.create_log_stream(**place)
+            logs.put_log_events(**place, logEvents=events)
 
     def _start(self) -> None:
         # moto, Flask and the service models take a second to import: a process that only asks for a status has no use
