@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.conftest import Outcome, run
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
+from tests.cli.conftest import PROGRAM, Outcome, run
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import artifact_key, layout, source_key
 from cdk_triton.cli.fleet import execution, publishing
+from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.local.aws import LocalAws
 from deployed_fleet import DeployedFleet
@@ -46,6 +51,13 @@ class Account(DeployedFleet):
         (model / "config.pbtxt").write_text(config)
         (model / "1" / "model.py").write_text(MODEL + content)
         return model.parents[1]
+
+    def manifest(self, ensemble: str) -> Path:
+        """Write the repository of an ensemble, and a manifest of it alone."""
+        tenants = self.write(ensemble, f"# {ensemble}")
+        manifest = tenants.parent / f"{ensemble}.json"
+        manifest.write_text(json.dumps([{"ensemble": ensemble, "repository": f"tenants/{ensemble}"}]))
+        return manifest
 
     def target(self, ensemble: str) -> str:
         """The target model of the repository as it is now."""
@@ -140,9 +152,7 @@ def test_an_archive_that_is_not_the_one_of_its_keys_fails_alone(
 def test_an_interrupted_command_leads_to_the_execution_that_goes_on(
     account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenants = account.write("tenant-9", "# nine")
-    manifest = tenants.parent / "one.json"
-    manifest.write_text(json.dumps([{"ensemble": "tenant-9", "repository": "tenants/tenant-9"}]))
+    manifest = account.manifest("tenant-9")
 
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
@@ -155,6 +165,41 @@ def test_an_interrupted_command_leads_to_the_execution_that_goes_on(
 
     assert run(*hint[1:]).status == 0
     assert account.current()["tenant-9"] == account.target("tenant-9")
+
+
+def test_a_command_that_was_killed_leaves_an_execution_to_attach_to(account: Account, run: Run) -> None:
+    manifest = account.manifest("tenant-10")
+    known = {each["name"] for each in account.executions()}
+    with subprocess.Popen([PROGRAM, "fleet", "publish", manifest, *FLEET]) as command:
+        while not (new := {each["name"] for each in account.executions()} - known):
+            assert command.poll() is None
+            threading.Event().wait(0.01)
+        command.kill()
+    assert command.returncode == -signal.SIGKILL
+
+    attached = run("fleet", "publish", "--attach", *new, *FLEET)
+    assert (attached.status, attached.out) == (0, f"the execution {new.pop()} has succeeded\n")
+    assert account.current()["tenant-10"] == account.target("tenant-10")
+    assert run("fleet", "publish", manifest, *FLEET).out == "0 published, 1 unchanged\n"
+
+
+def test_a_command_goes_on_after_the_connection_was_lost(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = account.manifest("tenant-11")
+    lost = [EndpointConnectionError(endpoint_url="somewhere"), ReadTimeoutError(endpoint_url="somewhere")]
+    counts = MapProgress.counts
+
+    def unreliable(progress: MapProgress) -> dict[str, int] | None:
+        if lost:
+            raise lost.pop()
+        return counts(progress)
+
+    monkeypatch.setattr(MapProgress, "counts", unreliable)
+    found = run("fleet", "publish", manifest, *FLEET)
+    assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
+    assert not lost
+    assert account.current()["tenant-11"] == account.target("tenant-11")
 
 
 UNUSABLE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -14,6 +14,7 @@ from botocore.exceptions import ConnectionError as LostConnectionError
 
 from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import code_of, in_parallel
+from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.publication import Publication
 from cdk_triton.errors import ConfigurationError
@@ -23,8 +24,6 @@ __all__ = ["Outcome", "find", "follow", "start"]
 POLL_SECONDS: Final = 2.0
 OFFLINE_SECONDS: Final = 600
 """How long the command goes on without a connection. The execution goes on anyway."""
-
-_DENIED: Final = ("AccessDenied", "AccessDeniedException")
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,13 @@ def follow(
         BotoCoreError: there was no connection for long.
     """
     began, answered = time.monotonic(), time.monotonic()
+    progress = MapProgress(fleet.aws.client("stepfunctions"), arn)
     while True:
         try:
             found = fleet.aws.client("stepfunctions").describe_execution(executionArn=arn)
             if found["status"] != "RUNNING":
                 return _outcome(fleet, arn, found)
-            say(_progress(fleet, arn, time.monotonic() - began))
+            say(_progress(progress.counts(), time.monotonic() - began))
             answered = time.monotonic()
         except (LostConnectionError, HTTPClientError):
             if time.monotonic() - answered > OFFLINE_SECONDS:
@@ -145,24 +145,12 @@ def _message(cause: str) -> str:
         return cause
 
 
-def _progress(fleet: Fleet, arn: str, seconds: float) -> str:
-    counts = _counts(fleet, arn)
+def _progress(counts: Mapping[str, int] | None, seconds: float) -> str:
     if not counts or not counts["total"]:
         return f"the execution runs, {seconds:.0f} s"
     done, total = counts["total"] - counts["pending"] - counts["running"], counts["total"]
     rest = f", about {_duration(seconds / done * (total - done))} left" if done else ""
     return f"{done:,} of {total:,} ensembles{rest}"
-
-
-def _counts(fleet: Fleet, arn: str) -> dict[str, int] | None:
-    states = fleet.aws.client("stepfunctions")
-    try:
-        runs = states.list_map_runs(executionArn=arn)["mapRuns"]
-        return dict(states.describe_map_run(mapRunArn=runs[0]["mapRunArn"])["itemCounts"]) if runs else None
-    except ClientError as error:
-        if code_of(error) not in _DENIED:
-            raise
-        return None
 
 
 def _duration(seconds: float) -> str:
