@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aws_cdk import Annotations
 from constructs import Construct
 
-from cdk_triton.artifacts import ensemble_document, estimated_minutes, platform_document, recipes_of
+from cdk_triton.artifacts import estimated_minutes, platform_document
+from cdk_triton.artifacts.recipe_checks import checked_ensemble
 from cdk_triton.artifacts.repository_cache import cached_answer
-from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.findings import report_errors
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
-from cdk_triton.triton.repository import PromisedFiles
 
-__all__ = ["CheckedRecipes", "builder_document", "check_recipes", "warn_about_duration", "without_promises"]
+__all__ = ["CheckedRecipes", "builder_document", "check_recipes", "warn_about_duration"]
 
 RECIPE_ERROR = "cdk-triton:Recipe"
 LONG_BUILD_WARNING = "cdk-triton:LongBuild"
@@ -56,44 +54,9 @@ def check_recipes(
     """
     if not repository.recipes:
         return CheckedRecipes(True, None)
-    found = cached_answer([repository], ["ensemble", platform], lambda: _checked(repository, platform))
+    found = cached_answer([repository], ["ensemble", platform], lambda: checked_ensemble(repository, platform))
     sound = report_errors(construct, [(RECIPE_ERROR, f"{what}: {error}") for error in found["errors"]])
     return CheckedRecipes(sound, found["ensemble"])
-
-
-def _checked(repository: ModelRepository, platform: ServingPlatform) -> dict[str, Any]:
-    """The errors of each recipe; without such errors, those between the recipes, or the ensemble."""
-    errors = _broken_promises(repository)
-    for recipe in recipes_of(without_promises(repository)):
-        try:
-            recipe.validate(repository, platform)
-        except ConfigurationError as error:
-            errors.append(str(error))
-    ensemble = None
-    if not errors:
-        try:
-            ensemble = ensemble_document(repository, platform)
-        except ConfigurationError as error:
-            errors.append(str(error))
-    return {"errors": errors, "ensemble": ensemble}
-
-
-def without_promises(repository: ModelRepository) -> ModelRepository:
-    """The repository with the recipes that were given alone."""
-    given = tuple(recipe for recipe in repository.recipes if not isinstance(recipe, PromisedFiles))
-    return replace(repository, recipes=given)
-
-
-def _broken_promises(repository: ModelRepository) -> list[str]:
-    """An error for each file of `produced` that is missing and that no recipe makes."""
-    errors = []
-    promises = (each for each in repository.recipes if isinstance(each, PromisedFiles))
-    for path in (path for promise in promises for path in promise.produces):
-        try:
-            recipes_of(replace(repository, recipes=(PromisedFiles((path,)),)))
-        except ConfigurationError as error:
-            errors.append(str(error))
-    return errors
 
 
 def builder_document(builder: Builder, platform: ServingPlatform, program: str) -> dict[str, object]:
