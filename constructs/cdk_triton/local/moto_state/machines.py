@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cdk_triton.local.moto_state.patching import replace_method
-from cdk_triton.local.services import has_map
+from cdk_triton.local.services import LONGEST_PAUSE, has_map
 
 __all__ = ["correct_machines", "let_machines_use"]
 
@@ -24,12 +24,14 @@ def correct_machines() -> None:
         LocalError: moto does not have the method that is replaced.
     """
     from moto.core.config import default_user_config
+    from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
     from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
     default_user_config["stepfunctions"] = {"execute_state_machine": True}
     replace_method(StepFunctionsParserBackend, "start_execution", _start_execution)
     replace_method(StepFunctionsParserBackend, "_validate_definition", _validate_definition)
     replace_method(StepFunctionsParserBackend, "_get_executions", _get_executions)
+    replace_method(WaitFunction, "_wait_interval", _wait_interval)
 
 
 def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:
@@ -94,11 +96,21 @@ def _validate_definition(original: Any) -> Any:
     return staticmethod(validate)
 
 
+def _wait_interval(_: Any) -> Any:
+    """Moto waits as long as the definition says, which for a build is longer than the build takes here."""
+
+    def wait_interval(_: Any, env: Any, wait_seconds: int) -> None:
+        env.program_state_event.wait(min(wait_seconds, LONGEST_PAUSE))
+
+    return wait_interval
+
+
 def _get_executions(original: Any) -> Any:
-    """Moto looks for a map run in all executions, also in those that it does not run."""
+    """Moto looks for a map run in all executions, also in those that it does not run, or has not begun to run."""
 
     def get_executions(backend: Any, *arguments: Any) -> Any:
-        return [each for each in original(backend, *arguments) if getattr(each, "exec_worker", None) is not None]
+        workers = [(each, getattr(each, "exec_worker", None)) for each in original(backend, *arguments)]
+        return [each for each, worker in workers if getattr(worker, "env", None) is not None]
 
     return get_executions
 

@@ -6,7 +6,7 @@
 """
 
 from cdk_triton.local.services.quotas import service_quotas
-from cdk_triton.local.services.state_machines import StateMachines, has_map, not_modelled
+from cdk_triton.local.services.state_machines import LONGEST_PAUSE, StateMachines, has_map, not_modelled
 from cdk_triton.local.services.triton_images import TritonImages
 
-__all__ = ["StateMachines", "TritonImages", "has_map", "not_modelled", "service_quotas"]
+__all__ = ["LONGEST_PAUSE", "StateMachines", "TritonImages", "has_map", "not_modelled", "service_quotas"]

@@ -18,7 +18,7 @@ from typing import Any
 from cdk_triton.errors import LocalError
 from cdk_triton.local.lambdas import FunctionError, ThrottledError
 
-__all__ = ["StateMachines", "has_map", "not_modelled"]
+__all__ = ["LONGEST_PAUSE", "StateMachines", "has_map", "not_modelled"]
 
 _KEYS = {
     "Task": {"Type", "Resource", "Retry", "Catch", "ResultPath", "Next", "End"},
@@ -32,6 +32,7 @@ _KEYS_BESIDE_A_MAP = {
     "Pass": {"Type", "Result", "Next", "End"},
     "Map": {
         "Type",
+        "Label",
         "MaxConcurrency",
         "ItemReader",
         "ItemSelector",
@@ -45,7 +46,7 @@ _KEYS_BESIDE_A_MAP = {
 }
 """The parts of a machine with a map that moto's interpreter runs as AWS does, except for `fidelity.DIFFERENCES`."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """Seconds. They grow from the first to the longest, and never beyond what the definition says."""
 
 
@@ -135,7 +136,7 @@ class StateMachines:
                 case "Wait":
                     seconds = _at(state["SecondsPath"], data) if "SecondsPath" in state else state["Seconds"]
                     self._sleep(min(pause, float(seconds)))
-                    name, pause = state["Next"], min(pause * 1.5, _LONGEST_PAUSE)
+                    name, pause = state["Next"], min(pause * 1.5, LONGEST_PAUSE)
                 case _:
                     name = ""
 
@@ -151,7 +152,7 @@ class StateMachines:
                 if again is not None and retried[again] < (retrier := state["Retry"][again]).get("MaxAttempts", 3):
                     delay = retrier.get("IntervalSeconds", 1) * retrier.get("BackoffRate", 2) ** retried[again]
                     retried[again] += 1
-                    self._sleep(min(delay, _FIRST_PAUSE * 1.5 ** retried[again], _LONGEST_PAUSE))
+                    self._sleep(min(delay, _FIRST_PAUSE * 1.5 ** retried[again], LONGEST_PAUSE))
                     continue
                 catcher = next((each for each in state.get("Catch", []) if _matches(each, name)), None)
                 if catcher is None:
