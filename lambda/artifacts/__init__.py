@@ -2,7 +2,8 @@
 
 `Custom::TritonArtifacts` makes the objects of a plan exist in the artifact store. `Custom::TritonEndpointWait` holds a
 deployment until an endpoint can be changed. CloudFormation asks `provide`, and the state machine that this starts calls
-`is_complete` until it is done. All work is done by `is_complete`, so that the polls are the one retry loop there is.
+`is_complete` until it is done. The state machine of a publisher calls it for its builds in the same way. All work is
+done by `is_complete`, so that the polls are the one retry loop there is.
 Standard library and boto3 only: the directory is deployed as it stands.
 """
 
@@ -19,6 +20,7 @@ from .ensure import ensure
 from .failure import LAST_SECONDS, retry_or_fail
 from .invocation import Invocation, running
 from .provider import accept, answer_outcome, has_outcome, provide
+from .published_builds import build_batch, is_build
 from .request import Request
 from .turn import TurnIsOverError
 
@@ -49,6 +51,9 @@ def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     Returns:
         `IsComplete`: whether nothing is left; if not, `Seconds`: the pause before the next poll.
     """
+    if is_build(event):
+        with running(context) as invocation:
+            return build_batch(event, invocation)
     if has_outcome(event):
         answer_outcome(event)
         return DONE

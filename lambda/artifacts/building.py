@@ -20,7 +20,7 @@ from .request import Request
 from .starting import resume, start
 from .storage import StoredObject
 
-__all__ = ["build"]
+__all__ = ["build", "build_each"]
 
 GOES_ON = "the build continues; deploy again to attach to it"
 
@@ -61,6 +61,35 @@ def build(
         NotYetError: the next poll has to go on.
         ArtifactError: one of them cannot be built; all that were finished are committed.
     """
+    found = _key_states(pending, request, invocation)
+    failures = {_named(each.commit): each.failure for each in found if each.failure is not None}
+    if failures:
+        raise ArtifactError(_failure_text(failures))
+    _start(found, builder, request, invocation)
+    _wait(found)
+    return {each.archive.key: each.archive for each in found if each.archive is not None}
+
+
+def build_each(
+    pending: Sequence[Commit], builder: BuildMachine, request: Request, invocation: Invocation
+) -> dict[str, str]:
+    """As `build`, for archives of which each may fail alone: the reason by artifact key, when all builds have ended.
+
+    Raises:
+        NotYetError: the next poll has to go on.
+        ArtifactError: a build cannot be started.
+    """
+    found = _key_states(pending, request, invocation)
+    _start(found, builder, request, invocation)
+    _wait(found)
+    return {
+        each.commit.artifact_key: _failure_text({_named(each.commit): each.failure})
+        for each in found
+        if each.failure is not None
+    }
+
+
+def _key_states(pending: Sequence[Commit], request: Request, invocation: Invocation) -> list[_KeyState]:
     ledger = Ledger(invocation.storage)
     keys = [commit.artifact_key for commit in pending]
     locks = dict(zip(keys, invocation.each(ledger.lock, keys), strict=True))
@@ -70,13 +99,7 @@ def build(
     def decide(commit: Commit) -> _KeyState:
         return _key_state(commit, locks[commit.artifact_key], builds, request, invocation)
 
-    found = list(invocation.each(decide, pending))
-    failures = {_named(each.commit): each.failure for each in found if each.failure is not None}
-    if failures:
-        raise ArtifactError(_failure_text(failures))
-    _start(found, builder, request, invocation)
-    _wait(found)
-    return {each.archive.key: each.archive for each in found if each.archive is not None}
+    return list(invocation.each(decide, pending))
 
 
 def _key_state(

@@ -14,7 +14,15 @@ from .plan import Commit
 from .reports import BrokenBuildError, BuildReport, read_report
 from .storage import LostRaceError, Storage, StoredObject
 
-__all__ = ["check_owner", "commit_archive", "commit_asset", "commit_built", "committed", "manifest_head"]
+__all__ = [
+    "check_owner",
+    "commit_archive",
+    "commit_asset",
+    "commit_built",
+    "committed",
+    "manifest_head",
+    "stored",
+]
 
 MANIFEST_SCHEMA = 1
 
@@ -33,6 +41,16 @@ def committed(commit: Commit, storage: Storage) -> StoredObject | None:
     if manifest is not None:
         return _verified(commit, archive, manifest[0])
     return None if archive is None else commit_archive(commit, archive, storage)
+
+
+def stored(commit: Commit, storage: Storage) -> StoredObject | None:
+    """The archive, verified, if it is committed; nothing is written.
+
+    Raises:
+        ArtifactError: what is there is not what was committed.
+    """
+    manifest = storage.read(commit.manifest)
+    return None if manifest is None else _verified(commit, storage.head(commit.archive), manifest[0])
 
 
 def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredObject:

@@ -3,8 +3,12 @@
 ::
 
     staging/publish/<id>/request.json                        written by the publisher, as all below this prefix
-    staging/publish/<id>/<artifact key>.tar.gz               an archive
+    staging/publish/<id>/<artifact key>.tar.gz               an archive, or the sources of one that is built
+    staging/publish/<id>/<artifact key>.json                 how it is built
     staging/publishing/<execution>/items.json                written by the machine: one item for each ensemble
+    staging/publishing/<execution>/builds.json               written by the machine: batches of what is to be built
+    staging/publishing/<execution>/builds/<key>.tar.gz       sources, once they have been compared with their keys
+    staging/publishing/<execution>/builds/<key>.json         why an archive was not built
     staging/publishing/<execution>/failures/<ensemble>.json  why an ensemble was not changed
     staging/publishing/results/                              written by Step Functions; nothing reads it
 
@@ -21,7 +25,7 @@ from typing import Any
 
 from .failure import ArtifactError
 
-__all__ = ["ACTIONS", "Item", "Place", "parse_request", "request_key", "upload_key"]
+__all__ = ["ACTIONS", "Item", "Place", "build_key", "parse_request", "request_key", "upload_key"]
 
 SCHEMA = 1
 ACTIONS = ("publish", "roll_back", "unpublish")
@@ -46,6 +50,7 @@ class Item:
         source_key: of the repository; empty unless it is published.
         artifact_key: of the archive; empty unless it is published.
         to: the target model to roll back to; None for the one that was live before.
+        built: whether the archive is built from the sources that were uploaded.
         is_there: whether the target model was served already when the machine started.
         rejected: why it cannot be changed; None if it can.
     """
@@ -56,6 +61,7 @@ class Item:
     source_key: str = ""
     artifact_key: str = ""
     to: str | None = None
+    built: bool = False
     is_there: bool = False
     rejected: str | None = None
 
@@ -90,6 +96,8 @@ class Item:
             value = getattr(item, name)
             if not isinstance(value, str) or not form.fullmatch(value):
                 raise _malformed(f"{name} of the ensemble {item.ensemble!r} is {value!r}")
+        if not isinstance(item.built, bool):
+            raise _malformed(f"built of the ensemble {item.ensemble!r} is {item.built!r}")
         return item
 
 
@@ -132,6 +140,19 @@ class Place:
         return f"{self.failures}{ensemble}.json"
 
     @property
+    def builds(self) -> str:
+        """The object key of the batches to build."""
+        return f"{self._own}builds.json"
+
+    def sources(self, item: Item) -> str:
+        """The object key of the sources of a build, which have the keys of the item."""
+        return f"{self._own}builds/{item.artifact_key}.tar.gz"
+
+    def build_failure(self, item: Item) -> str:
+        """The object key of the reason why an archive was not built."""
+        return f"{self._own}builds/{item.artifact_key}.json"
+
+    @property
     def _own(self) -> str:
         return f"staging/publishing/{self.execution.rsplit(':', 1)[-1]}/"
 
@@ -154,6 +175,15 @@ def upload_key(publication: str, artifact_key: str) -> str:
     return f"{_prefix(publication)}{artifact_key}.tar.gz"
 
 
+def build_key(publication: str, artifact_key: str) -> str:
+    """The object key of a build that was uploaded for a request.
+
+    Raises:
+        ArtifactError: the id cannot be part of an object key.
+    """
+    return f"{_prefix(publication)}{artifact_key}.json"
+
+
 def parse_request(text: bytes) -> tuple[str, list[Item]]:
     """Read a request: the name that the publisher gives, and an item for each ensemble.
 
@@ -167,7 +197,7 @@ def parse_request(text: bytes) -> tuple[str, list[Item]]:
         raise _malformed(f"it is not a JSON object with schema, publisher and items ({error!r})") from error
     if schema != SCHEMA or not isinstance(publisher, str) or not isinstance(items, list) or not items:
         raise _malformed(f"it has schema {schema!r}, publisher {publisher!r} and {len(items or ())} items")
-    allowed = {"ensemble", "action", "repository", "source_key", "artifact_key", "to"}
+    allowed = {"ensemble", "action", "repository", "source_key", "artifact_key", "to", "built"}
     if any(not isinstance(each, dict) or each.keys() - allowed for each in items):
         raise _malformed(f"an item has other fields than {', '.join(sorted(allowed))}")
     found = [Item.parse(each) for each in items]

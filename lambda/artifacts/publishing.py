@@ -1,6 +1,7 @@
 """The functions of a publisher's state machine, each safe to repeat: `prepare`, `change`, `record` and `count`.
 
-`prepare` runs once, `change` for each ensemble, `record` for each that could not be changed, and `count` at the end.
+`prepare` runs once, then the store's handler builds what is to be built (`published_builds`). `change` runs
+for each ensemble, `record` for each that could not be built or changed, and `count` at the end.
 The order of `change` keeps what is live alive: it copies the archive, which no caller names yet, and then writes the
 catalogue, by which callers find it. So an ensemble is either what it was or what was asked for, and never half.
 
@@ -14,7 +15,7 @@ import dataclasses
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,16 +24,20 @@ from typing import Any
 from . import catalogue
 from .archive_keys import KeyDocument, archive_keys
 from .catalogue import Change, Entry, Version
-from .commits import check_owner
+from .commits import check_owner, stored
 from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError, is_transient
 from .fleet_index import open_catalogue
 from .invocation import Each
 from .publication import Item, Place, parse_request, request_key, upload_key
+from .published_builds import built_commit
 from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject
 from .turn import Turn
 
-__all__ = ["Publisher", "change", "count", "prepare", "record"]
+__all__ = ["Publisher", "batches", "change", "count", "prepare", "record"]
+
+MAX_BATCH = 10
+"""Archives of one build. A builder ends a job after two hours by default, and a plan takes some minutes."""
 
 SHOWN_FAILURES = 5
 """How many failures the message of an execution has; all of them are in the store."""
@@ -44,7 +49,9 @@ Event = Mapping[str, Any]
 
 def prepare(event: Event, context: Any) -> dict[str, Any]:
     """Read the request, and write an item for each ensemble; the answer says where."""
-    return _run(event, context, lambda publisher: publisher.prepare(str(event["publish"])))
+    return _run(
+        event, context, lambda publisher: publisher.prepare(str(event["publish"]), int(event.get("max_builds", 0)))
+    )
 
 
 def change(event: Event, context: Any) -> dict[str, Any]:
@@ -57,7 +64,10 @@ def change(event: Event, context: Any) -> dict[str, Any]:
 
 
 def record(event: Event, context: Any) -> dict[str, Any]:
-    """Write down why an ensemble was not changed."""
+    """Write down why an ensemble was not changed, or why a batch was not built."""
+    if "batch" in event:
+        batch = [Item.parse(each) for each in event["batch"]]
+        return _run(event, context, lambda publisher: publisher.record_builds(batch, event["failure"]))
     return _run(event, context, lambda publisher: publisher.record(Item.parse(event["item"]), event["failure"]))
 
 
@@ -86,8 +96,12 @@ class Publisher:
     now: Callable[[], datetime]
     each: Each = map
 
-    def prepare(self, publication: str) -> dict[str, Any]:
+    def prepare(self, publication: str, max_builds: int = 0) -> dict[str, Any]:
         """See the function of this name.
+
+        Args:
+            publication: the id of the request.
+            max_builds: how many builds run at once; 0 for a publisher without recipes.
 
         Raises:
             ArtifactError: the request is missing, or not one that this version of the library takes.
@@ -98,15 +112,22 @@ class Publisher:
         publisher, items = parse_request(found[0])
         index = open_catalogue(self.place.fleet, self.place.index, self.storage)
         there = set(self.storage.keys(self.place.served))
-        prepared = [self._prepared(item, index.current, there).document() for item in items]
-        try:
-            self.storage.write(self.place.items, json.dumps(prepared).encode())
-        except LostRaceError:
-            log.info("this function has written %s before", self.place.items)
+        prepared = [self._prepared(item, index.current, there, max_builds) for item in items]
+        self._write(self.place.items, [item.document() for item in prepared])
         answer = {"publish": publication, "publisher": publisher, "execution": self.place.execution}
-        return answer | {"items": self.place.items}
+        answer |= {"items": self.place.items}
+        if not max_builds:
+            return answer
+        built = [item for item in prepared if item.built and not item.is_there and item.rejected is None]
+        work = batches(built, max_builds)
+        self._write(self.place.builds, [[item.document() for item in batch] for batch in work])
+        times = {"started_at": self.now().timestamp()}
+        return answer | times | {"builds": self.place.builds, "has_builds": bool(work)}
 
-    def _prepared(self, item: Item, of_stack: Mapping[str, str], there: set[str]) -> Item:
+    def _prepared(self, item: Item, of_stack: Mapping[str, str], there: set[str], max_builds: int) -> Item:
+        if item.built and not max_builds:
+            reason = "it has to be built, and the publisher has no recipes; publish with the publisher's own cdk-triton"
+            return dataclasses.replace(item, rejected=reason)
         if item.action == "publish" and item.ensemble in of_stack:
             reason = f"the stack has an ensemble {item.ensemble} too; publish it under another name"
             return dataclasses.replace(item, rejected=reason)
@@ -134,11 +155,21 @@ class Publisher:
     def record(self, item: Item, failure: Mapping[str, Any]) -> dict[str, Any]:
         """See the function of this name."""
         document = {"ensemble": item.ensemble, "action": item.action, "reason": _reason(failure)}
-        try:
-            self.storage.write(self.place.failure(item.ensemble), json.dumps(document, indent=2).encode())
-        except LostRaceError:
-            log.info("the failure of %s is recorded", item.ensemble)
+        self._write(self.place.failure(item.ensemble), document)
         return {}
+
+    def record_builds(self, batch: Sequence[Item], failure: Mapping[str, Any]) -> dict[str, Any]:
+        """Write down why a batch was not built; `change` reads it of each archive that is not committed."""
+        for item in batch:
+            self._write(self.place.build_failure(item), {"repository": item.repository, "reason": _reason(failure)})
+        return {}
+
+    def _write(self, key: str, document: Any) -> None:
+        """Write a document, unless this function has written it before: it may run twice."""
+        try:
+            self.storage.write(key, json.dumps(document).encode())
+        except LostRaceError:
+            log.info("this function has written %s before", key)
 
     def count(self) -> dict[str, Any]:
         """See the function of this name.
@@ -213,6 +244,9 @@ class Publisher:
         found = self._head(item.target_model) if item.is_there else None
         if found is not None:
             return found
+        if item.built:
+            source, target = self._built(item), self.place.served + item.target_model
+            return copy_if_absent(source, target, {"artifact-key": item.artifact_key}, self.storage, self.turn)
         upload = upload_key(publication, item.artifact_key)
         opened = self.storage.open(upload)
         if opened is None:
@@ -227,6 +261,34 @@ class Publisher:
             )
         target = self.place.served + item.target_model
         return copy_if_absent(source, target, {"artifact-key": keys.artifact}, self.storage, self.turn)
+
+    def _built(self, item: Item) -> StoredObject:
+        """The archive that was built.
+
+        Raises:
+            ArtifactError: it was not.
+        """
+        found = stored(built_commit(item, self.place.platform), self.storage)
+        if found is not None:
+            return found
+        failure = self.storage.read(self.place.build_failure(item))
+        raise ArtifactError("it was not built; start again" if failure is None else json.loads(failure[0])["reason"])
+
+
+def batches(items: Iterable[Item], max_builds: int) -> list[list[Item]]:
+    """The archives to build, each once, in batches of which each is one build.
+
+    A build starts a machine and pulls an image before it does anything, so a batch has several archives, if there are
+    more of them than builds that run at once.
+    """
+    distinct = {(item.artifact_key, item.repository): item for item in items}
+    by_key: dict[str, list[Item]] = {}
+    for item in distinct.values():
+        by_key.setdefault(item.artifact_key, []).append(item)
+    size = min(MAX_BATCH, -(-len(by_key) // max(1, max_builds)))
+    groups = list(by_key.values())
+    parts = (groups[first : first + size] for first in range(0, len(groups), size or 1))
+    return [[item for group in part for item in group] for part in parts]
 
 
 def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]) -> dict[str, Any]:

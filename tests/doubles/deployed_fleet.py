@@ -27,9 +27,10 @@ class DeployedFleet:
         aws: where it is deployed to.
         directory: for the cloud assembly.
         platform: what serves it.
+        publisher: the arguments of `add_publisher`.
     """
 
-    def __init__(self, aws: LocalAws, directory: Path, platform: ServingPlatform) -> None:
+    def __init__(self, aws: LocalAws, directory: Path, platform: ServingPlatform, **publisher: Any) -> None:
         self.aws = aws
         self._platform = platform
         self.s3, self.states = aws.client("s3"), aws.client("stepfunctions")
@@ -37,7 +38,7 @@ class DeployedFleet:
         app = cdk.App(outdir=str(directory / "cdk.out"), context=context, builtin_cloud_formation_validation=False)
         stack = cdk.Stack(app, "Serving", env=cdk.Environment(account=aws.account, region=aws.region))
         self.fleet = TritonMultiModel(stack, "Fleet", ensembles={}, platform=platform)
-        self.fleet.add_publisher()
+        self.fleet.add_publisher(**publisher)
         app.synth()
         self._publish_assets(directory / "cdk.out")
         self._deploy(directory / "cdk.out" / "Serving.template.json")

@@ -1,16 +1,20 @@
 """The description of a publisher, in the template of its stack: what `cdk-triton fleet` needs to make the same keys.
 
 It stands in the metadata of the state machine, which `GetTemplate` returns, so it changes with the publisher and with
-nothing else.
+nothing else. A publisher with recipes has the same document among the assets, where the function that builds reads it
+(`lambda/artifacts/published_builds.py`).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from cdk_triton.artifacts.keys import key_document
+from cdk_triton.artifacts.program import PROGRAM_VERSION
+from cdk_triton.artifacts.recipes.documents import DeclaredRecipe, parse_recipe, recipe_document
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
@@ -35,6 +39,8 @@ class PublisherDescription:
         platform: what serves the ensembles.
         environment: how the container starts Triton, which some rules depend on.
         max_concurrency: how many ensembles the state machine changes at a time.
+        recipes: each applies to the repositories that have its model.
+        builder: the builder in the form of plans; empty without recipes.
     """
 
     multi_model: str
@@ -42,6 +48,8 @@ class PublisherDescription:
     platform: ServingPlatform
     environment: ContainerEnvironment
     max_concurrency: int
+    recipes: tuple[DeclaredRecipe, ...] = ()
+    builder: Mapping[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """It as JSON."""
@@ -54,13 +62,24 @@ class PublisherDescription:
             "fleet": self.fleet,
             "platform": _given({"instance_type": platform.instance_type, "release": platform.release, "image": image}),
             "environment": {
-                field.name: _plain(getattr(self.environment, field.name))
-                for field in fields(ContainerEnvironment)
-                if field.name not in _NOT_CHECKED and getattr(self.environment, field.name) != field.default
+                each.name: _plain(getattr(self.environment, each.name))
+                for each in fields(ContainerEnvironment)
+                if each.name not in _NOT_CHECKED and getattr(self.environment, each.name) != each.default
             },
             "max_concurrency": self.max_concurrency,
             "keys": key_document(platform),
+            **({"builds": self._builds()} if self.recipes else {}),
         }
+
+    def _builds(self) -> str:
+        """What builds depend on, as text: metadata of a template loses what is null."""
+        document = {
+            "label": self.platform.label,
+            "program": PROGRAM_VERSION,
+            "builder": dict(self.builder),
+            "recipes": [recipe_document(recipe) for recipe in self.recipes],
+        }
+        return json.dumps(document, sort_keys=True)
 
     @classmethod
     def parse(cls, document: Mapping[str, Any], where: str) -> PublisherDescription:
@@ -80,19 +99,30 @@ class PublisherDescription:
             settings = {name: _frozen(value) for name, value in document.get("environment", {}).items()}
             environment = ContainerEnvironment(**settings)
             concurrency = int(document["max_concurrency"])
-            found = cls(document["multi_model"], document["fleet"], platform, environment, concurrency)
+            recipes, builder, program = _parse_builds(document.get("builds"))
+            found = cls(
+                document["multi_model"], document["fleet"], platform, environment, concurrency, recipes, builder
+            )
             keys = document["keys"]
         except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise ConfigurationError(
                 f"the publisher {where} is not one of this version of cdk-triton ({error}): use the version that its "
                 "stack was deployed with, or deploy the stack with this one"
             ) from error
-        if keys != key_document(platform):
+        if keys != key_document(platform) or program != PROGRAM_VERSION:
             raise ConfigurationError(
                 f"the publisher {where} computes other keys than this version of cdk-triton: use the version that its "
                 "stack was deployed with, or deploy the stack with this one"
             )
         return found
+
+
+def _parse_builds(text: str | None) -> tuple[tuple[DeclaredRecipe, ...], Mapping[str, Any], int]:
+    """The recipes, the builder, and the version of the build program, which keys of recipes contain."""
+    if text is None:
+        return (), {}, PROGRAM_VERSION
+    document = json.loads(text)
+    return tuple(map(parse_recipe, document["recipes"])), document["builder"], document["program"]
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,22 +15,27 @@ ITEMS = {"total": 3, "pending": 1, "running": 1}
 class States:
     """Step Functions, which notes the poll of each call."""
 
-    def __init__(self, *, starts: int = 0, failure: str | None = None) -> None:
+    def __init__(self, *, starts: int = 0, ends: int = 1000, failure: str | None = None) -> None:
         self.poll = 0
         self.lists: list[int] = []
         self.describes: list[int] = []
-        self._starts, self._failure = starts, failure
+        self.asked: list[str] = []
+        self._starts, self._ends, self._failure = starts, ends, failure
 
     def list_map_runs(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803 boto3's names
         self.lists.append(self.poll)
-        return {"mapRuns": [{"mapRunArn": f"{executionArn}/map"}] if self.poll >= self._starts else []}
+        first = {"mapRunArn": f"{executionArn}/Builds:map", "startDate": 1}
+        second = {"mapRunArn": f"{executionArn}/Ensembles:map", "startDate": 2}
+        runs = [second, first] if self.poll >= self._ends else [first]
+        return {"mapRuns": runs if self.poll >= self._starts else []}
 
     def describe_map_run(self, *, mapRunArn: str) -> dict[str, Any]:  # noqa: N803 boto3's names
         self.describes.append(self.poll)
-        assert mapRunArn == "execution/map"
+        self.asked.append(mapRunArn)
         if self._failure is not None:
             raise ClientError({"Error": {"Code": self._failure}}, "DescribeMapRun")
-        return {"itemCounts": ITEMS}
+        has_ended = mapRunArn.startswith("execution/Builds:") and self.poll >= self._ends
+        return {"itemCounts": ITEMS, "status": "SUCCEEDED" if has_ended else "RUNNING"}
 
     def follow(self, polls: int) -> list[dict[str, int] | None]:
         """The counts of each poll."""
@@ -51,6 +56,18 @@ def test_a_map_that_starts_late_is_found() -> None:
     states = States(starts=4)
     assert states.follow(9) == [None] * 7 + [ITEMS] * 2
     assert states.lists == [0, 1, 3, 7]
+
+
+def test_the_map_of_the_ensembles_follows_that_of_the_builds() -> None:
+    states = States(ends=2)
+    progress = MapProgress(states, "execution")
+    units = []
+    for states.poll in range(9):
+        progress.counts()
+        units.append(progress.unit)
+    assert states.lists == [0, 7]
+    assert [each.partition(":")[0] for each in states.asked] == ["execution/Builds"] * 3 + ["execution/Ensembles"]
+    assert units == ["builds"] * 7 + ["ensembles"] * 2
 
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "AccessDeniedException"])

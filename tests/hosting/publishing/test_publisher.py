@@ -39,8 +39,8 @@ class Fleet:
         given = {"platform": world.platform, **properties}
         self.model = TritonMultiModel(self.stack, "Fleet", ensembles={}, store=self.store, **given)
 
-    def add_publisher(self) -> TritonPublisher:
-        return self.model.add_publisher()
+    def add_publisher(self, **arguments: Any) -> TritonPublisher:
+        return self.model.add_publisher(**arguments)
 
     def resources(self, kind: str) -> dict[str, Any]:
         return dict(Template.from_stack(self.stack).find_resources(kind))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -110,7 +110,7 @@ def follow(
             found = fleet.aws.client("stepfunctions").describe_execution(executionArn=arn)
             if found["status"] != "RUNNING":
                 return _outcome(fleet, arn, found)
-            say(_progress(progress.counts(), time.monotonic() - began))
+            say(_progress(progress, time.monotonic() - began))
             answered = time.monotonic()
         except (LostConnectionError, HTTPClientError):
             if time.monotonic() - answered > OFFLINE_SECONDS:
@@ -145,12 +145,13 @@ def _message(cause: str) -> str:
         return cause
 
 
-def _progress(counts: Mapping[str, int] | None, seconds: float) -> str:
+def _progress(progress: MapProgress, seconds: float) -> str:
+    counts = progress.counts()
     if not counts or not counts["total"]:
         return f"the execution runs, {seconds:.0f} s"
     done, total = counts["total"] - counts["pending"] - counts["running"], counts["total"]
     rest = f", about {_duration(seconds / done * (total - done))} left" if done else ""
-    return f"{done:,} of {total:,} ensembles{rest}"
+    return f"{done:,} of {total:,} {progress.unit}{rest}"
 
 
 def _duration(seconds: float) -> str:

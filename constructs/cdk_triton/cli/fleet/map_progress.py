@@ -1,7 +1,7 @@
 """The progress of an execution's map, asked for less and less often.
 
 Step Functions answers one `ListMapRuns` and one `DescribeMapRun` per second in an account ("Service quotas",
-https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html). So the map run is looked up once, and the
+https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html). So each map run is looked up once, and the
 pauses grow from one poll to 16, or to 64 while AWS rejects the question. 30 commands can follow executions so.
 """
 
@@ -27,11 +27,15 @@ class MapProgress:
     Args:
         states: a boto3 client of Step Functions.
         execution: the ARN of the execution.
+
+    Attributes:
+        unit: what the items are, in the plural.
     """
 
     def __init__(self, states: Any, execution: str) -> None:
         self._states = states
         self._execution = execution
+        self.unit = "ensembles"
         self._run: str | None = None
         self._counts: dict[str, int] | None = None
         self._pause, self._left = 1, 0
@@ -60,5 +64,10 @@ class MapProgress:
             runs = self._states.list_map_runs(executionArn=self._execution)["mapRuns"]
             if not runs:
                 return None
-            self._run = str(runs[0]["mapRunArn"])
-        return dict(self._states.describe_map_run(mapRunArn=self._run)["itemCounts"])
+            self._run = str(max(runs, key=lambda run: run["startDate"])["mapRunArn"])
+        run = self._states.describe_map_run(mapRunArn=self._run)
+        # Batches of builds come first; Step Functions names a map run after its state if this has a label.
+        self.unit = "builds" if "/Builds:" in self._run else "ensembles"
+        if run["status"] != "RUNNING":
+            self._run = None
+        return dict(run["itemCounts"])

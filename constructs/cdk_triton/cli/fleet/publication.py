@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from cdk_triton.artifacts import layout
+from cdk_triton.cli.artifacts.aws import in_parallel
 from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.verdicts import Verdict
 
-__all__ = ["Item", "Publication", "is_live", "publish_item", "roll_back_item", "unpublish_item", "write_request"]
+__all__ = ["Item", "Publication", "is_live", "publish_item", "roll_back_item", "unpublish_item", "write_builds", "write_request"]
 
 _SCHEMA: Final = 1
 _ID_DIGITS: Final = 40
 
-Item = dict[str, str]
+Item = dict[str, str | bool]
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,12 @@ class Publication:
         return f"{layout.PUBLISH_PREFIX}{self.id}/"
 
     def upload_key(self, artifact_key: str) -> str:
-        """The object key of an archive."""
+        """The object key of an archive, or of the sources of one that is built."""
         return f"{self.prefix}{artifact_key}.tar.gz"
+
+    def build_key(self, artifact_key: str) -> str:
+        """The object key of the build of an archive."""
+        return f"{self.prefix}{artifact_key}.json"
 
 
 def is_live(verdict: Verdict, entry: CatalogueEntry | None) -> bool:
@@ -60,19 +66,34 @@ def is_live(verdict: Verdict, entry: CatalogueEntry | None) -> bool:
 
 def publish_item(verdict: Verdict) -> Item:
     """Makes an archive live."""
-    keys = {"source_key": verdict.source_key, "artifact_key": verdict.artifact_key}
-    return {"ensemble": verdict.listed.ensemble, "action": "publish", "repository": verdict.repository, **keys}
+    keys: Item = {"source_key": verdict.source_key, "artifact_key": verdict.artifact_key}
+    item: Item = {"ensemble": verdict.listed.ensemble, "action": "publish", "repository": verdict.repository, **keys}
+    return item if verdict.build is None else {**item, "built": True}
 
 
 def roll_back_item(ensemble: str, to: str | None) -> Item:
     """Makes an earlier version live."""
-    item = {"ensemble": ensemble, "action": "roll_back"}
+    item: Item = {"ensemble": ensemble, "action": "roll_back"}
     return item if to is None else {**item, "to": to}
 
 
 def unpublish_item(ensemble: str) -> Item:
     """Takes an ensemble out of the catalogue."""
     return {"ensemble": ensemble, "action": "unpublish"}
+
+
+def write_builds(fleet: Fleet, publication: Publication, verdicts: Iterable[Verdict]) -> None:
+    """Upload how archives are built.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    builds = {publication.build_key(each.artifact_key): each.build for each in verdicts if each.build is not None}
+
+    def write(key: str) -> None:
+        fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=key, Body=json.dumps(builds[key]).encode())
+
+    list(in_parallel(write, list(builds)))
 
 
 def write_request(fleet: Fleet, publication: Publication) -> None:

@@ -13,7 +13,7 @@ from cdk_triton.cli.fleet.catalogue import read_catalogue
 from cdk_triton.cli.fleet.execution import Outcome, follow, start
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.place import Fleet
-from cdk_triton.cli.fleet.publication import Item, Publication, is_live, publish_item, write_request
+from cdk_triton.cli.fleet.publication import Item, Publication, is_live, publish_item, write_builds, write_request
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.fleet.verdicts import Verdict, judge
 from cdk_triton.cli.progress import working
@@ -30,6 +30,7 @@ class Report:
 
     Attributes:
         packed: the ensembles that are live now, and whose archives were packed.
+        built: those that are live now, and whose archives the machine has built.
         reused: those that are live now, and whose archives were there.
         unchanged: those that were live already.
         rejected: the errors of the checks, by ensemble.
@@ -37,6 +38,7 @@ class Report:
     """
 
     packed: Sequence[str]
+    built: Sequence[str]
     reused: Sequence[str]
     unchanged: Sequence[str]
     rejected: Mapping[str, Sequence[str]]
@@ -63,7 +65,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     new = [each for each in sound if not is_live(each, catalogue.get(each.listed.ensemble))]
     unchanged = [each.listed.ensemble for each in sound if is_live(each, catalogue.get(each.listed.ensemble))]
     if not new:
-        return Report([], [], unchanged, rejected, {})
+        return Report([], [], [], unchanged, rejected, {})
     publication = Publication(tuple(publish_item(each) for each in new))
     packed, failed = _upload(fleet, publication, new)
     outcome = _execute(fleet, publication, say)
@@ -71,9 +73,12 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
         catalogue = read_catalogue(fleet)
         names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
         failed = {name: failed.get(name) or outcome.failures.get(name, outcome.cause) for name in names}
-    live = [each.listed.ensemble for each in new if each.listed.ensemble not in failed]
-    fresh, reused = [each for each in live if each in packed], [each for each in live if each not in packed]
-    return Report(fresh, reused, unchanged, rejected, failed)
+    live = [each for each in new if each.listed.ensemble not in failed]
+    fresh = [each for each in live if each.listed.ensemble in packed]
+    reused = [each.listed.ensemble for each in live if each.listed.ensemble not in packed]
+    plain = [each.listed.ensemble for each in fresh if each.build is None]
+    built = [each.listed.ensemble for each in fresh if each.build is not None]
+    return Report(plain, built, reused, unchanged, rejected, failed)
 
 
 def change(fleet: Fleet, item: Item, *, say: Say) -> None:
@@ -87,7 +92,7 @@ def change(fleet: Fleet, item: Item, *, say: Say) -> None:
     write_request(fleet, publication)
     outcome = _execute(fleet, publication, say)
     if not outcome.succeeded:
-        raise StoreError(outcome.failures.get(item["ensemble"], outcome.cause))
+        raise StoreError(outcome.failures.get(str(item["ensemble"]), outcome.cause))
 
 
 def attach(fleet: Fleet, arn: str, *, say: Say) -> Outcome:
@@ -129,6 +134,7 @@ def _upload(fleet: Fleet, publication: Publication, new: Sequence[Verdict]) -> t
         faults = upload(
             fleet, missing, progress=lambda done: shown.say(f"uploaded {done:,} of {len(missing):,} archives")
         )
+    write_builds(fleet, publication, (each for each in new if keys[each.listed.ensemble] in missing))
     write_request(fleet, publication)
     packed = {ensemble for ensemble, key in keys.items() if key in missing}
     return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}

@@ -44,10 +44,12 @@ def report(found: Report) -> Iterator[str]:
         yield printable(f"failed {ensemble}: {reason}")
     if found.packed:
         yield f"published, packed now: {listed(found.packed)}"
+    if found.built:
+        yield f"published, built in AWS: {listed(found.built)}"
     if found.reused:
         yield f"published, archives were there: {listed(found.reused)}"
     counts = {
-        "published": len(found.packed) + len(found.reused),
+        "published": len(found.packed) + len(found.built) + len(found.reused),
         "unchanged": len(found.unchanged),
         "rejected by the checks": len(found.rejected),
         "failed": len(found.failed),

@@ -20,7 +20,10 @@ from typing import Any, Final
 
 from cdk_triton._file_cache import FileCache, fingerprint, is_settled
 from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.keys import source_key
 from cdk_triton.artifacts.publisher_description import PublisherDescription
+from cdk_triton.artifacts.recipe_checks import checked_ensemble
+from cdk_triton.artifacts.recipes.documents import recipes_for
 from cdk_triton.artifacts.repository_cache import library_state
 from cdk_triton.artifacts.repository_checks import Keys, check_repository
 from cdk_triton.cli.fleet.manifest import Listed
@@ -43,14 +46,17 @@ class Verdict:
         repository: the name of the repository's directory.
         findings: what the checks found.
         keys: its keys; None if it cannot be published.
-        fault: why it has no keys, besides the findings.
+        faults: why it has no keys, besides the findings.
+        build: how its archive is built: the numbers of the recipes in the publisher's description, and the ensemble of
+            a build plan. None if the repository itself is packed.
     """
 
     listed: Listed
     repository: str
     findings: tuple[Finding, ...]
     keys: Keys | None
-    fault: str | None
+    faults: tuple[str, ...]
+    build: Mapping[str, Any] | None
 
     @property
     def errors(self) -> list[str]:
@@ -60,18 +66,18 @@ class Verdict:
             for each in self.findings
             if each.severity is Severity.ERROR
         ]
-        return errors if self.fault is None else [*errors, self.fault]
+        return [*errors, *self.faults]
 
     @property
     def artifact_key(self) -> str:
         """The key of the archive, of a repository without errors."""
-        assert self.keys is not None  # else there would be a fault
+        assert self.keys is not None  # else there would be an error
         return self.keys.artifact
 
     @property
     def source_key(self) -> str:
         """The key of what the archive is made from, of a repository without errors."""
-        assert self.keys is not None  # else there would be a fault
+        assert self.keys is not None  # else there would be an error
         return self.keys.source
 
     @property
@@ -130,18 +136,30 @@ def _answers(directories: Sequence[str], question: str) -> Iterator[str]:
 def _answer(question: str, directory: str) -> str:
     """Check one repository in a process; the answer is JSON."""
     publisher = _publisher(question)
-    found: dict[str, Any] = {"findings": [], "keys": None, "fault": None}
+    found: dict[str, Any] = {"findings": [], "keys": None, "faults": [], "build": None}
     found["repository"] = Path(directory).resolve().name
     try:
         repository = ModelRepository.from_directory(directory)
+        if recipes := recipes_for(repository, publisher.recipes):
+            repository = ModelRepository.from_directory(directory, recipes=recipes)
         found["repository"] = layout.check_name(repository.name, "the repository's directory")
         found |= check_repository(repository, "multi", publisher.platform, publisher.environment)
         if repository.recipes:
-            files = ", ".join(path for recipe in repository.recipes for path in recipe.produces)
-            found["fault"] = f"{files} of `produced` in cdk-triton.toml is not there: build it before, and add it"
+            found |= _built(repository, publisher)
     except (RepositoryError, ArchiveError, ConfigurationError) as error:
-        found["fault"] = str(error)
+        found["faults"] = [str(error)]
     return json.dumps(found)
+
+
+def _built(repository: ModelRepository, publisher: PublisherDescription) -> dict[str, Any]:
+    """The build and the keys of a repository with recipes, or why it cannot be built."""
+    checked = checked_ensemble(repository, publisher.platform)
+    if checked["errors"]:
+        return {"faults": checked["errors"]}
+    numbers = [number for number, recipe in enumerate(publisher.recipes) if recipe in repository.recipes]
+    ensemble = checked["ensemble"]
+    keys = [source_key(repository), ensemble["artifact_key"]]
+    return {"keys": keys, "build": {"recipes": numbers, "ensemble": ensemble}}
 
 
 @cache
@@ -152,7 +170,7 @@ def _publisher(question: str) -> PublisherDescription:
 def _verdict(listed: Listed, found: Mapping[str, Any]) -> Verdict:
     findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
-    return Verdict(listed, found["repository"], findings, keys, found["fault"])
+    return Verdict(listed, found["repository"], findings, keys, tuple(found["faults"]), found["build"])
 
 
 def _state(root: Path) -> str | None:

@@ -128,6 +128,7 @@ _KINDS: Final[Mapping[str, Kind]] = {"ContainerEnvironment": ENVIRONMENT, "Servi
 _TYPES: Final[Mapping[str, _Type]] = {
     "AlarmThresholds": _Type("AlarmThresholds", "AlarmThresholds(gpu_utilization_percent=80)"),
     "AsyncInference": _Type("an AsyncInference", "AsyncInference(success_topic=topic)"),
+    "BuildRecipe": _Type("a recipe", "TensorRTPlan('bert')", "produces"),
     "Builder": _Type("a builder", "CodeBuildGpuBuilder()", "_provide"),
     "Capacity": _Type("a share of the instances or copies", "Capacity(25) for 25 % or Capacity(instances=1)"),
     "Construct": _Type("the stack or construct that it belongs to", "self", "node"),

@@ -38,6 +38,7 @@ from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
 
 if TYPE_CHECKING:
+    from cdk_triton.artifacts.recipes.recipe import BuildRecipe
     from cdk_triton.hosting.publishing.publisher import TritonPublisher
 
 __all__ = ["TritonMultiModel"]
@@ -215,23 +216,38 @@ class TritonMultiModel(Resource):
         )
 
     @checked
-    def add_publisher(self, *, max_concurrency: int = 8) -> TritonPublisher:
+    def add_publisher(
+        self, *, max_concurrency: int = 8, recipes: Sequence[BuildRecipe] = (), max_builds: int = 1
+    ) -> TritonPublisher:
         """Add what publishes ensembles without a deployment: a state machine, its functions and an alarm.
 
-        It publishes repositories without recipes, rolls them back and unpublishes them. It changes neither this stack
-        nor the endpoint. An ensemble of `ensembles` and a published one cannot share a name.
+        It publishes repositories, rolls them back and unpublishes them. It changes neither this stack nor the endpoint.
+        An ensemble of `ensembles` and a published one cannot share a name.
 
         Args:
             max_concurrency: how many ensembles it changes at a time, 1 to 10,000. Each takes one of the account's
                 concurrent Lambda executions, of which a new account has 10.
+            recipes: the builds of published repositories. A recipe applies to each repository that has its model. The
+                first builder of the store that has the platform's GPU builds.
+            max_builds: how many builds it runs at a time, 1 to 10,000: at most the account's quota of the service that
+                builds, which `cdk-triton doctor` prints.
 
         Raises:
-            ConfigurationError: there is a publisher, the store promotes from another one, or `max_concurrency` is not
-                within its bounds.
+            ConfigurationError: there is a publisher, the store promotes from another one, or a number is not within its
+                bounds. With recipes also: one is not of this library, two write the same file, or the store has no
+                builder with the platform's GPU or belongs to another app.
         """
-        from cdk_triton.hosting.publishing.publisher import add_publisher  # a plain model takes no state machine
+        # A plain model takes no state machine.
+        from cdk_triton.hosting.publishing.builds import declared_recipes
+        from cdk_triton.hosting.publishing.publisher import add_publisher
 
-        publisher = add_publisher(self, self._served(), self._environment, max_concurrency)
+        publisher = add_publisher(
+            self,
+            self._served(),
+            self._environment,
+            max_concurrency=max_concurrency,
+            recipes=declared_recipes(self, self._served(), recipes, max_builds),
+        )
         for use in self._uses_of_catalogue:
             use(self._catalogue())
         return publisher

@@ -2,8 +2,10 @@
 
 ::
 
-    Prepare → Ensembles, a distributed map: Change → (Failed: Record) → Count
+    Prepare → [HasBuilds → Builds, a distributed map: Build → IsBuilt → Wait → Build …, (failed: RecordBuilds)]
+            → Ensembles, a distributed map: Change → (failed: Record) → Count
 
+A publisher without recipes does not have the states in brackets. Each child of `Builds` is a batch, which is one build.
 The functions are those of `lambda/artifacts/publishing.py`. The map has one child execution for each ensemble, because
 an inline map has 40 at a time and one history of 25,000 events for all ("Orchestrating large-scale parallel workloads",
 https://docs.aws.amazon.com/step-functions/latest/dg/concepts-orchestrate-large-scale-parallel-workloads.html).
@@ -25,7 +27,7 @@ from typing import Any, Final
 from cdk_triton.artifacts.layout import PUBLISHING_PREFIX
 from cdk_triton.hosting.store.provider import NOT_RUN
 
-__all__ = ["MAX_CHANGE_MINUTES", "Functions", "definition"]
+__all__ = ["MAX_CHANGE_MINUTES", "Builds", "Functions", "definition"]
 
 MAX_CHANGE_MINUTES: Final = 15
 """The longest time of a function ("Lambda quotas"). How fast it reads an archive on AWS was not measured. A processor
@@ -41,6 +43,8 @@ FAULT_ATTEMPTS: Final = 8
 RESULTS_PREFIX: Final = f"{PUBLISHING_PREFIX}results"
 """Step Functions adds the id of the map run."""
 
+_END: Final = {"Type": "Pass", "Result": {}, "End": True}
+
 LONGEST_PAUSE: Final = 30
 """Seconds between two attempts."""
 
@@ -54,15 +58,38 @@ class Functions:
         change: changes one ensemble.
         record: writes down why one was not changed.
         count: counts what is done.
+        build: builds a batch; the store's handler. None without recipes.
     """
 
     prepare: str
     change: str
     record: str
     count: str
+    build: str | None = None
 
 
-def definition(functions: Functions, *, bucket: str, partition: str, max_concurrency: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Builds:
+    """What the function that builds is given.
+
+    Attributes:
+        max_builds: how many builds run at a time.
+        assets: the bucket of the description and of the build program.
+        description: the object key of the publisher's description.
+        sha256: the SHA-256 of the description.
+        image: the URI of the image that serves and builds.
+    """
+
+    max_builds: int
+    assets: str
+    description: str
+    sha256: str
+    image: str
+
+
+def definition(
+    functions: Functions, *, bucket: str, partition: str, max_concurrency: int, builds: Builds | None = None
+) -> dict[str, Any]:
     """The definition.
 
     Args:
@@ -70,56 +97,143 @@ def definition(functions: Functions, *, bucket: str, partition: str, max_concurr
         bucket: the name of the store's bucket.
         partition: of the state machine, as in `aws`.
         max_concurrency: how many ensembles are changed at a time.
+        builds: of a publisher with recipes.
     """
     execution = {"execution.$": "$$.Execution.Id"}
+    request: dict[str, Any] = {**execution, "publish.$": "$.publish"}
+    place = _Place(bucket, partition)
+    ensembles = place.map(
+        "$.items",
+        max_concurrency,
+        {
+            "item.$": "$$.Map.Item.Value",
+            "publish.$": "$.publish",
+            "publisher.$": "$.publisher",
+            "execution.$": "$.execution",
+        },
+        _change(functions),
+        # Whatever ends the map early, Count finds the ensembles that it did not reach.
+        after="Count",
+    )
+    if builds is None:
+        building, first, prepare = {}, "Ensembles", request
+    else:
+        building, first = _builds(functions, builds, place), "HasBuilds"
+        prepare = {**request, "max_builds": builds.max_builds}
     return {
         "Comment": "cdk-triton: publishes, rolls back and unpublishes ensembles",
         "StartAt": "Prepare",
         "States": {
-            "Prepare": _task(functions.prepare, {**execution, "publish.$": "$.publish"}, Next="Ensembles"),
-            "Ensembles": {
-                "Type": "Map",
-                "MaxConcurrency": max_concurrency,
-                "ItemReader": {
-                    "Resource": f"arn:{partition}:states:::s3:getObject",
-                    "ReaderConfig": {"InputType": "JSON"},
-                    "Parameters": {"Bucket": bucket, "Key.$": "$.items"},
-                },
-                "ItemSelector": {
-                    "item.$": "$$.Map.Item.Value",
-                    "publish.$": "$.publish",
-                    "publisher.$": "$.publisher",
-                    "execution.$": "$.execution",
-                },
-                "ItemProcessor": {
-                    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
-                    "StartAt": "Change",
-                    "States": _child(functions),
-                },
-                "ResultWriter": {
-                    "Resource": f"arn:{partition}:states:::s3:putObject",
-                    "Parameters": {"Bucket": bucket, "Prefix": RESULTS_PREFIX},
-                },
-                "ResultPath": "$.map",
-                # Whatever ends the map early, Count finds the ensembles that it did not reach.
-                "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.map", "Next": "Count"}],
-                "Next": "Count",
-            },
+            "Prepare": _task(functions.prepare, prepare, Next=first),
+            **building,
+            "Ensembles": ensembles,
             "Count": _task(functions.count, {"execution.$": "$.execution"}, End=True),
         },
     }
 
 
-def _child(functions: Functions) -> dict[str, Any]:
-    failed = {"ErrorEquals": ["States.ALL"], "ResultPath": "$.failure", "Next": "Record"}
-    # Count finds the ensemble that neither is what was asked for nor has a failure.
-    unrecorded = {"ErrorEquals": ["States.ALL"], "ResultPath": "$.unrecorded", "Next": "Done"}
-    record = {"execution.$": "$.execution", "item.$": "$.item", "failure.$": "$.failure"}
-    return {
-        "Change": _task(functions.change, None, Catch=[failed], ResultPath="$.changed", Next="Done"),
-        "Record": _task(functions.record, record, Catch=[unrecorded], ResultPath="$.recorded", Next="Done"),
-        "Done": {"Type": "Pass", "Result": {}, "End": True},
+@dataclass(frozen=True)
+class _Place:
+    """Where the items of maps are."""
+
+    bucket: str
+    partition: str
+
+    def map(
+        self, items: str, max_concurrency: int, selector: Mapping[str, str], child: Mapping[str, Any], after: str
+    ) -> dict[str, Any]:
+        """A distributed map; what ends it early leads on, as its end does."""
+        return {
+            "Type": "Map",
+            "MaxConcurrency": max_concurrency,
+            "ItemReader": {
+                "Resource": f"arn:{self.partition}:states:::s3:getObject",
+                "ReaderConfig": {"InputType": "JSON"},
+                "Parameters": {"Bucket": self.bucket, "Key.$": items},
+            },
+            "ItemSelector": dict(selector),
+            "ItemProcessor": {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}, **child},
+            "ResultWriter": {
+                "Resource": f"arn:{self.partition}:states:::s3:putObject",
+                "Parameters": {"Bucket": self.bucket, "Prefix": RESULTS_PREFIX},
+            },
+            "ResultPath": "$.map",
+            "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.map", "Next": after}],
+            "Next": after,
+        }
+
+
+def _builds(functions: Functions, builds: Builds, place: _Place) -> dict[str, Any]:
+    """The states that build; `Change` finds what they have not built."""
+    assert functions.build is not None  # of a publisher with recipes
+    asked = {
+        "publish.$": "$.publish",
+        "execution.$": "$.execution",
+        "started_at.$": "$.started_at",
+        "batch.$": "$.batch",
+        "assets": builds.assets,
+        "description": builds.description,
+        "sha256": builds.sha256,
+        "image": builds.image,
     }
+    record = {"execution.$": "$.execution", "batch.$": "$.batch", "failure.$": "$.failure"}
+    child = {
+        "StartAt": "Build",
+        "States": {
+            "Build": _task(
+                functions.build,
+                {"Publication": asked},
+                Catch=[_caught("failure", "RecordBuilds")],
+                ResultPath="$.polled",
+                Next="IsBuilt",
+            ),
+            "IsBuilt": {
+                "Type": "Choice",
+                "Choices": [{"Variable": "$.polled.IsComplete", "BooleanEquals": True, "Next": "Built"}],
+                "Default": "Wait",
+            },
+            "Wait": {"Type": "Wait", "SecondsPath": "$.polled.Seconds", "Next": "Build"},
+            "RecordBuilds": _task(
+                functions.record, record, Catch=[_caught("unrecorded", "Built")], ResultPath="$.recorded", Next="Built"
+            ),
+            "Built": _END,
+        },
+    }
+    selected = {"batch.$": "$$.Map.Item.Value"} | {
+        f"{name}.$": f"$.{name}" for name in ("publish", "execution", "started_at")
+    }
+    return {
+        "HasBuilds": {
+            "Type": "Choice",
+            "Choices": [{"Variable": "$.has_builds", "BooleanEquals": True, "Next": "Builds"}],
+            "Default": "Ensembles",
+        },
+        "Builds": {
+            # The label is a part of the ARN of the map run, by which the command tells builds from ensembles.
+            "Label": "Builds",
+            **place.map("$.builds", builds.max_builds, selected, child, after="Ensembles"),
+        },
+    }
+
+
+def _change(functions: Functions) -> dict[str, Any]:
+    record = {"execution.$": "$.execution", "item.$": "$.item", "failure.$": "$.failure"}
+    # Count finds the ensemble that neither is what was asked for nor has a failure.
+    unrecorded = [_caught("unrecorded", "Done")]
+    return {
+        "StartAt": "Change",
+        "States": {
+            "Change": _task(
+                functions.change, None, Catch=[_caught("failure", "Record")], ResultPath="$.changed", Next="Done"
+            ),
+            "Record": _task(functions.record, record, Catch=unrecorded, ResultPath="$.recorded", Next="Done"),
+            "Done": _END,
+        },
+    }
+
+
+def _caught(name: str, then: str) -> dict[str, Any]:
+    return {"ErrorEquals": ["States.ALL"], "ResultPath": f"$.{name}", "Next": then}
 
 
 def _task(function: str, parameters: Mapping[str, Any] | None, **more: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, fields
+from dataclasses import astuple, replace
 
 from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -27,7 +27,8 @@ from cdk_triton.hosting.acknowledgements import (
     imported_objects_arns,
 )
 from cdk_triton.hosting.permissions import Statement, allow, managed_policy
-from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Functions, definition
+from cdk_triton.hosting.publishing.builds import Recipes, builds_of
+from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Builds, Functions, definition
 from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
 from cdk_triton.hosting.store.store import TritonArtifactStore
@@ -35,6 +36,8 @@ from cdk_triton.hosting.trust import states_of_the_account
 from cdk_triton.triton import ContainerEnvironment
 
 __all__ = ["TritonPublisher", "add_publisher"]
+
+FUNCTIONS = ("prepare", "change", "record", "count")
 
 LOG_DELIVERY = (
     "logs:CreateLogDelivery",
@@ -71,9 +74,11 @@ class TritonPublisher(Construct):
         *,
         environment: ContainerEnvironment,
         max_concurrency: int,
+        recipes: Recipes | None,
     ) -> None:
         super().__init__(scope, id)
         self._served = served
+        self._recipes = recipes
         log_group = logs.LogGroup(
             self,
             "Logs",
@@ -84,10 +89,15 @@ class TritonPublisher(Construct):
         # A store that another app makes does not tell its network.
         network = served.store._network if isinstance(served.store, TritonArtifactStore) else None
         made = HandlerFunctions(handler_code(), log_group, network)
-        functions = Functions(**{each.name: self._function(made, each.name) for each in fields(Functions)})
-        self._machine = self._state_machine(functions, log_group, max_concurrency)
         multi_model = scope.node.path.removeprefix(f"{stack_of(self).node.path}/")
         described = PublisherDescription(multi_model, served.name, served.platform, environment, max_concurrency)
+        made_of = {name: self._function(made, name) for name in FUNCTIONS}
+        builds = None
+        if recipes is not None:
+            described = replace(described, recipes=recipes.recipes, builder=recipes.builder)
+            made_of["build"] = recipes.handler
+            builds = builds_of(scope, recipes, described)
+        self._machine = self._state_machine(Functions(**made_of), log_group, max_concurrency, builds)
         self._machine.add_metadata(PUBLISHER_METADATA, described.document())
         self.state_machine_arn: str = self._machine.ref
         self.alarm = self._alarm()
@@ -131,6 +141,8 @@ class TritonPublisher(Construct):
             "record": ([], [own]),
             "count": ([own, catalogue], []),
         }[name]
+        if name == "change" and self._recipes is not None:
+            read = [*read, own, f"{layout.ARTIFACTS_PREFIX}*"]
         statements = []
         for action, keys in (("s3:GetObject", read), ("s3:PutObject", write)):
             if keys:
@@ -156,7 +168,7 @@ class TritonPublisher(Construct):
         return statements
 
     def _state_machine(
-        self, functions: Functions, log_group: logs.ILogGroup, max_concurrency: int
+        self, functions: Functions, log_group: logs.ILogGroup, max_concurrency: int, builds: Builds | None
     ) -> sfn.CfnStateMachine:
         bucket = self._served.store.bucket
         own = f"{layout.PUBLISHING_PREFIX}*"
@@ -166,7 +178,7 @@ class TritonPublisher(Construct):
         uploads = ["s3:PutObject", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:AbortMultipartUpload"]
         allow(
             role,
-            Statement(["lambda:InvokeFunction"], list(astuple(functions))),
+            Statement(["lambda:InvokeFunction"], [arn for arn in astuple(functions) if arn is not None]),
             # The items and results of a distributed map ("IAM policies for using Distributed Map states").
             Statement(uploads, objects),
             Statement(LOG_DELIVERY, ["*"]),
@@ -178,7 +190,11 @@ class TritonPublisher(Construct):
             role_arn=role.role_arn,
             definition_string=stack_of(self).to_json_string(
                 definition(
-                    functions, bucket=bucket.bucket_name, partition=Aws.PARTITION, max_concurrency=max_concurrency
+                    functions,
+                    bucket=bucket.bucket_name,
+                    partition=Aws.PARTITION,
+                    max_concurrency=max_concurrency,
+                    builds=builds,
                 )
             ),
             logging_configuration=sfn.CfnStateMachine.LoggingConfigurationProperty(
@@ -249,7 +265,12 @@ class TritonPublisher(Construct):
 
 
 def add_publisher(
-    scope: Construct, served: Served, environment: ContainerEnvironment, max_concurrency: int
+    scope: Construct,
+    served: Served,
+    environment: ContainerEnvironment,
+    *,
+    max_concurrency: int,
+    recipes: Recipes | None,
 ) -> TritonPublisher:
     """Make the publisher of a `TritonMultiModel`, its child `Publisher`.
 
@@ -268,4 +289,6 @@ def add_publisher(
             f"max_concurrency of the publisher of {path_of(scope)} is {max_concurrency}: use 1 to {MAX_CONCURRENCY}, "
             "which is what Step Functions runs at a time"
         )
-    return TritonPublisher(scope, "Publisher", served, environment=environment, max_concurrency=max_concurrency)
+    return TritonPublisher(
+        scope, "Publisher", served, environment=environment, max_concurrency=max_concurrency, recipes=recipes
+    )

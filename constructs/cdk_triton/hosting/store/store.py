@@ -220,6 +220,7 @@ class TritonArtifactStore(Construct):
         self._builds.start_by(is_complete)
         if promotes_from is not None:
             allow_promotion(self, self.handler_role, promotes_from)
+        self._handler_arn = is_complete.function_arn
         self.service_token = provider(self, made, is_complete)
         if export_prefix is not None:
             export_store(

@@ -1,0 +1,93 @@
+"""The builds of a publisher: its recipes, who builds, and what the function that builds is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from constructs import Construct
+
+from cdk_triton.artifacts.publisher_description import PublisherDescription
+from cdk_triton.artifacts.recipes.documents import DeclaredRecipe, declared_recipe
+from cdk_triton.artifacts.recipes.recipe import BuildRecipe
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.models.assets import CloudAssembly
+from cdk_triton.hosting.models.recipe_checks import builder_document
+from cdk_triton.hosting.publishing.definition import Builds
+from cdk_triton.hosting.publishing.grants import Served
+from cdk_triton.hosting.store.store import TritonArtifactStore
+
+__all__ = ["Recipes", "builds_of", "declared_recipes"]
+
+MAX_BUILDS = 10_000
+"""Parallel child executions of a distributed map ("Quotas related to state machine executions")."""
+
+
+class Recipes(NamedTuple):
+    """The recipes of a publisher.
+
+    Attributes:
+        recipes: each applies to the repositories that have its model.
+        served: the destination of what is published.
+        builder: the builder in the form of plans.
+        handler: the ARN of the store's handler, which builds.
+        max_builds: how many builds run at a time.
+    """
+
+    recipes: tuple[DeclaredRecipe, ...]
+    served: Served
+    builder: Mapping[str, object]
+    handler: str
+    max_builds: int
+
+
+def declared_recipes(
+    scope: Construct, served: Served, recipes: Sequence[BuildRecipe], max_builds: int
+) -> Recipes | None:
+    """Check the recipes of a publisher, and choose what builds; None without recipes.
+
+    Raises:
+        ConfigurationError: a recipe is not one of this library's or is declared twice, the store is one of another app
+            or has no builder with the platform's GPU, or the number of builds is not a count.
+    """
+    if not 1 <= max_builds <= MAX_BUILDS:
+        raise ConfigurationError(
+            f"max_builds of the publisher of {path_of(scope)} is {max_builds}: use 1 to {MAX_BUILDS}, and not more "
+            "than the quota of the service that builds"
+        )
+    if not recipes:
+        return None
+    store, _, platform = served
+    if not isinstance(store, TritonArtifactStore):
+        raise ConfigurationError(
+            f"the publisher of {path_of(scope)} has recipes, and its store belongs to another app, whose handler it "
+            "cannot call: remove recipes, or declare the TritonMultiModel in the app of the store"
+        )
+    declared = tuple(declared_recipe(recipe) for recipe in recipes)
+    _refuse_duplicates(scope, declared)
+    builder = store._builder_for(scope, platform, [file for recipe in declared for file in recipe.s3_files.values()])
+    document = builder_document(builder, platform, CloudAssembly(scope).add_program())
+    return Recipes(declared, served, document, store._handler_arn, max_builds)
+
+
+def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> None:
+    writers: dict[str, DeclaredRecipe] = {}
+    for recipe in recipes:
+        for path in recipe.produces:
+            if path in writers:
+                raise ConfigurationError(
+                    f"{path} is written by two recipes of the publisher of {path_of(scope)}, {writers[path]} and "
+                    f"{recipe}: remove one of them"
+                )
+            writers[path] = recipe
+
+
+def builds_of(scope: Construct, recipes: Recipes, description: PublisherDescription) -> Builds:
+    """Publish the description among the assets, and say what the function that builds is given."""
+    store, _, platform = recipes.served
+    published = CloudAssembly(scope).add_plan(description.document())
+    store._require_assets_of(scope, published.bucket_name)
+    image = container_image(scope, platform)
+    return Builds(recipes.max_builds, published.bucket_name, published.object_key, published.sha256, image.uri)

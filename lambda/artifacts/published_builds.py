@@ -1,0 +1,327 @@
+"""Builds of a publisher's state machine: a batch of repositories with recipes becomes archives in the store.
+
+The machine calls `build_batch` until it is complete. The function runs in the store's handler, because it starts jobs,
+takes locks and commits, as `ensure` does for a deployment: so nothing is built twice, whoever asks.
+
+A request names the recipes of each build by their numbers in the publisher's description, which a deployment wrote.
+The function reads the uploaded sources, computes the keys with these recipes, and goes on only if they are those of
+the request. It then keeps a copy of the sources where no publisher can write. The inputs from S3 are those of the
+recipes. The steps come with the request, because only the library can read a configuration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .archive_keys import ArchiveKeys, KeyDocument, archive_keys
+from .building import build_each
+from .commits import committed
+from .copying import copy_if_absent, reading
+from .failure import ArtifactError, is_transient
+from .invocation import Invocation
+from .plan import BuildInput, BuildMachine, Commit, EnsembleBuild
+from .publication import Item, Place, build_key, upload_key
+from .request import Request
+from .storage import LostRaceError
+from .turn import TurnIsOverError
+
+__all__ = ["BuildEvent", "build_batch", "built_commit", "is_build"]
+
+FIRST_HOUR = 60 * 60
+POLL_SECONDS, LATER_POLL_SECONDS = 30, 120
+"""Between two polls in the first hour of an execution, and later. A poll takes 9 events of the 25,000 that the history
+of an execution has ("Quotas related to state machine executions"), and a build may wait and run for 44 hours."""
+
+YIELD_SECONDS = 2
+"""Between two polls that copy; see `artifacts.YIELD_SECONDS`."""
+
+_SOURCES = re.compile(r"sources/[0-9a-f]{64}\.tar\.gz")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class BuildEvent:
+    """What the machine asks for.
+
+    Attributes:
+        publication: the id of the request.
+        execution: the ARN of the execution.
+        started_at: when the execution began, in seconds since 1970.
+        batch: the items to build, one for each archive.
+        assets: the bucket of the description and of the build program.
+        description: the object key of the publisher's description there.
+        sha256: the SHA-256 of the description.
+        image: the image's URI.
+    """
+
+    publication: str
+    execution: str
+    started_at: float
+    batch: tuple[Item, ...]
+    assets: str
+    description: str
+    sha256: str
+    image: str
+
+    @classmethod
+    def parse(cls, event: Mapping[str, Any]) -> BuildEvent:
+        """Read what the definition of the machine sends."""
+        document = event["Publication"]
+        return cls(
+            publication=document["publish"],
+            execution=document["execution"],
+            started_at=float(document["started_at"]),
+            batch=tuple(Item.parse(each) for each in document["batch"]),
+            assets=document["assets"],
+            description=document["description"],
+            sha256=document["sha256"],
+            image=document["image"],
+        )
+
+
+@dataclass(frozen=True)
+class _Description:
+    """The publisher, as its stack was deployed.
+
+    Attributes:
+        fleet: the name of the `TritonMultiModel` in the store.
+        label: the platform, as in `25.09-a10g`.
+        keys: the inputs of keys beside files and recipes.
+        program: the version of the build program.
+        builder: the machine that builds.
+        recipes: the documents of the declared recipes.
+    """
+
+    fleet: str
+    label: str
+    keys: KeyDocument
+    program: int
+    builder: BuildMachine
+    recipes: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, event: BuildEvent, invocation: Invocation) -> _Description:
+        """Read it from the assets.
+
+        Raises:
+            ArtifactError: it is missing or was changed.
+        """
+        where = f"s3://{event.assets}/{event.description}"
+        found = invocation.storage.read(event.description, bucket=event.assets)
+        if found is None or hashlib.sha256(found[0]).hexdigest() != event.sha256:
+            raise ArtifactError(
+                f"the description {where} is missing or was changed; deploy the publisher's stack again"
+            )
+        document = json.loads(found[0])
+        builds = json.loads(document["builds"])
+        keys, program = (
+            document["keys"],
+            BuildInput(bucket=None, version=None, sha256=None, **builds["builder"]["program"]),
+        )
+        return cls(
+            fleet=document["fleet"],
+            label=builds["label"],
+            keys=KeyDocument(keys["source"], keys["target"]),
+            program=builds["program"],
+            builder=BuildMachine(**{**builds["builder"], "program": program}),
+            recipes=builds["recipes"],
+        )
+
+    def keys_with(self, recipes: Sequence[Mapping[str, Any]]) -> KeyDocument:
+        """The inputs of the keys of a repository with these recipes, as in `cdk_triton.artifacts.keys`."""
+        parameters = sorted((each["parameters"] for each in recipes), key=_canonical)
+        return self.keys._replace(source={**self.keys.source, "recipes": parameters, "program": self.program})
+
+
+def is_build(event: Mapping[str, Any]) -> bool:
+    """Whether an event of the store's handler is a batch of builds."""
+    return "Publication" in event
+
+
+def build_batch(event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
+    """Start, watch and commit the builds of a batch.
+
+    Returns:
+        `IsComplete`: whether each archive of the batch is committed or has a recorded failure; if not, `Seconds`: the
+        pause before the next call.
+
+    Raises:
+        ArtifactError: none of them can be built.
+    """
+    parsed = BuildEvent.parse(event)
+    waited = invocation.now() - parsed.started_at
+    try:
+        _Batch(parsed, _Description.read(parsed, invocation), invocation).go_on()
+    except Exception as error:
+        if not is_transient(error, waited):
+            raise
+        log.info("waiting for the next poll: %s", error)
+        if isinstance(error, TurnIsOverError):
+            return {"IsComplete": False, "Seconds": YIELD_SECONDS}
+        return {"IsComplete": False, "Seconds": POLL_SECONDS if waited < FIRST_HOUR else LATER_POLL_SECONDS}
+    return {"IsComplete": True}
+
+
+def built_commit(item: Item, platform: str) -> Commit:
+    """The place of a built archive in the store."""
+    prefix = f"artifacts/{item.repository}/{item.artifact_key}/"
+    return Commit(
+        repository=item.repository,
+        artifact_key=item.artifact_key,
+        platform=platform,
+        asset=None,
+        archive=f"{prefix}model.tar.gz",
+        manifest=f"{prefix}manifest.json",
+    )
+
+
+class _Batch:
+    """The builds of one call."""
+
+    def __init__(self, event: BuildEvent, description: _Description, invocation: Invocation) -> None:
+        self._event = event
+        self._description = description
+        self._invocation = invocation
+        self._storage = invocation.storage
+        self._place = Place(description.fleet, description.label, event.execution)
+
+    def go_on(self) -> None:
+        """Return when each archive is committed or has a recorded failure.
+
+        Raises:
+            NotYetError: the next poll has to go on.
+            ArtifactError: none can be built.
+        """
+        found = zip(self._event.batch, self._invocation.each(self._pending, self._event.batch), strict=True)
+        pending = [(item, commit) for item, commit in found if commit is not None]
+        if not pending:
+            return
+        commits = [commit for _, commit in pending]
+        failures = build_each(commits, self._description.builder, self._request(), self._invocation)
+        for item, _ in pending:
+            if (reason := failures.get(item.artifact_key)) is not None:
+                self._fail(item, reason)
+
+    def _pending(self, item: Item) -> Commit | None:
+        """What has to be built; None if the archive is committed, or its failure is recorded.
+
+        Raises:
+            TurnIsOverError: the time is up.
+        """
+        if self._storage.read(self._place.build_failure(item)) is not None:
+            return None
+        try:
+            if committed(self._commit(item, EnsembleBuild((), {})), self._storage) is not None:
+                return None
+            return self._commit(item, self._verified(item))
+        except ArtifactError as error:
+            self._fail(item, error.full)
+            return None
+
+    def _request(self) -> Request:
+        """The request in the form of a deployment; executions with the same batch share its builds."""
+        text = _canonical([self._description.label, sorted(item.artifact_key for item in self._event.batch)])
+        holder = hashlib.sha256(text.encode()).hexdigest()
+        event = self._event
+        return Request(
+            is_delete=False,
+            physical_id=holder,
+            plan_bucket=event.assets,
+            started_at=event.started_at,
+            build_image=event.image,
+        )
+
+    def _commit(self, item: Item, build: EnsembleBuild) -> Commit:
+        return dataclasses.replace(built_commit(item, self._description.label), build=build)
+
+    def _verified(self, item: Item) -> EnsembleBuild:
+        """The build of an item, whose sources are those of its keys.
+
+        Raises:
+            TurnIsOverError: the time is up.
+            ArtifactError: they are not, or the build is not one of the publisher's.
+        """
+        document = self._request_of(item)
+        recipes = self._recipes(item, document["recipes"])
+        ensemble = _checked(item, document["ensemble"])
+        sources = self._place.sources(item)
+        if self._storage.head(sources) is None:
+            self._take_sources(item, recipes)
+        inputs = [BuildInput(self._storage.bucket, sources, None, ensemble["sources"], None)]
+        files = {file["sha256"]: file for recipe in recipes for file in recipe["s3_files"]}
+        inputs += [BuildInput(file["bucket"], file["key"], None, f"inputs/{sha}", sha) for sha, file in files.items()]
+        return EnsembleBuild(tuple(inputs), ensemble)
+
+    def _request_of(self, item: Item) -> Mapping[str, Any]:
+        key = build_key(self._event.publication, item.artifact_key)
+        found = self._storage.read(key)
+        if found is None:
+            raise ArtifactError(f"the build {key} is missing; publish again, which uploads it")
+        try:
+            document: Mapping[str, Any] = json.loads(found[0])
+            _ = document["recipes"], document["ensemble"]["sources"]
+        except (ValueError, LookupError, TypeError) as error:
+            raise ArtifactError(
+                f"the build {key} cannot be read ({error!r}); publish with the publisher's own cdk-triton"
+            ) from error
+        return document
+
+    def _recipes(self, item: Item, numbers: Any) -> list[Mapping[str, Any]]:
+        declared = dict(enumerate(self._description.recipes))
+        if (
+            not isinstance(numbers, list)
+            or not numbers
+            or not all(isinstance(n, int) and n in declared for n in numbers)
+        ):
+            raise ArtifactError(
+                f"the build of the repository {item.repository} names the recipes {numbers!r}, and the publisher has "
+                f"{len(declared)}; publish with the publisher's own cdk-triton"
+            )
+        return [declared[number] for number in numbers]
+
+    def _take_sources(self, item: Item, recipes: Sequence[Mapping[str, Any]]) -> None:
+        """Read the uploaded sources, and keep a copy if they are those of the keys."""
+        upload = upload_key(self._event.publication, item.artifact_key)
+        with reading(upload, self._invocation.turn):
+            opened = self._storage.open(upload)
+            if opened is None:
+                raise ArtifactError(f"the sources {upload} are missing; publish again, which uploads them")
+            source, chunks = opened
+            keys = archive_keys(chunks, self._description.keys_with(recipes), upload)
+        if keys != ArchiveKeys(item.source_key, item.artifact_key):
+            raise ArtifactError(
+                f"the sources {upload} have the source key {keys.source} and the artifact key {keys.artifact} with the "
+                f"recipes of the publisher, and the request says {item.source_key} and {item.artifact_key}; publish "
+                "with the publisher's own cdk-triton, for its platform"
+            )
+        copy_if_absent(source, self._place.sources(item), {}, self._storage, self._invocation.turn)
+
+    def _fail(self, item: Item, reason: str) -> None:
+        body = json.dumps({"repository": item.repository, "reason": reason}, indent=2).encode()
+        try:
+            self._storage.write(self._place.build_failure(item), body)
+        except LostRaceError:
+            log.info("the failure of %s is recorded", item.repository)
+
+
+def _checked(item: Item, ensemble: Mapping[str, Any]) -> Mapping[str, Any]:
+    key = ensemble.get("artifact_key")
+    if key != item.artifact_key or not _SOURCES.fullmatch(str(ensemble["sources"])):
+        raise ArtifactError(
+            f"the build of the repository {item.repository} is one of the artifact key {key!r}, and the request says "
+            f"{item.artifact_key}; publish with the publisher's own cdk-triton"
+        )
+    return ensemble
+
+
+def _canonical(document: Any) -> str:
+    """As `cdk_triton.artifacts.canonical` does."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
