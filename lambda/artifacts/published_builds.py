@@ -313,11 +313,16 @@ class _Batch:
 
 
 def _checked(item: Item, ensemble: Mapping[str, Any]) -> Mapping[str, Any]:
-    key = ensemble.get("artifact_key")
-    if key != item.artifact_key or not _SOURCES.fullmatch(str(ensemble["sources"])):
+    key, sources = ensemble.get("artifact_key"), ensemble["sources"]
+    if key != item.artifact_key:
         raise ArtifactError(
             f"the build of the repository {item.repository} is one of the artifact key {key!r}, and the request says "
             f"{item.artifact_key}; publish with the publisher's own cdk-triton"
+        )
+    if not isinstance(sources, str) or not _SOURCES.fullmatch(sources):
+        raise ArtifactError(
+            f"the build of the repository {item.repository} reads its sources from {sources!r}, which is not "
+            "sources/<sources key>.tar.gz; publish with the publisher's own cdk-triton"
         )
     return ensemble
 

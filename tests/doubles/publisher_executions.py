@@ -11,6 +11,7 @@ from artifacts.failure import ArtifactError
 from artifacts.publication import Item, Place
 from build_model.faults import Fault, Killed
 from memory_aws import Call
+from publisher_builds import BuildingMachine
 from publisher_machine import ATTEMPTS, EXECUTION, FLEET, PLATFORM, STORE, Machine, Work
 
 __all__ = ["Execution", "Meanwhile"]
@@ -62,8 +63,10 @@ class Execution:
 
     def __post_init__(self) -> None:
         self._place = Place(FLEET, PLATFORM, EXECUTION + self.name)
-        self._tasks = [_Task(lambda publisher: publisher.prepare(self.publication), self._prepared, self._fail)]
+        builds = 2 if isinstance(self.machine, BuildingMachine) else 0
+        self._tasks = [_Task(lambda publisher: publisher.prepare(self.publication, builds), self._prepared, self._fail)]
         self._children = 0
+        self._batches = 0
 
     def step(self, choice: int, fault: Fault | None) -> None:
         """One attempt of one of the functions that may run now."""
@@ -111,6 +114,39 @@ class Execution:
             self.machine.fault = outer
 
     def _prepared(self, answer: dict[str, Any]) -> None:
+        if not answer.get("has_builds"):
+            self._change(answer)
+            return
+        batches = json.loads(self.machine.s3.get(STORE, answer["builds"]) or b"[]")
+        self._batches = len(batches)
+        for batch in batches:
+            self._build(answer, batch)
+
+    def _build(self, answer: dict[str, Any], batch: list[dict[str, Any]]) -> None:
+        """The child of a batch; the state `Wait` lets time pass."""
+        assert isinstance(self.machine, BuildingMachine)
+        machine = self.machine
+
+        def polled(found: dict[str, Any]) -> None:
+            if found["IsComplete"]:
+                self._batch_ended(answer)
+            else:
+                machine.tick(found["Seconds"])
+                self._build(answer, batch)
+
+        def failed(error: BaseException) -> None:
+            items = [Item.parse(each) for each in batch]
+            work: Work = lambda publisher: publisher.record_builds(items, _failure(error))  # noqa: E731
+            self._tasks.append(_Task(work, lambda _: self._batch_ended(answer), lambda _: self._batch_ended(answer)))
+
+        self._tasks.append(_Task(machine.build(answer, batch), polled, failed))
+
+    def _batch_ended(self, answer: dict[str, Any]) -> None:
+        self._batches -= 1
+        if self._batches == 0:
+            self._change(answer)
+
+    def _change(self, answer: dict[str, Any]) -> None:
         documents = json.loads(self.machine.s3.get(STORE, answer["items"]) or b"[]")
         self._children = len(documents)
         for document in documents:
@@ -124,7 +160,7 @@ class Execution:
             )
 
     def _record(self, item: Item, error: BaseException) -> None:
-        failure = {"Error": type(error).__name__, "Cause": json.dumps({"errorMessage": str(error)})}
+        failure = _failure(error)
         self._tasks.append(
             _Task(lambda publisher: publisher.record(item, failure), self._child_ended, self._child_ended)
         )
@@ -139,3 +175,8 @@ class Execution:
 
     def _fail(self, error: BaseException) -> None:
         self.has_ended, self.failure = True, f"{type(error).__name__}: {error}"
+
+
+def _failure(error: BaseException) -> dict[str, str]:
+    """A failure, as Step Functions hands it on."""
+    return {"Error": type(error).__name__, "Cause": json.dumps({"errorMessage": str(error)})}

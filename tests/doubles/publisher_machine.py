@@ -129,7 +129,11 @@ class Machine:
     def _publisher(self, place: Place) -> Publisher:
         storage = Storage(Client("s3", self.s3, Wire(around=self._around)), STORE)  # type: ignore[arg-type]  # a double
         turn = Turn(lambda: 300_000, is_last=True)
-        return Publisher(storage, place, KEYS, turn, lambda: datetime.fromtimestamp(1_800_000_000, UTC))
+        return Publisher(storage, place, KEYS, turn, lambda: datetime.fromtimestamp(self.now(), UTC))
+
+    def now(self) -> float:
+        """The time, in seconds since 1970."""
+        return 1_800_000_000
 
     def _around(self, service: str, operation: str, call: Call) -> Answer:
         self.calls[operation] += 1

@@ -1,0 +1,137 @@
+"""A publisher's machine in memory that also builds: the store's handler, and a CodeBuild whose jobs a test ends."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from artifacts import Invocation, copying
+from artifacts.archive_keys import ArchiveKeys, archive_keys
+from artifacts.builders import Builders
+from artifacts.published_builds import build_batch
+from artifacts.publishing import Publisher
+from memory_aws import S3, Client, Clock, CodeBuild, Logs, ProgramDouble, Wire
+from publisher_machine import EXECUTION, FLEET, KEYS, PLATFORM, STORE, Answer, Machine, Work
+
+__all__ = ["ASSETS", "RECIPE", "BuildingMachine", "built_keys"]
+
+ASSETS = "the-assets"
+RECIPE = {"parameters": {"recipe": "tensorrt_plan", "model": "text"}, "s3_files": []}
+BUILDERS = {"codebuild": {"project": "the-project", "log_group": "/builds"}, "processing": None}
+DESCRIPTION = json.dumps(
+    {
+        "fleet": FLEET,
+        "keys": KEYS._asdict(),
+        "builds": json.dumps(
+            {
+                "label": PLATFORM,
+                "program": 1,
+                "recipes": [RECIPE],
+                "builder": {
+                    "kind": "codebuild",
+                    "timeout_minutes": 120,
+                    "platform": {"gpu": "NVIDIA A10G"},
+                    "program": {"key": "triton-program.pyz", "path": "program.pyz"},
+                    "instance_type": None,
+                    "volume_gb": None,
+                },
+            }
+        ),
+    }
+).encode()
+
+
+def built_keys(sources: bytes) -> ArchiveKeys:
+    """The keys of an archive that is built from sources with the recipe."""
+    document = KEYS._replace(source={**KEYS.source, "recipes": [RECIPE["parameters"]], "program": 1})
+    return archive_keys(iter([sources]), document, "it")
+
+
+class _StoreFolder:
+    def __init__(self, s3: S3) -> None:
+        self._s3 = s3
+
+    def get(self, key: str) -> bytes | None:
+        return self._s3.get(STORE, key)
+
+    def put(self, key: str, body: bytes) -> None:
+        self._s3.put(STORE, key, body)
+
+
+class BuildingMachine(Machine):
+    """A machine of a publisher with one recipe.
+
+    Attributes:
+        clock: of all services.
+        codebuild: runs builds until a test ends them.
+        program: what runs in a build.
+    """
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        super().__init__(S3(self.clock))
+        self.program = ProgramDouble(_StoreFolder(self.s3), copying.PART_BYTES)
+        self.codebuild = CodeBuild("the-project", self.clock, self.program)
+        self._tokens = itertools.count(1)
+        self.s3.put(ASSETS, "triton-program.pyz", b"the build program")
+        self.s3.put(ASSETS, "triton-description.json", DESCRIPTION)
+
+    def now(self) -> float:
+        """The time, in seconds since 1970."""
+        return self.clock.now
+
+    def publish_sources(self, publication: str, **sources: bytes) -> None:
+        """Write a request that has each archive of sources built, and publishes it as the ensemble of its name."""
+        items = []
+        for name, archive in sources.items():
+            keys, folder = built_keys(archive), f"staging/publish/{publication}/"
+            self.s3.put(STORE, f"{folder}{keys.artifact}.tar.gz", archive)
+            self.s3.put(STORE, f"{folder}{keys.artifact}.json", json.dumps(self.build_of(name, archive)).encode())
+            keyed = {"source_key": keys.source, "artifact_key": keys.artifact}
+            items.append({"ensemble": name, "action": "publish", "repository": name, "built": True, **keyed})
+        self.upload(publication, items)
+
+    def build_of(self, name: str, sources: bytes) -> dict[str, Any]:
+        """The build of an archive, as the command uploads it."""
+        path = f"sources/{hashlib.sha256(sources).hexdigest()}.tar.gz"
+        ensemble = {"repository": name, "artifact_key": built_keys(sources).artifact, "sources": path, "inputs": []}
+        return {"recipes": [0], "ensemble": ensemble}
+
+    def build(self, prepared: Mapping[str, Any], batch: list[dict[str, Any]]) -> Work:
+        """One call of the function that builds."""
+        asked = {name: prepared[name] for name in ("publish", "execution", "started_at")}
+        asked |= {"batch": batch, "assets": ASSETS, "description": "triton-description.json", "image": "image:25.09"}
+        event = {"Publication": asked | {"sha256": hashlib.sha256(DESCRIPTION).hexdigest()}}
+        return lambda publisher: build_batch(event, self._invocation(publisher))
+
+    def _invocation(self, publisher: Publisher) -> Invocation:
+        wire = Wire(around=self._around)
+        doubles = {"codebuild": self.codebuild, "logs": Logs(), "s3": self.s3}
+        clients = {name: Client(name, double, wire) for name, double in doubles.items()}
+        return Invocation(
+            storage=publisher.storage,
+            builders=Builders(BUILDERS, STORE, clients.__getitem__),
+            remaining_millis=lambda: 300_000,
+            now=self.clock,
+            token=lambda: f"{next(self._tokens):016x}",
+        )
+
+    def end_builds(self, *bad: str) -> None:
+        """End every build that runs; those of the repositories `bad` fail."""
+        for job, build in self.codebuild.live().items():
+            self.program.finish(build, dict.fromkeys(bad, "failed"))
+            self.codebuild.end(job, "FAILED" if bad else "SUCCEEDED")
+
+    def tick(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.now += seconds
+
+    def answer(self, publication: str, execution: str) -> Answer:
+        """The answer of `prepare`, for a test that calls the function that builds by itself."""
+        from artifacts.publication import Place
+
+        place = Place(FLEET, PLATFORM, EXECUTION + execution)
+        return self.attempt(place, lambda publisher: publisher.prepare(publication, 2))

@@ -1,0 +1,124 @@
+"""The function that builds for a publisher: it goes on only with sources that are those of their keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from artifacts.publication import Item
+from artifacts.publishing import MAX_BATCH, batches
+from golden_messages import Messages
+from publisher_builds import ASSETS, BuildingMachine, built_keys
+from publisher_executions import Execution
+from publisher_machine import STORE, Machine, packed, packed_keys
+
+SOURCES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(2)]
+KEY = built_keys(SOURCES[0]).artifact
+FOLDER = f"staging/publish/first/{KEY}"
+
+pytestmark = pytest.mark.slow
+
+
+def spoil(suffix: str, body: bytes | None) -> Callable[[BuildingMachine], None]:
+    def work(machine: BuildingMachine) -> None:
+        if body is None:
+            machine.s3.expire(STORE, FOLDER + suffix)
+        else:
+            machine.s3.put(STORE, FOLDER + suffix, body)
+
+    return work
+
+
+def with_build(**changes: Any) -> Callable[[BuildingMachine], None]:
+    def work(machine: BuildingMachine) -> None:
+        document = machine.build_of("one", SOURCES[0])
+        ensemble = document["ensemble"] | changes.pop("ensemble", {})
+        machine.s3.put(STORE, f"{FOLDER}.json", json.dumps(document | {"ensemble": ensemble} | changes).encode())
+
+    return work
+
+
+SPOILT: dict[str, Callable[[BuildingMachine], None]] = {
+    "no build": spoil(".json", None),
+    "no JSON": spoil(".json", b"?"),
+    "no sources": spoil(".tar.gz", None),
+    "other sources": spoil(".tar.gz", SOURCES[1]),
+    "damaged sources": spoil(".tar.gz", b"?"),
+    "a recipe that is not declared": with_build(recipes=[1]),
+    "no recipe": with_build(recipes=[]),
+    "another key": with_build(ensemble={"artifact_key": "0" * 64}),
+    "a path that leads elsewhere": with_build(ensemble={"sources": "../program.pyz"}),
+}
+
+
+def run(machine: BuildingMachine, publication: str) -> str | None:
+    """Run an execution, whose builds end as soon as they can; why it failed."""
+    execution = Execution(machine, publication, publication)
+    for _ in range(60):
+        if not execution.has_ended:
+            execution.step(0, None)
+            machine.end_builds()
+    assert execution.has_ended
+    return execution.failure
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_sources_that_are_not_those_of_the_request_are_not_built(
+    messages: Messages, spoil: Callable[[BuildingMachine], None]
+) -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0], two=SOURCES[1])
+    spoil(machine)
+
+    failure = run(machine, "first")
+
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert KEY not in machine.program.built
+    assert machine.live("one") is None
+    assert machine.live("two") is not None  # it is built alone
+
+
+def test_a_description_that_was_changed_builds_nothing(messages: Messages) -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    machine.s3.put(ASSETS, "triton-description.json", b"{}")
+    failure = run(machine, "first")
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert not machine.codebuild.requests()
+
+
+def test_what_is_built_has_its_sources_compared_and_is_committed_for_every_stack() -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    assert run(machine, "first") is None
+    (body,) = machine.program.built[KEY]
+    assert machine.live("one") == body
+    assert machine.s3.get(STORE, f"artifacts/one/{KEY}/model.tar.gz") == body
+    manifest = json.loads(machine.s3.get(STORE, f"artifacts/one/{KEY}/manifest.json") or b"")
+    assert manifest["build"]["artifact_key"] == KEY
+    assert not machine.program.incomplete
+
+
+def test_a_publisher_without_recipes_builds_nothing(messages: Messages) -> None:
+    machine, keys = Machine(), packed_keys(SOURCES[0])
+    item = {"ensemble": "one", "action": "publish", "repository": "one", "built": True}
+    machine.upload("first", [item | {"source_key": keys.source, "artifact_key": keys.artifact}])
+    failure = machine.run("first")
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+
+
+def test_archives_are_divided_among_the_builds_that_run_at_once() -> None:
+    items = [
+        Item(f"ensemble-{number}", "publish", "repository", artifact_key=str(number % 25), built=True)
+        for number in range(30)
+    ]
+    assert [len(batch) for batch in batches(items[:3], 4)] == [1, 1, 1]
+    assert [len(batch) for batch in batches(items, 4)] == [7, 7, 7, 4]
+    assert [len(batch) for batch in batches(items, 1)] == [MAX_BATCH, MAX_BATCH, 5]
+    assert batches([], 4) == []

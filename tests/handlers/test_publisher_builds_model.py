@@ -1,0 +1,189 @@
+"""Generated sequences of a publisher whose repositories are built: builds that fail, and that outlive their machine.
+
+pytest tests/handlers/test_publisher_builds_model.py                        a fixed few hundred sequences, in seconds
+pytest tests/handlers/test_publisher_builds_model.py --sequences 10000      other ones each time
+
+As in `test_publisher_model.py`, several executions run at once, and their functions in every order that the definition
+allows. Builds end at any time, after a success or a failure, whether or not the execution that started them goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from collections import Counter
+
+import pytest
+
+from build_model.faults import Fault
+from publisher_builds import BuildingMachine, built_keys
+from publisher_executions import Execution, Meanwhile
+from publisher_machine import STORE, packed
+
+pytestmark = pytest.mark.timeout(7200)
+
+FAULTS = ("crash before", "crash after", "limbo", "unsent", "lost", "late", "asked twice", "throttled", "broken")
+SOURCES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(3)]
+KEYS = [built_keys(each) for each in SOURCES]
+NAMES = ("one", "two", "three")
+
+
+class World:
+    """A store, its publishers and its builds, and the rules that hold whatever happens."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.machine = BuildingMachine()
+        self.machine.watch = self.check
+        self.executions: list[Execution] = []
+        self.live: dict[str, str | None] = dict.fromkeys(NAMES)
+        self.numbers = Counter[str]()
+
+    def run(self) -> None:
+        """One sequence, and then one publication of everything without a fault."""
+        for _ in range(self.random.randint(10, 80)):
+            self.random.choices(
+                [self.publish, self.step, self.end, self.abort, self.again, self.replay, self.rest],
+                [2, 20, 4, 1, 2, 1, 2],
+            )[0]()
+        for execution in self.executions:
+            execution.abort()
+        self.machine.tick(2 * 60 * 60)
+        self.start("last", dict.fromkeys(NAMES, 2))
+        for _ in range(300):
+            if self.executions[-1].has_ended:
+                break
+            self.executions[-1].step(0, None)
+            self.machine.end_builds()
+        assert self.executions[-1].has_ended
+        assert self.executions[-1].failure is None
+        assert all(self.live[name] == f"{name}-{KEYS[2].source[:10]}.tar.gz" for name in NAMES)
+        assert not self.machine.program.incomplete
+        for key, bodies in self.machine.program.built.items():
+            assert len(bodies) == 1, f"{key} was built {len(bodies)} times"
+
+    def publish(self) -> None:
+        chosen = self.random.sample(NAMES, self.random.randint(1, 3))
+        self.start("publish", {name: self.random.randrange(3) for name in chosen})
+
+    def start(self, kind: str, sources: dict[str, int]) -> None:
+        self.numbers[kind] += 1
+        publication = f"{kind}-{self.numbers[kind]}"
+        self.machine.publish_sources(publication, **{name: SOURCES[number] for name, number in sources.items()})
+        self.executions.append(Execution(self.machine, publication, f"{publication}-1"))
+
+    def again(self) -> None:
+        """Start a machine again that has failed or was aborted, with the same request."""
+        if ended := [each for each in self.executions if each.has_ended]:
+            publication = self.random.choice(ended).publication
+            self.numbers[publication] += 1
+            name = f"{publication}-{self.numbers[publication] + 1}"
+            self.executions.append(Execution(self.machine, publication, name))
+
+    def step(self) -> None:
+        if running := [each for each in self.executions if not each.has_ended]:
+            execution = self.random.choice(running)
+            execution.step(self.random.randrange(9), self.fault())
+            if execution.has_ended and execution.failure is None:
+                self.check_done(execution)
+
+    def replay(self) -> None:
+        if self.executions:
+            self.random.choice(self.executions).replay(self.random.randrange(99), self.fault())
+
+    def abort(self) -> None:
+        """Stop a machine, whose builds run on."""
+        if running := [each for each in self.executions if not each.has_ended]:
+            self.random.choice(running).abort()
+
+    def end(self) -> None:
+        """End what is built now; some of it may fail."""
+        self.machine.end_builds(*self.random.sample(NAMES, self.random.choice((0, 0, 1))))
+
+    def rest(self) -> None:
+        self.machine.tick(self.random.choice((60, 15 * 60)))
+
+    def fault(self) -> Fault | None:
+        kind, number = self.random.choice((None, None, None, *FAULTS, "meanwhile")), self.random.randrange(12)
+        if kind == "meanwhile":
+            return Meanwhile(number, self.step)
+        return None if kind is None else Fault(kind, number, jobs=self.random.random() < 0.3)
+
+    def check(self) -> None:
+        """After each attempt: what is live is the archive of its key, and nothing that was live is lost."""
+        for name in NAMES:
+            entry = self.machine.entry(name)
+            current = None if entry is None else entry["current"]
+            if entry is not None and current is not None:
+                archive = self.machine.live(name)  # an error if it is not there
+                key = entry["versions"][0]["artifact_key"]
+                assert archive in self.machine.program.built[key], f"{current} is not what was built"
+            else:
+                assert self.live[name] is None, f"{name} was live"
+            self.live[name] = current
+
+    def check_done(self, execution: Execution) -> None:
+        """An execution that has succeeded has published everything: each target is live, or was since."""
+        request = self.machine.s3.get(STORE, f"staging/publish/{execution.publication}/request.json")
+        for item in json.loads(request or b"")["items"]:
+            entry = self.machine.entry(item["ensemble"])
+            assert entry is not None
+            target = f"{item['ensemble']}-{item['source_key'][:10]}.tar.gz"
+            assert target in [version["target_model"] for version in entry["versions"]]
+
+
+@pytest.mark.slow
+def test_whatever_happens_to_builds_nothing_is_lost_or_built_twice(sequences: int | None) -> None:
+    logging.getLogger("artifacts").setLevel(logging.CRITICAL)
+    first = 0 if sequences is None else time.time_ns()
+    for seed in range(first, first + (sequences or 150)):
+        try:
+            World(seed).run()
+        except Exception as error:
+            raise AssertionError(f"the sequence of the seed {seed}: {error}") from error
+
+
+@pytest.mark.slow
+def test_two_publishers_that_need_the_same_archive_have_it_built_once() -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    machine.publish_sources("second", two=SOURCES[0])
+    executions = [Execution(machine, each, each) for each in ("first", "second")]
+    for _ in range(20):
+        for execution in executions:
+            if not execution.has_ended:
+                execution.step(0, None)
+    assert len(machine.codebuild.live()) == 1
+    machine.end_builds()
+    while not all(each.has_ended for each in executions):
+        for execution in executions:
+            if not execution.has_ended:
+                execution.step(0, None)
+    assert [each.failure for each in executions] == [None, None]
+    assert machine.live("one") == machine.live("two") == machine.program.built[KEYS[0].artifact][0]
+    assert all(machine.s3.get(STORE, f"artifacts/{name}/{KEYS[0].artifact}/manifest.json") for name in ("one", "two"))
+
+
+@pytest.mark.slow
+def test_a_build_that_outlives_its_machine_is_found_by_the_next_one() -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0], two=SOURCES[1])
+    aborted = Execution(machine, "first", "first-1")
+    for _ in range(9):
+        aborted.step(0, None)
+        aborted.step(1, None)
+    assert len(machine.codebuild.live()) == 2  # two builds may run at once
+    aborted.abort()
+    machine.end_builds("two")
+    machine.tick(60)
+
+    again = Execution(machine, "first", "first-2")
+    for _ in range(40):
+        if not again.has_ended:
+            again.step(0, None)
+            machine.end_builds()
+    assert again.failure is None  # the build that had failed before it began was made again
+    assert machine.live("one") is not None
+    assert len(machine.codebuild.requests()) == 3
