@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.docs.blocks import CONTRIBUTORS, of_kind
 
 # Names in the worked examples.
 MADE_UP = {"gunzip.py", "queueing", "queueing.py", "secrets.py", "test_queueing.py", "test_secrets.py"}
@@ -76,5 +77,16 @@ def test_an_issue_form_has_what_the_host_requires(root: Path, name: str) -> None
 def test_the_version_is_the_same_everywhere(root: Path) -> None:
     current = version(root)
     assert f"version {current}." in (root / "README.md").read_text()
-    assert f"cdk_triton-{current}-py3-none-any.whl" in (root / "docs" / "getting_started.md").read_text()
+    assert f"cdk_triton-{current}-py3-none-any.whl" in (root / "docs" / "install.md").read_text()
     assert re.search(rf"^## \[{re.escape(current)}\]", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def test_every_path_and_name_in_a_command_of_a_page_exists(root: Path) -> None:
+    names = {path.stem for path in (root / "tools" / "generate").glob("*.py")}
+    for block in of_kind(CONTRIBUTORS):
+        for words in re.findall(r"^pytest ([^#\n]*)", block.text, re.MULTILINE):
+            paths = [word for word in words.split() if word.startswith("tests/")]
+            missing = [path for path in paths if not (root / path).exists()]
+            assert {path.rpartition("/")[2] for path in missing} <= MADE_UP, block
+        for words in re.findall(r"^python -m tools\.generate ([^#\n]*)", block.text, re.MULTILINE):
+            assert set(words.split()) <= names, block

@@ -93,8 +93,9 @@ def test_every_option_of_the_command_that_a_page_writes_exists(root: Path) -> No
         for path, command in every_command()
     }
     for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
-        for line in "".join(examples(page, "")).splitlines():
-            for words in re.findall(r"(?:^|[$(&;] ?)cdk-triton ([^)&;#]*)", line):
+        shown = "".join(text for language in ("", "sh", "console", "text") for text in examples(page, language))
+        for line in re.sub(r" *\\\n *", " ", shown).splitlines():
+            for words in re.findall(r"(?:^(?:\$ )?|[(&;] ?)cdk-triton ([^)&;#]*)", line):
                 path = max((path for path in known if f"{words} ".startswith(f"{path} ")), key=len)
                 assert set(re.findall(r"--[a-z][a-z-]*", words)) <= known[path], (page.name, words)
 
@@ -102,14 +103,14 @@ def test_every_option_of_the_command_that_a_page_writes_exists(root: Path) -> No
 @pytest.mark.slow
 def test_the_whole_app_synthesises_as_its_page_says_and_without_a_warning(root: Path, tmp_path: Path) -> None:
     start, page = root / "docs" / "getting_started.md", root / "docs" / "production.md"
-    made = [each for each in examples(start, "") if each.startswith(("mkdir -p models", "echo "))]
-    (copied,) = (each for each in examples(page, "") if each.startswith("cp "))
+    (made,) = (each for each in examples(page, "") if each.startswith("mkdir -p search"))
+    (configured,) = (each for each in examples(start, "") if each.startswith("echo "))
     (app,) = (each for each in examples(page, "python") if "App()" in each)
     (tmp_path / "app.py").write_text(app, encoding="utf-8")
     path = os.pathsep.join((str(Path(sys.executable).parent), str(root / "node_modules" / ".bin"), os.environ["PATH"]))
 
     done = subprocess.run(
-        ["bash", "-eu", "-c", "".join([*made, copied, "cdk synth --strict --quiet\n"])],
+        ["bash", "-eu", "-c", "".join([made, configured, "cdk synth --strict --quiet\n"])],
         cwd=tmp_path,
         # The CDK's validation of templates takes most of the time of a synthesis; tests/security has it.
         env={**os.environ, "PATH": path, "CDK_VALIDATION": "false", "NODE_NO_WARNINGS": "1", "CI": "true"},

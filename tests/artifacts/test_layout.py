@@ -77,7 +77,7 @@ def tree_of(text: str) -> list[str]:
 
 
 def test_the_guide_has_the_tree_of_the_module() -> None:
-    guide = Path(__file__).parents[2] / "docs" / "concepts.md"
+    guide = Path(__file__).parents[2] / "docs" / "store.md"
     assert tree_of(guide.read_text(encoding="utf-8")) == tree_of(inspect.getdoc(layout) or "")
 
 

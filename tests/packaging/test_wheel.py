@@ -164,7 +164,7 @@ def test_the_installed_library_synthesises_the_stack_of_the_guide(
     done = environment.run("python", "app.py", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    template = json.loads((tmp_path / "cdk.out" / "Texts.template.json").read_text())
+    template = json.loads((tmp_path / "cdk.out" / "Payments.template.json").read_text())
     types = {resource["Type"] for resource in template["Resources"].values()}
     assert {"AWS::SageMaker::Model", "AWS::SageMaker::Endpoint", "Custom::TritonArtifacts"} <= types
     assert list((tmp_path / "cdk.out").glob("asset.*.tar.gz"))

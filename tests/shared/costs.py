@@ -14,6 +14,7 @@ TESTS = Path(__file__).parents[1]
 SLOW_SECONDS = 0.5
 FOLDERS = {
     "cli/artifacts": ("server",),
+    "docs": ("server", "cdk"),
     "end_to_end": ("server", "cdk"),
     "examples": ("server", "cdk"),
     "hosting": ("cdk",),

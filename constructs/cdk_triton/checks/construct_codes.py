@@ -45,7 +45,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the stack of a model got an artifact store of its own",
         "If the first deployment of the stack fails, the bucket stays and no stack owns it. Create a "
         "TritonArtifactStore in a stack of its own, and pass it as store=.",
-        "concepts.md",
+        "store.md",
     ),
     ConstructCode(
         "cdk-triton:AsyncBucketNotExpiring",
@@ -417,6 +417,6 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "stacks use an artifact store by weak references",
         "CloudFormation allows the deletion or replacement of the store while endpoints need it. Make the references "
         "to the store strong, or protect its stack from deletion.",
-        "concepts.md",
+        "store.md",
     ),
 )

@@ -86,3 +86,20 @@ def test_every_choice_is_in_the_key(gunzipped: Any, tmp_path: Path) -> None:
     ]
     repositories = [ModelRepository.from_directory(tmp_path, recipes=[recipe]) for recipe in recipes]
     assert len({artifact_key(repository, PLATFORM) for repository in repositories}) == len(recipes)
+
+
+def test_the_tests_of_the_page_pass(gunzipped: Any, make_work: Make, tmp_path: Path) -> None:
+    shown = re.findall(r"^```py\n(def test.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    names: dict[str, Any] = {"GunzippedFile": gunzipped, "gzip": gzip}
+    names["build"] = sys.modules["cdk_triton.artifacts.build_program.gunzip"].build
+    for each in shown:
+        exec(f"from __future__ import annotations\n{each}", names)
+
+    names["test_every_choice_is_in_the_key"]()
+    names["test_the_file_is_unpacked"](make_work, tmp_path)
+
+
+def test_the_page_enters_the_step_that_the_recipe_names(gunzipped: Any) -> None:
+    entry = re.findall(r'^ +"(\w+)": "gunzip",$', PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert entry == ["gunzipped_file"]
+    assert entry[0] in STEPS

@@ -57,14 +57,14 @@ def two_projects(local_aws: Any, tmp_path: Path) -> Iterator[list[Any]]:
 def test_two_projects_deploy_side_by_side_and_share_nothing(two_projects: list[Any]) -> None:
     x = np.array([[1, 2, 3]], dtype=np.float32)
     for shell in two_projects:
-        shell.deploy("Texts")
+        shell.deploy("Payments")
     for factor, shell in zip((2, 3), two_projects, strict=True):
-        outputs = shell.outputs("Texts")
-        answer = shell.ask(outputs["EndpointName"], "Y", {"X": x}, target_model=outputs["TextModel"])
+        outputs = shell.outputs("Payments")
+        answer = shell.ask(outputs["EndpointName"], "Y", {"X": x}, target_model=outputs["FraudModel"])
         np.testing.assert_array_equal(answer, factor * x)
     first, second = two_projects
     assert first.variables["AWS_ENDPOINT_URL"] != second.variables["AWS_ENDPOINT_URL"]
-    first.cdk("destroy", "Texts", "--force")
+    first.cdk("destroy", "Payments", "--force")
     assert first.client("sagemaker").list_endpoints()["Endpoints"] == []
     assert len(second.client("sagemaker").list_endpoints()["Endpoints"]) == 1
 

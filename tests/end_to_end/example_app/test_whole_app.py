@@ -19,9 +19,9 @@ def blocks(page: str, language: str = "") -> list[str]:
 @pytest.fixture
 def project(shell: Any, local_aws: Any) -> Iterator[Any]:
     """A directory with what the two pages put there, led to an AWS of its own."""
-    (copied,) = (each for each in blocks("production.md") if each.startswith("cp "))
-    made = [each for each in blocks("getting_started.md") if each.startswith(("mkdir -p models", "echo "))]
-    for each in [*made, copied]:
+    (made,) = (each for each in blocks("production.md") if each.startswith("mkdir -p search"))
+    (configured,) = (each for each in blocks("getting_started.md") if each.startswith("echo "))
+    for each in (made, configured):
         shell.run("bash", "-euc", each)
     (app,) = (each for each in blocks("production.md", "python") if "App()" in each)
     (shell.directory / "app.py").write_text(app)

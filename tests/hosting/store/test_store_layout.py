@@ -39,7 +39,7 @@ def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:
         "ensemble": "text",
         "source10": source_key(repository)[:10],
     }
-    guide = documented((world.root / "docs" / "concepts.md").read_text())
+    guide = documented((world.root / "docs" / "store.md").read_text())
     # What is staged is the handler's, and files are of another kind of model.
     lines = [line for line in guide if not line.startswith("staging/") and "<path>" not in line]
     keys = [re.sub("<([^>]*)>", lambda word: words[word[1]], line).split()[0] for line in lines]
@@ -65,7 +65,7 @@ def test_a_plan_puts_files_where_it_is_documented(world: World) -> None:
         "artifact key": artifact_key(repository, world.platform, uncompressed=True),
         "path": commit["files"][0]["path"],
     }
-    guide = documented((world.root / "docs" / "concepts.md").read_text())
+    guide = documented((world.root / "docs" / "store.md").read_text())
     (line,) = (line for line in guide if "<path>" in line)
     key = re.sub("<([^>]*)>", lambda word: words[word[1]], line).split()[0]
     assert key == commit["archive"] + commit["files"][0]["path"]

@@ -1,0 +1,140 @@
+"""The fenced blocks of README.md and docs/, and how each is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+GENERATED = "docs/rules"
+"""The pages below it are written from the rules, whose own tests run their examples."""
+
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$(?:\n+\1\*Not run here: ([^*]+)\*$)?", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block.
+
+    Attributes:
+        page: its page, relative to the checkout.
+        line: the number of its first line, the fence.
+        language: the word behind the fence; empty for commands of a shell.
+        text: the lines between the fences.
+        reason: the sentence below the block that explains why no test runs it; None if a test does.
+    """
+
+    page: str
+    line: int
+    language: str
+    text: str
+    reason: str | None
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return the blocks of a page, first one first."""
+    text = page.read_text(encoding="utf-8")
+    name = page.relative_to(ROOT).as_posix()
+    return [_block(name, text, match) for match in FENCE.finditer(text)]
+
+
+def _block(page: str, text: str, match: re.Match[str]) -> Block:
+    indent, language, shown, reason = match.groups()
+    shown = re.sub(rf"^{indent}", "", shown, flags=re.MULTILINE)
+    line = text.count("\n", 0, match.start()) + 1
+    return Block(page, line, language, shown, reason and " ".join(reason.split()))
+
+
+def every_block() -> list[Block]:
+    """Return the blocks of README.md and of every page below docs/ that a person wrote."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        block
+        for page in pages
+        if not page.relative_to(ROOT).as_posix().startswith(GENERATED)
+        for block in blocks_of(page)
+    ]
+
+
+def kind(block: Block) -> str:
+    """Return which test runs a block: the name of a file below tests/, or one of "text", "data" and "not run"."""
+    if block.reason is not None:
+        return "not run"
+    if block.language in TEXT:
+        return "text"
+    for page, beginning, test in ELSEWHERE:
+        if block.page == page and block.text.startswith(beginning):
+            return test
+    if block.page.startswith("docs/contributing/") and KINDS[block.language] == SHELL:
+        return CONTRIBUTORS
+    return KINDS[block.language]
+
+
+def of_kind(name: str, blocks: Iterable[Block] | None = None) -> list[Block]:
+    """Return the blocks that one test runs."""
+    return [block for block in (every_block() if blocks is None else blocks) if kind(block) == name]
+
+
+TEXT = ("text", "dockerfile")
+"""Languages of what nobody runs or reads by a program: trees, formulas, synopses, and output without its command."""
+
+PYTHON, SHELL, CONSOLE, DATA = (
+    "docs/test_python_blocks.py",
+    "docs/test_shell_blocks.py",
+    "docs/test_shell_blocks.py",
+    "docs/test_every_block.py",
+)
+CONTRIBUTORS = "architecture/test_contributor_pages.py"
+"""Commands that start tests or generators; a test compares their paths and names, and does not run them."""
+
+KINDS = {
+    "": SHELL,
+    "sh": SHELL,
+    "console": CONSOLE,
+    "json": DATA,
+    "protobuf": DATA,
+    "py": PYTHON,
+    "python": PYTHON,
+    "toml": DATA,
+    "yaml": DATA,
+}
+"""Language of a block → the test that runs it."""
+
+ELSEWHERE = (
+    ("README.md", "$ cdk-triton validate", "tools/test_generate.py"),
+    ("README.md", "cd ../cdk-triton", "end_to_end/example_app/test_two_ensembles.py"),
+    ("README.md", "from aws_cdk import App", "hosting/test_example_app.py"),
+    ("docs/builds.md", "import sys", "hosting/builds/test_builds_page.py"),
+    ("docs/builds.md", "from ", "hosting/builds/test_builds_page.py"),
+    ("docs/builds.md", "import json", "hosting/builds/test_builds_page.py"),
+    ("docs/builds.md", "produced", "hosting/builds/test_builds_page.py"),
+    ("docs/contributing/add-a-recipe.md", '"""', "artifacts/build_steps/test_recipe_page.py"),
+    ("docs/contributing/add-a-recipe.md", "STEPS", "artifacts/build_steps/test_recipe_page.py"),
+    ("docs/contributing/add-a-recipe.md", "def test", "artifacts/build_steps/test_recipe_page.py"),
+    ("docs/contributing/add-a-rule.md", "from collections", "docs/test_rule_page.py"),
+    ("docs/contributing/add-a-rule.md", "FOUND", "docs/test_rule_page.py"),
+    ("docs/getting_started.md", "", "docs/test_shell_blocks.py"),
+    ("docs/platform_teams.md", "from aws_cdk import App", "examples/test_platform_team.py"),
+    ("docs/platform_teams.md", "class AcmeEndpoint", "examples/test_platform_team.py"),
+    ("docs/production.md", "import sys", "end_to_end/example_app/test_whole_app.py"),
+    ("docs/platform_teams.md", "cdk-triton fleet", "end_to_end/test_publisher.py"),
+    ("docs/production.md", "mkdir", "end_to_end/example_app/test_whole_app.py"),
+    ("docs/production.md", "variables", "end_to_end/example_app/test_whole_app.py"),
+    ("docs/production.md", "cdk destroy", "end_to_end/example_app/test_whole_app.py"),
+    ("docs/reference_systems/image_classification.md", "import", "end_to_end/example_app/test_image_classification.py"),
+    ("docs/reference_systems/index.md", "export", "end_to_end/example_app/test_tensorrt_tenants.py"),
+    ("docs/reference_systems/text_generation.md", "PIP_NO_INDEX", "end_to_end/example_app/test_text_generation.py"),
+    ("docs/reference_systems/onnx_models.md", "import", "end_to_end/example_app/test_onnx_models.py"),
+    ("docs/reference_systems/tensorrt_tenants.md", "import", "end_to_end/example_app/test_tensorrt_tenants.py"),
+    ("docs/reference_systems/text_generation.md", "import", "end_to_end/example_app/test_text_generation.py"),
+    ("docs/reference_systems/two_ensembles.md", "import", "end_to_end/example_app/test_two_ensembles.py"),
+    ("docs/upgrading.md", "cdk synth", "architecture/test_docs.py"),
+    ("docs/updates.md", "import base64", "integration/test_captured_data.py"),
+    ("docs/updates.md", "", "hosting/endpoints/test_updates_page.py"),
+)
+"""Page, the beginning of a block, and the test below tests/ that runs it; an empty beginning is every block."""

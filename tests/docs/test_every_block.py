@@ -1,0 +1,58 @@
+"""Every fenced block is run by a test, or its page gives the reason why not."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+from tests.docs.blocks import DATA, KINDS, ROOT, TEXT, Block, every_block, kind, of_kind
+
+from cdk_triton.triton.model_config import parse_model_config
+
+MOST_NOT_RUN = 20
+PROGRAMS = "aws|cdk|cdk-triton|git|make|pip|pytest|python3?|uv"
+COMMAND = re.compile(rf"^(\$ )?({PROGRAMS}) (?!.*(\[|\.\.\.|\b[A-Z]{{3,}}\b))", re.MULTILINE)
+"""A command, and not the syntax of one, which has brackets or words in capitals."""
+BLOCKS = every_block()
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_a_test_runs_it_or_its_page_has_the_reason(block: Block) -> None:
+    known = block.language in {*KINDS, *TEXT}
+    assert known, f"{block}: use one of {sorted({*KINDS, *TEXT})} in place of {block.language!r}"
+    run_by = kind(block)
+    assert run_by in ("not run", "text") or (ROOT / "tests" / run_by).exists()
+
+
+def test_few_blocks_are_not_run() -> None:
+    assert len([block for block in BLOCKS if block.reason is not None]) <= MOST_NOT_RUN
+
+
+def test_text_does_not_have_commands() -> None:
+    for block in of_kind("text", BLOCKS):
+        assert block.reason is not None or not COMMAND.search(block.text), f"{block} has a command that no test runs"
+
+
+def test_the_page_of_tests_lists_what_is_not_run() -> None:
+    page = (ROOT / "docs" / "contributing" / "testing.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/.]+)` \| `(.+)` \| (.*) \|$", page, re.MULTILINE)
+    assert rows == [
+        (block.page, block.text.splitlines()[0].rstrip(" \\"), block.reason)
+        for block in BLOCKS
+        if block.reason is not None
+    ]
+
+
+@pytest.mark.parametrize("block", of_kind(DATA, BLOCKS), ids=str)
+def test_data_can_be_read(block: Block) -> None:
+    readers: dict[str, Any] = {
+        "json": json.loads,
+        "protobuf": parse_model_config,
+        "toml": tomllib.loads,
+        "yaml": yaml.safe_load,
+    }
+    assert readers[block.language](block.text)
