@@ -18,7 +18,16 @@ from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.verdicts import Verdict
 
-__all__ = ["Item", "Publication", "is_live", "publish_item", "roll_back_item", "unpublish_item", "write_builds", "write_request"]
+__all__ = [
+    "Item",
+    "Publication",
+    "is_live",
+    "publish_item",
+    "roll_back_item",
+    "unpublish_item",
+    "write_builds",
+    "write_request",
+]
 
 _SCHEMA: Final = 1
 _ID_DIGITS: Final = 40
