@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from tests.cli.echo import BUCKET
 
 from cdk_triton.local.endpoints import Response
+from cdk_triton.local.process import endpoint_variables
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Outcome
@@ -336,4 +337,7 @@ def test_a_local_aws_that_has_ended_is_named(
     found = run("invoke", "image", "--random")
 
     assert found.status == 1
+    # Every variable that `local up` sets leads away from AWS, not only the address.
+    unset = found.said.partition("; to go back to AWS, run: unset ")[2].split()
+    assert set(unset) == set(endpoint_variables("", "", "", ""))
     messages.record("cdk-triton invoke", found.said)

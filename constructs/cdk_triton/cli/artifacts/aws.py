@@ -168,9 +168,11 @@ def sentences(kind: type[CdkTritonError] = StoreError) -> Iterator[None]:
         url = str(error.kwargs.get("endpoint_url", "")).rstrip("/")
         if not is_loopback(url):
             raise kind(_check(error)) from error
+        from cdk_triton.cli.local import back_to_aws
+
         raise kind(
             f"the local AWS at {url} does not answer; to start one, run: "
-            'eval "$(cdk-triton local up --detach)", or unset AWS_ENDPOINT_URL for AWS'
+            f'eval "$(cdk-triton local up --detach)"; to go back to AWS, run: {back_to_aws()}'
         ) from error
     except BotoCoreError as error:
         raise kind(_check(error)) from error

@@ -188,12 +188,11 @@ def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> A
         found, fix = f"AWS rejected them ({_code(error)}): {_message(error)}", again
     elif isinstance(error, ConnectionError | HTTPClientError):
         found = f"AWS cannot be reached: {str(error).rstrip('.')}"
-        local = _is_local(session)
-        fix = (
-            f"start the local AWS: {_LOCAL}; or unset AWS_ENDPOINT_URL"
-            if local
-            else "check the network, the region's name, and the proxy settings HTTPS_PROXY and NO_PROXY"
-        )
+        fix = "check the network, the region's name, and the proxy settings HTTPS_PROXY and NO_PROXY"
+        if _is_local(session):
+            from cdk_triton.cli.local import back_to_aws
+
+            fix = f"start the local AWS: {_LOCAL}; to go back to AWS, run: {back_to_aws()}"
     else:  # a token of single sign-on that has expired, a process that failed
         found, fix = str(error).rstrip("."), again
     return Answer(subject="credentials", state=State.ERROR, found=found, fix=fix)
