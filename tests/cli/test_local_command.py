@@ -176,8 +176,19 @@ def test_where_none_runs_those_that_run_elsewhere_are_named(
 ) -> None:
     daemon.elsewhere = [(Path("/srv/my app/.cdk-triton/local"), RUNNING)]
     outcome = run("local", command)
-    assert "--directory '/srv/my app/.cdk-triton/local'" in outcome.err
+    assert "if it is yours, add --directory '/srv/my app/.cdk-triton/local'" in outcome.err
     messages.record("cdk-triton local", outcome.said)
+
+
+@pytest.mark.parametrize("place", ["other", ".cdk-triton/local", "../.cdk-triton/local"])
+def test_those_of_this_project_are_offered_without_a_doubt(
+    run: Any, daemon: type[FakeDaemon], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "app").mkdir()
+    monkeypatch.chdir(tmp_path / "app")
+    directory = (tmp_path / "app" / place).resolve()
+    daemon.elsewhere = [(directory, RUNNING)]
+    assert f": add --directory {directory}\n" in run("local", "down", "--directory", "none").err
 
 
 def test_status_of_a_running_one_can_be_evaluated(messages: Messages, run: Any, daemon: type[FakeDaemon]) -> None:

@@ -271,8 +271,18 @@ def local_hint(dead_url: str = "") -> str:
 
 
 def _tell_of_others(daemon: Daemon) -> None:
+    """Name the local AWS of other directories; one outside this project may serve somebody else."""
     for directory, status in daemon.others(daemon.directory):
-        typer.echo(f"one runs in {directory}, at {status.url}: add --directory {shlex.quote(str(directory))}", err=True)
+        option = f"add --directory {shlex.quote(str(directory))}"
+        if not _is_of_this_project(directory):
+            option = f"if it is yours, {option}"
+        typer.echo(f"one runs in {directory}, at {status.url}: {option}", err=True)
+
+
+def _is_of_this_project(directory: Path) -> bool:
+    """Whether a state directory is below the working directory, or at its usual place in one of its parents."""
+    here = Path.cwd()
+    return directory.is_relative_to(here) or directory in (each / _DEFAULT_DIRECTORY for each in here.parents)
 
 
 def _seconds_since_1970(text: str | None) -> float | None:
