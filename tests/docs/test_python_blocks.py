@@ -21,6 +21,7 @@ from tests.docs.blocks import PYTHON, of_kind
 from tests.docs.stage import Stage, write_files
 from tests.hosting.conftest import World
 
+from cdk_triton.checks import registry, rules
 from cdk_triton.local.aws import LocalAws
 
 __all__ = ["endpoint"]  # a fixture
@@ -77,6 +78,8 @@ def sarif(directory: Path) -> str:
 @pytest.fixture(name="stage")
 def _stage(directory: Path, aws: LocalAws, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Stage:
     endpoint.handle = answer
+    rules()  # imports every other rule, before the registry is a copy that the rules of the page enter
+    monkeypatch.setattr(registry, "_RULES", dict(registry._RULES))
     for name, value in aws.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", f"http://127.0.0.1:{endpoint.port}")
