@@ -48,7 +48,7 @@ bench: setup ## the figures of benchmarks/, one JSON object per line
 
 docs: setup ## the user guide, in site/
 	@python -m tools.generate rules_page fidelity_table
-	@mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 lock: $(VENV)/installed ## pin every dependency, with hashes, after a change of pyproject.toml
 	@uv pip compile pyproject.toml --extra local --extra dev --extra docs --universal --python-version 3.11 \

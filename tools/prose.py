@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).parents[1]
 BASELINE: Final = ROOT / "tests" / "architecture" / "prose_baseline.txt"
 _FOLDERS = ("docs", "examples", "constructs", "lambda", "tools", "benchmarks", "model_assets")
 _PLACES = ("*.md", "app.py", *(f"{folder}/**/*.{ending}" for folder in _FOLDERS for ending in ("md", "py")))
-_GENERATED = "docs/rules.md"  # made of docstrings, which are looked at themselves
+_GENERATED, _INDEX = "docs/rules", "docs/rules.md"  # made of docstrings, which are looked at themselves
 
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     "begins without a subject": re.compile(r"^(What|Where|Who|Whoever|Whom|Of)\b(?!.*\?$)"),
@@ -65,7 +65,11 @@ class Fault(NamedTuple):
 def all_faults() -> Iterator[tuple[Path, Fault]]:
     """Every fault in the project, with the file that has it."""
     for path in sorted({path for place in _PLACES for path in ROOT.glob(place)}):
-        if path.is_file() and path != ROOT / _GENERATED and path != Path(__file__):
+        if (
+            path.is_file()
+            and not path.is_relative_to(ROOT / _GENERATED)
+            and path not in (ROOT / _INDEX, Path(__file__))
+        ):
             for fault in faults_in(path):
                 yield path.relative_to(ROOT), fault
 

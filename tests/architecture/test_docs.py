@@ -148,8 +148,12 @@ def test_the_page_of_the_command_has_every_command_and_option(root: Path) -> Non
 
 
 def test_every_rule_has_an_anchor(root: Path) -> None:
-    anchors = heading_anchors(root / "docs" / "rules.md")
-    assert {rule.code.lower() for rule in documented_rules()} <= anchors
+    """A code has a heading on the page of its area, and the index keeps the address of the time of one page."""
+    codes = {rule.code.lower() for rule in documented_rules()}
+    anchors = set().union(*(heading_anchors(page) for page in (root / "docs" / "rules").glob("*.md")))
+    index = (root / "docs" / "rules.md").read_text(encoding="utf-8")
+    assert codes <= anchors
+    assert codes == set(re.findall(r'<a id="(\w+)"></a>', index))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The page of all rules, docs/rules.md, from the rules themselves."""
+"""The pages of the rules, docs/rules/<area>.md and the index docs/rules.md, from the rules themselves."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from tools.generate import Files, Generator
 from cdk_triton.checks import Rule, documented_rules
 
 PAGE = "docs/rules.md"
+FOLDER = "docs/rules"
 GROUPS = {
-    "CT0": "The checks themselves",
-    "CT1": "A model's files",
-    "CT2": "The meaning of a configuration",
-    "CT3": "Ensembles",
-    "CT4": "A single-model container",
-    "CT5": "A multi-model endpoint",
-    "CT6": "The platform, and SageMaker's limits",
-    "CT7": "TensorRT's own parser",
+    "CT0": ("checks", "The checks themselves"),
+    "CT1": ("files", "A model's files"),
+    "CT2": ("configuration", "The meaning of a configuration"),
+    "CT3": ("ensembles", "Ensembles"),
+    "CT4": ("single_model", "A single-model container"),
+    "CT5": ("multi_model", "A multi-model endpoint"),
+    "CT6": ("platform", "The platform, and SageMaker's limits"),
+    "CT7": ("tensorrt", "TensorRT's own parser"),
 }
+"""Beginning of a code → the name of its page, and the title. Addresses such as rules/files.md#ct101 stay."""
 HEAD = """\
 <!-- written by `make generate` -->
 # The rules
@@ -29,9 +31,17 @@ an **error**, or would serve it in another way than you intend. A **warning** ma
 [acknowledge](cli.md#acknowledging-a-warning) it. Codes are stable: a code is never used again.
 [Codes of the constructs](construct_codes.md) lists the codes that begin with `cdk-triton:`.
 
-Each example below is a small repository, file by file. The tests check it: the first version has the finding, the
-second does not. Files that a rule does not read, such as weights, are omitted. *Instead* has only the files that
-differ. An `.onnx` file is written in ONNX's text form.
+Each area has a page. `cdk-triton explain CT101` prints the text of a rule.
+"""
+AREA = """\
+<!-- written by `make generate` -->
+# {title}
+
+[The rules](../rules.md) lists all areas.
+
+Each example is a small repository, file by file. The tests check it: the first version has the finding, the second does
+not. Files that a rule does not read, such as weights, are omitted. *Instead* has only the files that differ. An `.onnx`
+file is written in ONNX's text form.
 """
 KNOWN_LIMITS = """\
 ## Limits of the checks
@@ -45,41 +55,41 @@ The checks read files, tables and literals. They do not run a model. So they do 
 * whether numbers mean what they should.
 
 They accept every field that a release adds after the schema that they read. [Not verified on AWS](not_verified.md)
-lists what no test has seen.
-
-These are the limits of single rules:
+lists what no test has seen. *Limits* of a rule are in its own text.
 """
 
 
-def page(rules: Iterable[Rule]) -> str:
-    """The page's whole text."""
-    rules = tuple(rules)
-    parts = [HEAD, _index(rules)]
+def pages(rules: Iterable[Rule]) -> Files:
+    """Return the index, and a page for each area."""
+    made: dict[str, str] = {}
+    index = [HEAD]
     for prefix, group in groupby(rules, key=lambda rule: rule.code[:3]):
-        parts.append(f"## {GROUPS[prefix]}\n")
-        parts.extend(map(_section, group))
-    parts.append(_limits(rules))
-    return "\n".join(parts)
+        name, title = GROUPS[prefix]
+        of_area = tuple(group)
+        made[f"{FOLDER}/{name}.md"] = "\n".join([AREA.format(title=title), *map(_section, of_area)])
+        index.append(f"## [{title}](rules/{name}.md)\n\n{_table(name, of_area)}")
+    made[PAGE] = "\n".join([*index, KNOWN_LIMITS])
+    return {path: text.encode() for path, text in made.items()}
 
 
-def _index(rules: Iterable[Rule]) -> str:
-    rows = [f"| [{rule.code}](#{rule.code.lower()}) | {rule.severity} | {rule.title} |" for rule in rules]
+def _table(name: str, rules: Iterable[Rule]) -> str:
+    rows = [_row(rule, f"rules/{name}.md#{rule.code.lower()}") for rule in rules]
     return "\n".join(["| code | severity | the fault |", "|---|---|---|", *rows, ""])
+
+
+def _row(rule: Rule, address: str) -> str:
+    """Return the row of a rule, at the anchor that it had when all rules were on one page."""
+    return f'| <a id="{rule.code.lower()}"></a>[{rule.code}]({address}) | {rule.severity} | {rule.title} |'
 
 
 def _section(rule: Rule) -> str:
     source = f" [Source]({rule.source})." if rule.source else ""
-    head = f"### {rule.code}\n\n**{rule.title}** · {rule.severity} · {rule.condition}{source}"
+    head = f"## {rule.code}\n\n**{rule.title}** · {rule.severity} · {rule.condition}{source}"
     return f"{head}\n\n{rule.documentation.markdown()}\n"
 
 
-def _limits(rules: Iterable[Rule]) -> str:
-    limits = [(rule, " ".join(rule.documentation.limits.split())) for rule in rules if rule.documentation.limits]
-    return "\n".join([KNOWN_LIMITS, *(f"* [{rule.code}](#{rule.code.lower()}): {text}" for rule, text in limits), ""])
-
-
 def _files() -> Files:
-    return {PAGE: page(documented_rules()).encode()}
+    return pages(documented_rules())
 
 
 GENERATOR = Generator(_files)
