@@ -1,7 +1,7 @@
 """Builds of a publisher's state machine: a batch of repositories with recipes becomes archives in the store.
 
 The machine calls `build_batch` until it is complete. The function runs in the store's handler, because it starts jobs,
-takes locks and commits, as `ensure` does for a deployment: so nothing is built twice, whoever asks.
+takes locks and commits, as `ensure` does for a deployment. So deployments and publishers build nothing twice.
 
 A request names the recipes of each build by their numbers in the publisher's description, which a deployment wrote.
 The function reads the uploaded sources, computes the keys with these recipes, and goes on only if they are those of
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class BuildEvent:
-    """What the machine asks for.
+    """The request of the machine.
 
     Attributes:
         publication: the id of the request.
@@ -211,7 +211,7 @@ class _Batch:
                 self._fail(item, reason)
 
     def _pending(self, item: Item) -> Commit | None:
-        """What has to be built; None if the archive is committed, or its failure is recorded.
+        """The archive to build; None if the archive is committed, or its failure is recorded.
 
         Raises:
             TurnIsOverError: the time is up.

@@ -39,6 +39,10 @@ __all__ = ["Publisher", "batches", "change", "count", "prepare", "record"]
 MAX_BATCH = 10
 """Archives of one build. A builder ends a job after two hours by default, and a plan takes some minutes."""
 
+MAX_NAMES = 20
+"""Repositories of one batch with the same key, whose archive is built once. A batch is the input of a state, which has
+256 KiB at most ("Quotas related to state machine executions"); another batch finds the archive."""
+
 SHOWN_FAILURES = 5
 """How many failures the message of an execution has; all of them are in the store."""
 
@@ -285,8 +289,10 @@ def batches(items: Iterable[Item], max_builds: int) -> list[list[Item]]:
     by_key: dict[str, list[Item]] = {}
     for item in distinct.values():
         by_key.setdefault(item.artifact_key, []).append(item)
-    size = min(MAX_BATCH, -(-len(by_key) // max(1, max_builds)))
-    groups = list(by_key.values())
+    groups = [
+        group[first : first + MAX_NAMES] for group in by_key.values() for first in range(0, len(group), MAX_NAMES)
+    ]
+    size = min(MAX_BATCH, -(-len(groups) // max(1, max_builds)))
     parts = (groups[first : first + size] for first in range(0, len(groups), size or 1))
     return [[item for group in part for item in group] for part in parts]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from artifacts.publication import Item
-from artifacts.publishing import MAX_BATCH, batches
+from artifacts.publishing import MAX_BATCH, MAX_NAMES, batches
 from golden_messages import Messages
 from publisher_builds import ASSETS, BuildingMachine, built_keys
 from publisher_executions import Execution
@@ -122,3 +122,5 @@ def test_archives_are_divided_among_the_builds_that_run_at_once() -> None:
     assert [len(batch) for batch in batches(items, 4)] == [7, 7, 7, 4]
     assert [len(batch) for batch in batches(items, 1)] == [MAX_BATCH, MAX_BATCH, 5]
     assert batches([], 4) == []
+    same = [Item("one", "publish", f"repository-{number}", artifact_key="0", built=True) for number in range(50)]
+    assert [len(batch) for batch in batches(same, 4)] == [MAX_NAMES, MAX_NAMES, 10]

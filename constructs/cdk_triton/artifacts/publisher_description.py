@@ -72,7 +72,7 @@ class PublisherDescription:
         }
 
     def _builds(self) -> str:
-        """What builds depend on, as text: metadata of a template loses what is null."""
+        """The inputs of builds, as text: metadata of a template loses what is null."""
         document = {
             "label": self.platform.label,
             "program": PROGRAM_VERSION,

@@ -238,7 +238,7 @@ class TritonMultiModel(Resource):
                 builder with the platform's GPU or belongs to another app.
         """
         # A plain model takes no state machine.
-        from cdk_triton.hosting.publishing.builds import declared_recipes
+        from cdk_triton.hosting.models.published_recipes import declared_recipes
         from cdk_triton.hosting.publishing.publisher import add_publisher
 
         publisher = add_publisher(

@@ -70,7 +70,7 @@ class Functions:
 
 @dataclass(frozen=True)
 class Builds:
-    """What the function that builds is given.
+    """The arguments of the function that builds.
 
     Attributes:
         max_builds: how many builds run at a time.
@@ -134,7 +134,7 @@ def definition(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the items of maps are."""
+    """The place of the items of maps."""
 
     bucket: str
     partition: str
@@ -164,7 +164,7 @@ class _Place:
 
 
 def _builds(functions: Functions, builds: Builds, place: _Place) -> dict[str, Any]:
-    """The states that build; `Change` finds what they have not built."""
+    """The states that build; `Change` finds archives that are missing."""
     assert functions.build is not None  # of a publisher with recipes
     asked = {
         "publish.$": "$.publish",

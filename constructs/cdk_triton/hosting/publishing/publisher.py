@@ -27,9 +27,9 @@ from cdk_triton.hosting.acknowledgements import (
     imported_objects_arns,
 )
 from cdk_triton.hosting.permissions import Statement, allow, managed_policy
-from cdk_triton.hosting.publishing.builds import Recipes, builds_of
 from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Builds, Functions, definition
 from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish
+from cdk_triton.hosting.publishing.recipes import Recipes
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
 from cdk_triton.hosting.store.store import TritonArtifactStore
 from cdk_triton.hosting.trust import states_of_the_account
@@ -96,7 +96,7 @@ class TritonPublisher(Construct):
         if recipes is not None:
             described = replace(described, recipes=recipes.recipes, builder=recipes.builder)
             made_of["build"] = recipes.handler
-            builds = builds_of(scope, recipes, described)
+            builds = recipes.describe(described)
         self._machine = self._state_machine(Functions(**made_of), log_group, max_concurrency, builds)
         self._machine.add_metadata(PUBLISHER_METADATA, described.document())
         self.state_machine_arn: str = self._machine.ref

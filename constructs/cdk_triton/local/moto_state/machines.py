@@ -106,7 +106,7 @@ def _wait_interval(_: Any) -> Any:
 
 
 def _get_executions(original: Any) -> Any:
-    """Moto looks for a map run in all executions, also in those that it does not run, or has not begun to run."""
+    """Moto looks for a map run in all executions, also in those that it does not run, or not yet."""
 
     def get_executions(backend: Any, *arguments: Any) -> Any:
         workers = [(each, getattr(each, "exec_worker", None)) for each in original(backend, *arguments)]

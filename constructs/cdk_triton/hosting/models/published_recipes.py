@@ -1,9 +1,9 @@
-"""The builds of a publisher: its recipes, who builds, and what the function that builds is given."""
+"""The builds of a publisher: its recipes, its builder, and the arguments of the function that builds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from constructs import Construct
 
@@ -17,30 +17,13 @@ from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.recipe_checks import builder_document
 from cdk_triton.hosting.publishing.definition import Builds
 from cdk_triton.hosting.publishing.grants import Served
+from cdk_triton.hosting.publishing.recipes import Recipes
 from cdk_triton.hosting.store.store import TritonArtifactStore
 
-__all__ = ["Recipes", "builds_of", "declared_recipes"]
+__all__ = ["declared_recipes"]
 
 MAX_BUILDS = 10_000
 """Parallel child executions of a distributed map ("Quotas related to state machine executions")."""
-
-
-class Recipes(NamedTuple):
-    """The recipes of a publisher.
-
-    Attributes:
-        recipes: each applies to the repositories that have its model.
-        served: the destination of what is published.
-        builder: the builder in the form of plans.
-        handler: the ARN of the store's handler, which builds.
-        max_builds: how many builds run at a time.
-    """
-
-    recipes: tuple[DeclaredRecipe, ...]
-    served: Served
-    builder: Mapping[str, object]
-    handler: str
-    max_builds: int
 
 
 def declared_recipes(
@@ -69,7 +52,7 @@ def declared_recipes(
     _refuse_duplicates(scope, declared)
     builder = store._builder_for(scope, platform, [file for recipe in declared for file in recipe.s3_files.values()])
     document = builder_document(builder, platform, CloudAssembly(scope).add_program())
-    return Recipes(declared, served, document, store._handler_arn, max_builds)
+    return Recipes(declared, document, store._handler_arn, partial(_describe, scope, served, max_builds))
 
 
 def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> None:
@@ -84,10 +67,10 @@ def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> N
             writers[path] = recipe
 
 
-def builds_of(scope: Construct, recipes: Recipes, description: PublisherDescription) -> Builds:
-    """Publish the description among the assets, and say what the function that builds is given."""
-    store, _, platform = recipes.served
+def _describe(scope: Construct, served: Served, max_builds: int, description: PublisherDescription) -> Builds:
+    """Publish the description among the assets."""
+    store, _, platform = served
     published = CloudAssembly(scope).add_plan(description.document())
     store._require_assets_of(scope, published.bucket_name)
     image = container_image(scope, platform)
-    return Builds(recipes.max_builds, published.bucket_name, published.object_key, published.sha256, image.uri)
+    return Builds(max_builds, published.bucket_name, published.object_key, published.sha256, image.uri)
