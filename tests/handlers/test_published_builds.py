@@ -54,15 +54,25 @@ SPOILT: dict[str, Callable[[BuildingMachine], None]] = {
 }
 
 
-def run(machine: BuildingMachine, publication: str) -> str | None:
-    """Run an execution, whose builds end as soon as they can; why it failed."""
+def run(machine: BuildingMachine, publication: str, *bad: str) -> str | None:
+    """Run an execution, whose builds end as soon as they can, those of `bad` with a failure; why it failed."""
     execution = Execution(machine, publication, publication)
     for _ in range(60):
         if not execution.has_ended:
             execution.step(0, None)
-            machine.end_builds()
+            machine.end_builds(*bad)
     assert execution.has_ended
     return execution.failure
+
+
+def test_a_build_that_fails_gives_its_ensemble_the_reason(messages: Messages) -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0], two=SOURCES[1])
+    failure = run(machine, "first", "one")
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert machine.live("one") is None
+    assert machine.live("two") is not None
 
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)

@@ -138,7 +138,7 @@ class World:
 def test_whatever_happens_to_builds_nothing_is_lost_or_built_twice(sequences: int | None) -> None:
     logging.getLogger("artifacts").setLevel(logging.CRITICAL)
     first = 0 if sequences is None else time.time_ns()
-    for seed in range(first, first + (sequences or 150)):
+    for seed in range(first, first + (sequences or 80)):
         try:
             World(seed).run()
         except Exception as error:

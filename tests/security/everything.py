@@ -18,6 +18,7 @@ from cdk_triton import (
     DataCapture,
     Rolling,
     SageMakerProcessingBuilder,
+    TensorRTPlan,
     TritonArtifactStore,
     TritonComponents,
     TritonEndpoint,
@@ -25,6 +26,7 @@ from cdk_triton import (
     TritonMultiModel,
     TritonVariant,
 )
+from cdk_triton.artifacts import S3File
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -53,7 +55,7 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
     fleet = TritonMultiModel(
         serving, "Fleet", ensembles={"text": world.repository()}, platform=world.platform, store=store
     )
-    fleet.add_publisher()
+    fleet.add_publisher(recipes=[TensorRTPlan("bert", onnx=S3File("weights", "bert.onnx", "0" * 64))])
     models: dict[str, ITritonModel] = {
         "Single": TritonModel(
             serving, "Model", repository=world.repository(), platform=world.platform, store=store, vpc=_vpc(serving)

@@ -41,6 +41,7 @@ class PublisherDescription:
         max_concurrency: how many ensembles the state machine changes at a time.
         recipes: each applies to the repositories that have its model.
         builder: the builder in the form of plans; empty without recipes.
+        max_builds: how many builds the state machine runs at a time.
     """
 
     multi_model: str
@@ -50,6 +51,7 @@ class PublisherDescription:
     max_concurrency: int
     recipes: tuple[DeclaredRecipe, ...] = ()
     builder: Mapping[str, Any] = field(default_factory=dict)
+    max_builds: int = 1
 
     def document(self) -> dict[str, Any]:
         """It as JSON."""
@@ -77,6 +79,7 @@ class PublisherDescription:
             "label": self.platform.label,
             "program": PROGRAM_VERSION,
             "builder": dict(self.builder),
+            "max_builds": self.max_builds,
             "recipes": [recipe_document(recipe) for recipe in self.recipes],
         }
         return json.dumps(document, sort_keys=True)
@@ -99,9 +102,16 @@ class PublisherDescription:
             settings = {name: _frozen(value) for name, value in document.get("environment", {}).items()}
             environment = ContainerEnvironment(**settings)
             concurrency = int(document["max_concurrency"])
-            recipes, builder, program = _parse_builds(document.get("builds"))
+            builds = json.loads(document.get("builds", "{}"))
             found = cls(
-                document["multi_model"], document["fleet"], platform, environment, concurrency, recipes, builder
+                document["multi_model"],
+                document["fleet"],
+                platform,
+                environment,
+                concurrency,
+                recipes=tuple(map(parse_recipe, builds.get("recipes", ()))),
+                builder=builds.get("builder", {}),
+                max_builds=builds.get("max_builds", 1),
             )
             keys = document["keys"]
         except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -109,20 +119,13 @@ class PublisherDescription:
                 f"the publisher {where} is not one of this version of cdk-triton ({error}): use the version that its "
                 "stack was deployed with, or deploy the stack with this one"
             ) from error
-        if keys != key_document(platform) or program != PROGRAM_VERSION:
+        # The keys of recipes also contain the version of the build program.
+        if keys != key_document(platform) or builds.get("program", PROGRAM_VERSION) != PROGRAM_VERSION:
             raise ConfigurationError(
                 f"the publisher {where} computes other keys than this version of cdk-triton: use the version that its "
                 "stack was deployed with, or deploy the stack with this one"
             )
         return found
-
-
-def _parse_builds(text: str | None) -> tuple[tuple[DeclaredRecipe, ...], Mapping[str, Any], int]:
-    """The recipes, the builder, and the version of the build program, which keys of recipes contain."""
-    if text is None:
-        return (), {}, PROGRAM_VERSION
-    document = json.loads(text)
-    return tuple(map(parse_recipe, document["recipes"])), document["builder"], document["program"]
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

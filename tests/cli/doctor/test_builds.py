@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA
 
 SUBJECT = "builds of the app"
 CODEBUILD = "Concurrently running builds for Linux GPU Small environment"
@@ -37,6 +40,20 @@ def _template(plans: int, *, fleets: tuple[bool, ...] = ()) -> dict[str, Any]:
 
 def _resource(kind: str, **properties: Any) -> dict[str, Any]:
     return {"Type": kind, "Properties": properties}
+
+
+def test_a_publisher_runs_as_many_builds_as_it_says(doctor: Any, aws: Any, assembly: Any) -> None:
+    listed = {"QuotaName": CODEBUILD, "QuotaCode": "L-12345678", "Value": 2.0}
+    aws.answers("ListServiceQuotas", {"Quotas": [listed]})
+    builds = json.dumps({"builder": CODEBUILD_MACHINE, "max_builds": 3})
+    description = {"multi_model": "Fleet", "max_concurrency": 8, "builds": builds}
+    machine = _resource("AWS::StepFunctions::StateMachine") | {"Metadata": {PUBLISHER_METADATA: description}}
+    template = {"Resources": {"Machine": machine}}
+
+    found = doctor("--app", assembly("Served", template, []))
+
+    assert found.graded(SUBJECT) == "warning"
+    assert "may start 3 builds at once" in found.out
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ def test_the_template_describes_every_recipe_to_the_command(fleet: Fleet) -> Non
     fleet.add_publisher(recipes=RECIPES, max_builds=3)
     found = PublisherDescription.parse(description(fleet), "Serving/Fleet")
     assert found.recipes == RECIPES
+    assert found.max_builds == 3
     assert found.builder["kind"] == "codebuild"
     assert found.builder["platform"]["gpu"] == "NVIDIA A10G"
 

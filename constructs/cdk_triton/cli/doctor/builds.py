@@ -1,9 +1,10 @@
-"""Whether the account's quotas have room for the builds that a deployment of the app may start."""
+"""Whether the account's quotas have room for the builds that a deployment or a publisher of the app may start."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from cdk_triton.cli.artifacts.assembly import read_plans, read_templates
 from cdk_triton.cli.doctor.account import Account
 from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.endpoints import of_type
+from cdk_triton.cli.doctor.publishers import publisher_descriptions
 from cdk_triton.cli.doctor.quotas import CODEBUILD_GPU, Quota, processing_usage, quotas, request_of, unlisted
 
 __all__ = ["SUBJECT", "builds"]
@@ -20,6 +22,8 @@ SUBJECT = "builds of the app"
 
 def builds(account: Account, app: Path) -> Iterator[Answer]:
     """Compare the builds that one stack may start at the same time with the quota of each kind of machine.
+
+    A publisher with recipes runs up to `max_builds` at once.
 
     A model with recipes is one build, and CloudFormation deploys the models of a stack side by side. Models that need
     the same archives, such as instance pools of one GPU, share a build. The command `cdk` deploys one stack after the
@@ -35,8 +39,11 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
         ConfigurationError: a file of the cloud assembly cannot be read.
         ClientError: AWS rejects a call.
     """
-    fleets_alone = _builds_on_fleets_alone(template for _, template in read_templates(app, account.id, account.region))
+    templates = [template for _, template in read_templates(app, account.id, account.region)]
+    fleets_alone = _builds_on_fleets_alone(templates)
     most = Counter[tuple[str, str]]()
+    for machine, count in (each for template in templates for each in _of_publishers(template)):
+        most |= Counter() if fleets_alone and machine == _CODEBUILD else Counter({machine: count})
     for _, plans in read_plans(app, account.id, account.region):
         distinct = {(_machine(plan["builder"]), _archives(plan)) for plan in plans if "builder" in plan}
         machines = [machine for machine, _ in distinct]
@@ -66,7 +73,15 @@ def _machine(builder: Mapping[str, Any]) -> tuple[str, str]:
     return "sagemaker", processing_usage(builder["instance_type"])
 
 
-def _builds_on_fleets_alone(templates: Iterator[Mapping[str, Any]]) -> bool:
+def _of_publishers(template: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], int]]:
+    """The machine of each publisher with recipes, and how many builds it runs at once."""
+    for each in publisher_descriptions(template):
+        if "builds" in each:
+            document = json.loads(each["builds"])
+            yield _machine(document["builder"]), int(document["max_builds"])
+
+
+def _builds_on_fleets_alone(templates: Iterable[Mapping[str, Any]]) -> bool:
     """Whether every project with a GPU has a fleet of the user's, whose machines no quota of builds counts."""
     projects = [each for template in templates for each in of_type(template, "AWS::CodeBuild::Project").values()]
     environments = [each.get("Environment", {}) for each in projects]
@@ -75,7 +90,7 @@ def _builds_on_fleets_alone(templates: Iterator[Mapping[str, Any]]) -> bool:
 
 
 def _answer(count: int, quota: Quota, account: Account) -> Answer:
-    found = f"a stack of the app may start {count} build{'s' * (count != 1)} at once"
+    found = f"a stack or a publisher of the app may start {count} build{'s' * (count != 1)} at once"
     last = f"the quota '{quota.name}' is {quota.value}"
     if quota.value >= count:
         return Answer(subject=SUBJECT, state=State.OK, found=f"{found}, and {last}")

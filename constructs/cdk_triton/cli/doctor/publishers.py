@@ -14,7 +14,7 @@ from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.capacity import LAMBDA_QUOTA
 from cdk_triton.cli.doctor.quotas import quotas, request_of, unlisted
 
-__all__ = ["SUBJECT", "publishers"]
+__all__ = ["SUBJECT", "publisher_descriptions", "publishers"]
 
 SUBJECT = "publishers"
 
@@ -36,7 +36,7 @@ def publishers(account: Account, app: Path) -> Iterator[Answer]:
     found = {
         f"{stack}/{each['multi_model']}": int(each["max_concurrency"])
         for stack, template in read_templates(app, account.id, account.region)
-        for each in _descriptions(template)
+        for each in publisher_descriptions(template)
     }
     if not found:
         return
@@ -59,7 +59,8 @@ def publishers(account: Account, app: Path) -> Iterator[Answer]:
     )
 
 
-def _descriptions(template: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def publisher_descriptions(template: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The descriptions of the publishers of a template."""
     for resource in template.get("Resources", {}).values():
         if (description := resource.get("Metadata", {}).get(PUBLISHER_METADATA)) is not None:
             yield description

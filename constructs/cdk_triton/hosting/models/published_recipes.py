@@ -52,7 +52,7 @@ def declared_recipes(
     _refuse_duplicates(scope, declared)
     builder = store._builder_for(scope, platform, [file for recipe in declared for file in recipe.s3_files.values()])
     document = builder_document(builder, platform, CloudAssembly(scope).add_program())
-    return Recipes(declared, document, store._handler_arn, partial(_describe, scope, served, max_builds))
+    return Recipes(declared, document, max_builds, store._handler_arn, partial(_describe, scope, served))
 
 
 def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> None:
@@ -67,10 +67,16 @@ def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> N
             writers[path] = recipe
 
 
-def _describe(scope: Construct, served: Served, max_builds: int, description: PublisherDescription) -> Builds:
+def _describe(scope: Construct, served: Served, description: PublisherDescription) -> Builds:
     """Publish the description among the assets."""
     store, _, platform = served
     published = CloudAssembly(scope).add_plan(description.document())
     store._require_assets_of(scope, published.bucket_name)
     image = container_image(scope, platform)
-    return Builds(max_builds, published.bucket_name, published.object_key, published.sha256, image.uri)
+    return Builds(
+        max_builds=description.max_builds,
+        assets=published.bucket_name,
+        description=published.object_key,
+        sha256=published.sha256,
+        image=image.uri,
+    )

@@ -94,7 +94,9 @@ class TritonPublisher(Construct):
         made_of = {name: self._function(made, name) for name in FUNCTIONS}
         builds = None
         if recipes is not None:
-            described = replace(described, recipes=recipes.recipes, builder=recipes.builder)
+            described = replace(
+                described, recipes=recipes.recipes, builder=recipes.builder, max_builds=recipes.max_builds
+            )
             made_of["build"] = recipes.handler
             builds = recipes.describe(described)
         self._machine = self._state_machine(Functions(**made_of), log_group, max_concurrency, builds)

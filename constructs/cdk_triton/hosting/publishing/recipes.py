@@ -18,11 +18,13 @@ class Recipes(NamedTuple):
     Attributes:
         recipes: each applies to the repositories that have its model.
         builder: the builder in the form of plans.
+        max_builds: how many builds run at a time.
         handler: the ARN of the store's handler, which builds.
         describe: publishes the description among the assets, and returns the arguments of the function that builds.
     """
 
     recipes: tuple[DeclaredRecipe, ...]
     builder: Mapping[str, object]
+    max_builds: int
     handler: str
     describe: Callable[[PublisherDescription], Builds]
