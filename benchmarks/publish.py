@@ -1,13 +1,22 @@
 """`cdk-triton fleet publish` of many ensembles, to a publisher on the local AWS.
 
-Each ensemble has 1 MB of weights. The command runs in a process of its own, and the local AWS in this one, so that only
-the command's processor time is counted. An object that is written again is a second version of it in the bucket, which
-the benchmark counts. `--ensembles` makes another run; the local AWS keeps all objects in memory, 16 MB for an ensemble.
+Each ensemble has 1 MB of weights, which do not compress. The command runs in a process of its own, and the local AWS in
+this one, so that only the command's processor time is counted. The published way (`_published_way.py`) takes turns with
+nothing: it is measured in the same run, on 40 of the repositories. An object that is written again is a second version
+of it in the bucket, which the benchmark counts. Requests to S3 are counted where they arrive, without those of the
+command, which writes below `staging/publish/`.
+
+The checks are measured on other repositories, of four models around an ensemble each, against protobuf's own
+`text_format.Parse` of the same configurations in one process.
+
+Without an option there are 200 ensembles, and 4 large ones of 100 MB. `--long`, as in `make bench LONG=1`, has 3,000,
+and 20 of 500 MB. The local AWS has all objects in memory, two for an archive, and large ones on the disk.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import resource
@@ -16,13 +25,19 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from _figures import progress, report
+from _published_way import aws_cli, seconds_each
+from _serving_report import tree_memory
 from cdk_triton import ServingPlatform
 from cdk_triton.local.aws import LocalAws
+from cdk_triton.local.front.server import Routes
+from cdk_triton.local.moto_state import MotoState
+from validate import write_ensembles
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests" / "doubles"))
@@ -32,6 +47,8 @@ from deployed_fleet import DeployedFleet  # noqa: E402
 PROGRAM = Path(sysconfig.get_path("scripts")) / "cdk-triton"
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
 WEIGHTS_BYTES = 1_000_000
+PUBLISHED_WAY = 40
+SAMPLE_SECONDS = 0.2
 LONG_AGO = (1_000_000_000, 1_000_000_000)
 STAGED = 3
 """Objects of an execution below `staging/`, whatever it changes: the request, the items, and the results of the map."""
@@ -45,43 +62,165 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
 MODEL = "class TritonPythonModel:\n    def execute(self, requests): ...\n"
 
 
+CHECK = """
+import json, sys, time
+from pathlib import Path
+from cdk_triton.cli.fleet.manifest import read_manifest
+from cdk_triton.cli.fleet.place import open_fleet
+from cdk_triton.cli.fleet.verdicts import judge
+ensembles, publisher = read_manifest(Path(sys.argv[1])), open_fleet("Serving/Fleet").description
+seconds = []
+for _ in range(2):
+    start = time.perf_counter()
+    assert not any(each.errors for each in judge(ensembles, publisher))
+    seconds.append(time.perf_counter() - start)
+print(json.dumps(seconds))
+"""
+PARSE = """
+import json, sys, time
+from pathlib import Path
+from google.protobuf import text_format
+from cdk_triton.triton import ModelConfig
+start = time.perf_counter()
+for path in Path(sys.argv[1]).glob("*/*/config.pbtxt"):
+    text_format.Parse(path.read_text(), ModelConfig())
+print(json.dumps(time.perf_counter() - start))
+"""
+
+
 @dataclass(frozen=True)
 class Run:
-    """A run of the command: wall-clock and processor seconds, what it printed, and what was written meanwhile."""
+    """A run of the command: wall-clock and processor seconds, memory in MB, and what was written meanwhile."""
 
     seconds: float
     processor_seconds: float
-    last_line: str
+    memory: float
     writes: int
     executions: int
 
 
-def main(count: int) -> None:
+class Requests:
+    """Counts the requests to S3 that are not the command's own, and the seconds that moto takes for all requests."""
+
+    def __init__(self) -> None:
+        self.of_s3 = Counter[str]()
+        self.moto_seconds = self.seconds = 0.0
+        self._watch(Routes, self._all)
+        self._watch(MotoState, self._moto)
+
+    def _watch(self, owner: type, note: Callable[[Mapping[str, object], float], None]) -> None:
+        original = owner.__call__
+
+        def watched(application: object, environ: dict[str, object], start_response: object) -> Iterable[bytes]:
+            start = time.thread_time()
+            try:
+                answer: Iterable[bytes] = original(application, environ, start_response)
+                return answer
+            finally:
+                note(environ, time.thread_time() - start)
+
+        setattr(owner, "__call__", watched)  # noqa: B010 mypy rejects the assignment
+
+    def _all(self, environ: Mapping[str, object], seconds: float) -> None:
+        self.seconds += seconds
+
+    def _moto(self, environ: Mapping[str, object], seconds: float) -> None:
+        self.moto_seconds += seconds
+        is_upload = environ["REQUEST_METHOD"] == "PUT" and "/staging/publish/" in str(environ["PATH_INFO"])
+        if "/s3/aws4_request" in str(environ.get("HTTP_AUTHORIZATION")) and not is_upload:
+            self.of_s3[str(environ["REQUEST_METHOD"])] += 1
+
+
+def main(count: int, large: int, large_bytes: int) -> None:
     """Measure and report."""
+    aws_cli()
     with tempfile.TemporaryDirectory(prefix="cdk-triton-benchmark-") as directory:
         work = Path(directory)
-        progress(f"publish: writing {count} repositories ...")
-        tenants = work / "tenants"
-        for number in range(count):
-            write_repository(tenants / f"tenant-{number:05}", number)
+        requests = Requests()
         with LocalAws(work / "aws") as aws:
             fleet = DeployedFleet(aws, work, PLATFORM)
-            environment = {**os.environ, **aws.environment(), "XDG_CACHE_HOME": str(work / "cache")}
-            environment.pop("AWS_PROFILE", None)
-            progress("publish: the first time ...")
-            first = run(fleet, tenants, environment)
-            progress(f"publish: {first.seconds:.0f} s, {first.processor_seconds:.0f} s of processor time")
-            report("publish.first.live", live(fleet, count), f"of {count} ensembles live", at_least=count)
-            progress("publish: the same again ...")
-            again = run(fleet, tenants, environment)
-            report("publish.again.processor", again.processor_seconds, "s of processor time", at_most=3)
-            report("publish.again.writes", again.writes, "objects written", at_most=0)
-            report("publish.again.executions", again.executions, "executions started", at_most=0)
-            progress("publish: one file changed ...")
-            write_repository(tenants / "tenant-00000", count)
-            changed = run(fleet, tenants, environment)
-            # The upload, the archive that is served and the catalogue's document.
-            report("publish.one_file.writes", changed.writes - STAGED, "objects written", at_most=3)
+            environment = aws.process_environment({**os.environ, "XDG_CACHE_HOME": str(work / "cache")})
+            measure_many(fleet, work, environment, count, requests)
+            measure_checks(work, environment, count)
+            measure_large(fleet, work, environment, large, large_bytes)
+
+
+def measure_many(
+    fleet: DeployedFleet, work: Path, environment: Mapping[str, str], count: int, requests: Requests
+) -> None:
+    """The first time, again, and with one file changed."""
+    tenants = work / "tenants"
+    progress(f"publish: writing {count} repositories ...")
+    for number in range(count):
+        write_repository(tenants / f"tenant-{number:05}", number)
+    progress(f"publish: the published way, {PUBLISHED_WAY} times ...")
+    (work / "published").mkdir()
+    some = sorted(tenants.iterdir())[:PUBLISHED_WAY]
+    published = seconds_each(some, fleet.bucket, work / "published", environment)
+    progress(f"publish: {published:.2f} s each; now the command, the first time ...")
+    requests.of_s3.clear()
+    requests.seconds = requests.moto_seconds = 0.0
+    resident, stored = memory(), fleet.stored_bytes()
+    first = run(fleet, tenants, environment)
+    sent = sum(requests.of_s3.values())
+    progress(
+        f"publish: {first.seconds / count:.3f} s each, {first.seconds:.0f} s in all; of processor time, the command "
+        f"{first.processor_seconds:.0f} s, moto {requests.moto_seconds:.0f} s, the rest of the local AWS's requests "
+        f"{requests.seconds - requests.moto_seconds:.0f} s"
+    )
+    report("publish.first.live", live(fleet, count), f"of {count} ensembles live", at_least=count)
+    report("publish.first.speed", published / (first.seconds / count), "times as fast as published", at_least=10)
+    report("publish.first.requests", sent / count, "requests to S3 for an ensemble", at_most=8)
+    kept = (memory() - resident) * 1e6 / (fleet.stored_bytes() - stored)
+    report("publish.first.resident", kept, "bytes of the local AWS for a byte stored", at_most=2)
+    progress("publish: the same again ...")
+    again = run(fleet, tenants, environment)
+    report("publish.again.processor", again.processor_seconds, "s of processor time", at_most=3)
+    report("publish.again.writes", again.writes, "objects written", at_most=0)
+    report("publish.again.executions", again.executions, "executions started", at_most=0)
+    progress("publish: one file changed ...")
+    write_repository(tenants / "tenant-00000", count)
+    changed = run(fleet, tenants, environment)
+    # The upload, the archive that is served and the catalogue's document.
+    report("publish.one_file.writes", changed.writes - STAGED, "objects written", at_most=3)
+
+
+def measure_checks(work: Path, environment: Mapping[str, str], count: int) -> None:
+    """The checks against protobuf's parser."""
+    progress(f"publish: checking {count} repositories ...")
+    tenants = work / "checked"
+    for number in range(count):
+        write_ensembles(tenants / f"tenant-{number:05}", 1)
+    age(tenants)
+
+    def measured(program: str) -> object:
+        command = [sys.executable, "-c", program, str(tenants)]
+        answer: object = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+        return answer
+
+    parsed = measured(PARSE)
+    seconds = measured(CHECK)
+    assert isinstance(parsed, float)
+    assert isinstance(seconds, list)
+    progress(f"publish: parsed in {parsed:.2f} s, checked in {seconds[0]:.2f} s, again in {seconds[1]:.2f} s")
+    report("publish.check.first", seconds[0] / parsed, "times the time of parsing", at_most=3)
+    report("publish.check.again", seconds[1] / parsed, "times the time of parsing", at_most=0.5)
+
+
+def measure_large(fleet: DeployedFleet, work: Path, environment: Mapping[str, str], count: int, size: int) -> None:
+    """The memory of the command with large ensembles, which share a file on the disk."""
+    progress(f"publish: {count} ensembles of {size / 1e6:.0f} MB ...")
+    tenants, weights = work / "large", work / "weights.bin"
+    with weights.open("wb") as file:
+        for number in range(size // WEIGHTS_BYTES):
+            file.write(random.Random(number).randbytes(WEIGHTS_BYTES))
+    for number in range(count):
+        root = tenants / f"large-{number:05}"
+        write_repository(root, number)
+        os.link(weights, root / "model" / "1" / "more.bin")
+    done = run(fleet, tenants, environment)
+    progress(f"publish: {done.seconds:.0f} s")
+    report("publish.large.memory", done.memory, "MB of the command", at_most=300)
 
 
 def write_repository(root: Path, seed: int) -> None:
@@ -91,7 +230,12 @@ def write_repository(root: Path, seed: int) -> None:
     (root / "model" / "config.pbtxt").write_text(CONFIG, encoding="utf-8")
     (version / "model.py").write_text(MODEL, encoding="utf-8")
     (version / "weights.bin").write_bytes(random.Random(seed).randbytes(WEIGHTS_BYTES))
-    for file in (root / "model" / "config.pbtxt", *version.iterdir()):
+    age(root)
+
+
+def age(root: Path) -> None:
+    """Give files the times of files that nobody has written to for long."""
+    for file in root.rglob("*"):
         os.utime(file, LONG_AGO)
 
 
@@ -100,16 +244,27 @@ def run(fleet: DeployedFleet, tenants: Path, environment: Mapping[str, str]) -> 
     writes, executions = fleet.writes(), len(fleet.executions())
     before, start = processor_seconds(), time.perf_counter()
     command = [str(PROGRAM), "fleet", "publish", str(tenants), "--fleet", "Serving/Fleet"]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    most = 0.0
+    with tempfile.TemporaryFile() as output, subprocess.Popen(command, env=environment, stdout=output) as process:
+        while process.poll() is None:
+            most = max(most, tree_memory(process.pid))
+            time.sleep(SAMPLE_SECONDS)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
     seconds, used = time.perf_counter() - start, processor_seconds() - before
     made = len(fleet.executions()) - executions
-    return Run(seconds, used, done.stdout.splitlines()[-1], fleet.writes() - writes, made)
+    return Run(seconds, used, most, fleet.writes() - writes, made)
 
 
 def live(fleet: DeployedFleet, count: int) -> int:
     """How many of the ensembles are live."""
     current = fleet.current()
     return sum(current.get(f"tenant-{number:05}") is not None for number in range(count))
+
+
+def memory() -> float:
+    """The memory in MB of this process, which is the local AWS."""
+    return tree_memory(os.getpid(), alone=True)
 
 
 def processor_seconds() -> float:
@@ -120,5 +275,7 @@ def processor_seconds() -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--ensembles", type=int, default=200)
-    main(parser.parse_args().ensembles)
+    parser.add_argument("--long", action="store_true", help="3,000 ensembles, and 20 of 500 MB")
+    parser.add_argument("--ensembles", type=int)
+    long = parser.parse_args().long
+    main(parser.parse_args().ensembles or (3000 if long else 200), *((20, 500_000_000) if long else (4, 100_000_000)))

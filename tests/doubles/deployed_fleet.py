@@ -6,6 +6,7 @@ import io
 import json
 import threading
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,18 @@ class DeployedFleet:
         aws: where it is deployed to.
         directory: for the cloud assembly.
         platform: what serves it.
+        extend: adds to the stack, which gets an endpoint so.
         publisher: the arguments of `add_publisher`.
     """
 
-    def __init__(self, aws: LocalAws, directory: Path, platform: ServingPlatform, **publisher: Any) -> None:
+    def __init__(
+        self,
+        aws: LocalAws,
+        directory: Path,
+        platform: ServingPlatform,
+        extend: Callable[[cdk.Stack, TritonMultiModel], object] = lambda stack, fleet: None,
+        **publisher: Any,
+    ) -> None:
         self.aws = aws
         self._platform = platform
         self.s3, self.states = aws.client("s3"), aws.client("stepfunctions")
@@ -39,6 +48,7 @@ class DeployedFleet:
         stack = cdk.Stack(app, "Serving", env=cdk.Environment(account=aws.account, region=aws.region))
         self.fleet = TritonMultiModel(stack, "Fleet", ensembles={}, platform=platform)
         self.fleet.add_publisher(**publisher)
+        extend(stack, self.fleet)
         app.synth()
         self._publish_assets(directory / "cdk.out")
         self._deploy(directory / "cdk.out" / "Serving.template.json")
@@ -84,8 +94,15 @@ class DeployedFleet:
 
     def writes(self) -> int:
         """How many objects of the store were written so far, old versions included."""
+        return len(self._versions())
+
+    def stored_bytes(self) -> int:
+        """The size of all objects of the store, old versions included."""
+        return sum(each["Size"] for each in self._versions())
+
+    def _versions(self) -> list[dict[str, Any]]:
         pages = self.s3.get_paginator("list_object_versions").paginate(Bucket=self.bucket)
-        return sum(len(page.get("Versions", [])) for page in pages)
+        return [each for page in pages for each in page.get("Versions", [])]
 
 
 def _zipped(directory: Path) -> bytes:
