@@ -43,8 +43,8 @@ lint: setup ## ruff and mypy --strict
 	@ruff format --check .
 	@mypy
 
-bench: setup ## the figures of benchmarks/, one JSON object per line
-	@python benchmarks/run.py
+bench: setup ## the figures of benchmarks/, one JSON object per line; LONG=1 takes an hour more
+	@python benchmarks/run.py $(if $(LONG),--long)
 
 docs: setup ## the user guide, in site/
 	@python -m tools.generate rules_page fidelity_table

@@ -26,6 +26,7 @@ def benchmarks(tmp_path: Path) -> Path:
         "small": "report('small.memory', 100, 'MB', at_most=100)",
         "slow": "report('slow.first', 1.0, 's', at_most=2)\nreport('slow.second', 2.00001, 's', at_most=2)",
         "silent": "",
+        "publish": "import sys\nreport('publish.options', len(sys.argv) - 1, 'options', at_most=1)",
         "broken": "report('broken.first', 1, 's', at_most=2)\nraise SystemExit('the disk is full')",
     }
     for name in ("run.py", "_figures.py"):
@@ -80,7 +81,13 @@ def test_a_benchmark_without_all_its_figures_does_not_hold(
 def test_without_a_name_all_run(messages: Messages, benchmarks: Path) -> None:
     ran = run(benchmarks)
     messages.record("make bench", ran.stderr.splitlines()[-1])
-    assert ran.stdout.count("\n") == 5
+    assert ran.stdout.count("\n") == 6
+
+
+def test_only_benchmarks_that_have_a_long_run_get_the_option(benchmarks: Path) -> None:
+    assert [json.loads(line)["value"] for line in run(benchmarks, "publish").stdout.splitlines()] == [0]
+    ran = run(benchmarks, "--long", "small", "publish")
+    assert [json.loads(line)["value"] for line in ran.stdout.splitlines()] == [100, 1]
 
 
 def test_an_unknown_name_is_refused_with_those_that_exist(messages: Messages, benchmarks: Path) -> None:
