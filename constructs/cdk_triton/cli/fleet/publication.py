@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from cdk_triton.artifacts import layout
@@ -45,7 +46,7 @@ class Publication:
 
     items: tuple[Item, ...]
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Its name below `staging/publish/`."""
         text = json.dumps(self.items, sort_keys=True)

@@ -1,0 +1,24 @@
+"""The request of a publication."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cdk_triton.cli.fleet.publication import Publication
+
+
+def test_the_digest_of_a_publication_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is part of the object key of each archive, and grows with their number."""
+    publication = Publication(tuple({"ensemble": str(number)} for number in range(3)))
+    calls = []
+    dumps = json.dumps
+
+    def counted(*arguments: object, **named: bool) -> str:
+        calls.append(arguments)
+        return dumps(*arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(json, "dumps", counted)
+    keys = {publication.upload_key(f"key{number}") for number in range(3)}
+    assert (len(keys), len(calls)) == (3, 1)
