@@ -8,6 +8,7 @@ drops the sentences that were rewritten, and never adds one.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -87,7 +88,7 @@ def faults_in(path: Path) -> Iterator[Fault]:
         yield from faults_of_text(text)
         return
     for literal in _literals(ast.parse(text)):
-        yield from faults_of_text(literal)
+        yield from faults_of_text(inspect.cleandoc(literal))  # the lines of a docstring are indented, and are not code
 
 
 def faults_of_text(text: str) -> Iterator[Fault]:

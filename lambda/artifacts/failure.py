@@ -87,7 +87,7 @@ class NotYetError(Exception):
     def __init__(
         self,
         reason: str,
-        afterwards: str = "what is copied stays, and the next deployment of this stack goes on from there",
+        afterwards: str = "the copied parts stay, and the next deployment of this stack continues from there",
     ) -> None:
         super().__init__(reason)
         self.afterwards = afterwards

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tools.prose import all_faults, faults_of_text, known_faults
+from tools.prose import all_faults, faults_in, faults_of_text, known_faults
 
 
 @pytest.mark.slow
@@ -50,3 +52,10 @@ def test_each_forbidden_form_is_found(sentence: str, kind: str) -> None:
 )
 def test_plain_english_is_accepted(sentence: str) -> None:
     assert list(faults_of_text(sentence)) == []
+
+
+def test_the_indented_lines_of_a_docstring_are_prose(tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    source.write_text('def f():\n    """Plain.\n\n    What fails for want of a right is in CloudTrail.\n    """\n')
+
+    assert {fault.kind for fault in faults_in(source)} == {"begins without a subject", "a rare word"}

@@ -16,7 +16,7 @@ COMMAND = (
     *("--policy", "min=1 max=8", "--policy", "min=1 max=8 safety_factor=0.8", "--policy", "min=5"),
 )
 SETTINGS = "svg.hashsalt: cdk-triton\nsvg.fonttype: none\npath.simplify_threshold: 1\n"
-"""matplotlib writes the same bytes in each run, and text stays text."""
+"""The settings of matplotlib: the same bytes in each run, and text that stays text."""
 
 
 def _files() -> Files:

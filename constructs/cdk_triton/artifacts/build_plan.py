@@ -136,7 +136,7 @@ def in_order(recipes: Iterable[BuildRecipe]) -> tuple[BuildRecipe, ...]:
         if ready is None:
             circle = " and ".join(f"{recipe} reads {_shared(recipe, missing)}" for recipe in waiting)
             raise ConfigurationError(
-                f"no order of the recipes lets each have what it reads, because they wait for each other: {circle}; "
+                f"no order of the recipes satisfies all of them, because they wait for each other: {circle}; "
                 "let one of them read another file"
             )
         waiting.remove(ready)

@@ -23,9 +23,7 @@ _OF_CDK = "^Annotation::"  # before each code in the CDK's report of validations
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(
-            metavar="CODE", help="A code that was printed, e.g. CT301 or cdk-triton:NoWayOut.", show_default=False
-        ),
+        typer.Argument(metavar="CODE", help="A printed code, e.g. CT301 or cdk-triton:NoWayOut.", show_default=False),
     ] = None,
 ) -> None:
     """Explain a rule of `validate` or a code of the constructs; without a code, list all rules.

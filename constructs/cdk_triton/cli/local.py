@@ -39,7 +39,7 @@ app = typer.Typer(help="Run an AWS on this machine, for trying deployments out."
 
 Directory = Annotated[
     Path | None,
-    typer.Option(help="The directory of its state; each one is an AWS of its own.", show_default=_DEFAULT_DIRECTORY),
+    typer.Option(help="The directory of its state; each directory is a separate AWS.", show_default=_DEFAULT_DIRECTORY),
 ]
 
 
@@ -65,8 +65,8 @@ def up(
     directory: Directory = None,
     detach: Annotated[bool, typer.Option("--detach", help="Start it in the background.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 takes a free one.")] = 0,
-    region: Annotated[str, typer.Option(help="The region that it plays.")] = "us-east-1",
-    account: Annotated[str, typer.Option(help="The account that it plays.", callback=_account)] = "123456789012",
+    region: Annotated[str, typer.Option(help="The region of the local AWS.")] = "us-east-1",
+    account: Annotated[str, typer.Option(help="The account of the local AWS.", callback=_account)] = "123456789012",
     max_loaded_models: Annotated[
         int, typer.Option(min=1, help="Target models that a multi-model endpoint keeps loaded.")
     ] = 4,
@@ -74,7 +74,7 @@ def up(
         bool, typer.Option("--listen-on-all-interfaces", help="Let tritonserver listen beyond loopback.")
     ] = False,
 ) -> None:
-    """Start it and print the variables that lead the AWS SDKs and the cdk CLI to it, as lines for a shell."""
+    """Start the local AWS, and print the variables for the AWS SDKs and the cdk CLI as lines for a shell."""
     with _or_else_false() if detach else nullcontext():
         require_extra(_EXTRA, "`cdk-triton local`", kind=LocalError)
         from cdk_triton.local import DaemonOptions
@@ -105,9 +105,9 @@ def status(
     directory: Directory = None,
     output: Annotated[StatusFormat, typer.Option("--format", help="How to print the status.")] = StatusFormat.TEXT,
 ) -> None:
-    """Report whether it runs, and print its variables as lines for a shell; exit 1 if it does not.
+    """Report whether the local AWS runs, and print its variables as lines for a shell; exit 1 if it does not.
 
-    Its endpoints, and what they can be asked for, are listed on stderr.
+    The endpoints and their target models are listed on stderr.
 
     Example: eval "$(cdk-triton local status)"
     """
@@ -164,7 +164,7 @@ def logs(
     ] = None,
     earlier_runs: Annotated[bool, typer.Option("--earlier-runs", help="Also the lines of earlier runs.")] = False,
 ) -> None:
-    """Print its log and those of its functions, builds and servers, each line after the name of its source.
+    """Print the logs of the local AWS, its functions, builds and servers, each line after the name of its source.
 
     Example: cdk-triton local logs --endpoint my-endpoint --since 10m
     """
@@ -184,10 +184,10 @@ def capacity(
     ] = None,
     directory: Directory = None,
 ) -> None:
-    """Set how many instances of a type each deployment of an endpoint gets at most, or list what is set.
+    """Limit the instances of a type that each deployment of an endpoint gets, or list the limits.
 
     SageMaker often has no instance of a GPU free. 0 shows what a deployment then does, and which instance pool serves.
-    It holds from the next deployment on, and until the local AWS ends; endpoints that run keep running.
+    The limit applies from the next deployment on, until the local AWS ends; running endpoints keep running.
 
     Example: cdk-triton local capacity ml.g5.2xlarge 0
     """
@@ -215,7 +215,7 @@ def _tell_if_none_runs(daemon: Daemon) -> None:
 
 @app.command()
 def down(directory: Directory = None) -> None:
-    """Stop it, with every server that it started; only its logs are kept.
+    """Stop the local AWS, with every server that it started; only its logs are kept.
 
     Example: cdk-triton local down
     """

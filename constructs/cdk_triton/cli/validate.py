@@ -79,7 +79,8 @@ ImageOption = Annotated[
 ModeOption = Annotated[Mode, typer.Option(help="The kind of endpoint that will serve it.")]
 FormatOption = Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")]
 DefaultModel = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The model that a single-model container loads, if several could be.")
+    str | None,
+    typer.Option(metavar="NAME", help="The model that a single-model container loads, if it has several candidates."),
 ]
 Preflight = Annotated[
     bool,
@@ -95,12 +96,15 @@ Ignored = Annotated[
         "--ignore",
         metavar="CODE",
         callback=_known_prefixes,
-        help="Hide findings whose code is this or begins with it, e.g. CT111 or CT2; repeat.",
+        help="Hide findings whose code is this or begins with it, e.g. CT111 or CT2; may be repeated.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 for warnings, too.")]
 AdditionalModels = Annotated[
-    list[str] | None, typer.Option("--additional-model", metavar="NAME", help="A further model that it loads; repeat.")
+    list[str] | None,
+    typer.Option(
+        "--additional-model", metavar="NAME", help="A further model that the container loads; may be repeated."
+    ),
 ]
 
 
@@ -140,7 +144,7 @@ def _require_single(mode: Mode, default_model: str | None, additional_models: Se
     """Reject options that only a single-model container has."""
     if mode is Mode.MULTI and (default_model or additional_models):
         raise typer.BadParameter(
-            "a multi-model endpoint loads what a caller asks for; the option is for --mode single",
+            "a multi-model endpoint loads the model that a caller names; the option is for --mode single",
             param_hint="--default-model" if default_model else "--additional-model",
         )
 

@@ -150,11 +150,11 @@ def _failure(text: str, where: str) -> InvocationError:
     if status is None and _EXPIRED.search(message):
         return ResultExpiredError(f"{where}: SageMaker dropped the request: {message.rstrip('.')}; submit it again")
     if status is None:
-        return InvocationError(f"{where}: SageMaker failed: {message}; the log of the endpoint says more")
+        return InvocationError(f"{where}: SageMaker failed: {message}; read more in the log of the endpoint")
     said = server_words(str(words if words is not None else message)).strip().removesuffix(".")
     deed = f"answered {status}" if status else "did not answer"
     return ModelError(
-        f"{where}: the model container {deed}: {said}; the log of the endpoint says more",
+        f"{where}: the model container {deed}: {said}; read more in the log of the endpoint",
         status=status,
         original_message=said,
     )

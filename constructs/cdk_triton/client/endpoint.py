@@ -44,8 +44,8 @@ MAX_AGE_SECONDS = 60.0
 class TritonClient:
     """Invokes one SageMaker endpoint whose container is Triton.
 
-    A request is sent once and never again by this class: a model may be stateful, and after a timeout nobody knows
-    whether it ran. A `runtime` of your own keeps its own retry configuration (botocore's default repeats a request
+    This class sends a request once and never again, because a model may be stateful, and after a timeout the model may
+    have run or not. A `runtime` of your own keeps its own retry configuration (botocore's default repeats a request
     after most failures). The client may be shared between threads.
 
     Args:

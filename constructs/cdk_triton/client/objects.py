@@ -66,9 +66,9 @@ def put(s3: Any, place: Location, body: bytes, content_type: str, *, where: str)
 def find(s3: Any, place: Location, *, where: str) -> Stored | None:
     """Read an object; None: it is not there, or not yet.
 
-    S3 answers 403 instead of 404 to a caller who may not list the bucket (GetObject in the API of S3). Whether a
-    permission to list with a condition on `s3:prefix` is enough for a 404, no page says. So after a 403 the object is
-    looked for in the list, whose request has a prefix.
+    S3 answers 403 instead of 404 to a caller who may not list the bucket (GetObject in the API of S3). No page of AWS's
+    documentation states whether a permission to list with a condition on `s3:prefix` is enough for a 404. So after a
+    403 the object is looked for in the list, whose request has a prefix.
 
     Raises:
         ResultAccessError: the caller may not read it, or not see whether it is there.

@@ -52,7 +52,7 @@ feature in SageMaker Inference", AWS Machine Learning Blog)."""
 SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
     "InternalDependencyException": (InvocationError, _AGAIN),
     "InternalFailure": (InvocationError, _AGAIN),
-    "ModelError": (ModelError, "the log of the endpoint says more"),
+    "ModelError": (ModelError, "read more in the log of the endpoint"),
     "ModelNotReadyException": (ModelNotReadyError, "wait for the model to be loaded and call again"),
     "ServiceUnavailable": (InvocationError, "the endpoint is busy or out of capacity; call again more slowly"),
     "ValidationError": (
@@ -189,11 +189,11 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
             f"{where}: SageMaker answered {code}: {message}; call again in some minutes where the component scales "
             "from zero, and raise its number of copies otherwise"
         )
-    kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "the API reference of InvokeEndpoint says more"))
+    kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "look the error up in the API reference of InvokeEndpoint"))
     if permission and code in _DENIED:
         fix = f"allow the caller {permission}"
     elif permission and code not in SERVICE_ERRORS:
-        fix = "the API reference of the service says more"
+        fix = "look the error up in the API reference of the service"
     if kind is not ModelError:
         return kind(f"{where}: SageMaker answered {code}: {message}; {fix}")
     status = int(response.get("OriginalStatusCode") or 0)

@@ -86,13 +86,13 @@ def skip_checkov(resource: IConstruct | None, reasons: Mapping[str, str]) -> Non
 def imported_objects_arns(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> list[str]:
     """The ARN of a bucket's objects, as it may stand in a policy of the scope's stack.
 
-    A reference into another stack is rewritten when the app is synthesised. What it will be is made here, the same as
-    CDK would make then, because it is needed now: an export, or for a weak reference an output. A bucket that the app
-    only imports has none. A stack that is deployed with the bucket's own gets a parameter, and CDK names it too late to
-    be known here.
+    CDK rewrites a reference into another stack when the app is synthesised. The result is needed earlier, so this
+    function makes it as CDK will: an export, or an output for a weak reference. A bucket that the app only imports has
+    neither. A stack that is deployed with the bucket's own gets a parameter, and CDK names it too late for this
+    function.
 
-    Where references are weak, `CrossStackReferences.produce` may have made those to the bucket strong, which nobody can
-    ask it: there are both.
+    If references are weak, `CrossStackReferences.produce` may have made those to the bucket strong. It has no method
+    that reports this, so the result has both forms.
     """
     if not isinstance(bucket, s3.Bucket):
         return [f"{bucket.bucket_arn}/{pattern}"]

@@ -45,8 +45,8 @@ class ContainerImage(NamedTuple):
 def container_image(scope: Construct, platform: ServingPlatform) -> ContainerImage:
     """The image for the region of the scope's stack.
 
-    Where that region is known only during deployment, the template gets a mapping from region to the account that owns
-    SageMaker's registry there: one per stack and release, `TritonImages<release>`.
+    If that region is unresolved at synth, the template gets a mapping from region to the account that owns SageMaker's
+    registry there: one per stack and release, `TritonImages<release>`.
 
     Raises:
         ConfigurationError: SageMaker has no such image in the stack's region, or the platform's image is certainly in
@@ -70,8 +70,8 @@ def container_image(scope: Construct, platform: ServingPlatform) -> ContainerIma
 def sagemaker_repositories(scope: Construct) -> list[str]:
     """The ARNs of SageMaker's own repositories for the region of the scope's stack, whatever the release.
 
-    Where that region is known only during deployment it is one of any account: a mapping cannot name the registries of
-    releases that a region does not have.
+    If that region is unresolved at synth, the account is unresolved too, because a mapping cannot name the registries
+    of releases that a region does not have.
     """
     stack = stack_of(scope)
     region = region_of(stack)

@@ -322,7 +322,7 @@ def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
     if len(subnets) < 2 or (known and len(zones) < 2):
         found = f"{len(subnets)} subnets in one availability zone" if len(subnets) > 1 else "one subnet"
         raise ConfigurationError(
-            f"vpc_subnets of {vpc.node.path} select {found}: SageMaker wants at least two subnets, in different "
+            f"vpc_subnets of {vpc.node.path} select {found}: SageMaker requires at least two subnets, in different "
             "availability zones, even for one instance; give the VPC more, or select others"
         )
 

@@ -75,7 +75,7 @@ def add_vpc_endpoints(
     the VPC named `Triton<service>`, and answer to the names that AWS's SDKs use. Their one security group lets the VPC
     in, on port 443.
 
-    What runs in the VPC and belongs to the same stack is made after them, whichever was called first.
+    Resources that run in the VPC and belong to the same stack are created after them, in any order of the calls.
 
     Args:
         vpc: the VPC; an imported one must know its route tables and its CIDR block.

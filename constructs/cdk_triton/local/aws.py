@@ -129,8 +129,8 @@ class LocalAws:
     def environment(self) -> dict[str, str]:
         """The variables that make boto3, the AWS CLI and the CDK CLI talk to this AWS.
 
-        They lead to no other if none of `cdk_triton.local.conflicting_variables` is set besides them, which
-        `process_environment` sees to.
+        They lead nowhere else if no variable of `cdk_triton.local.conflicting_variables` is set beside them;
+        `process_environment` makes sure of that.
         """
         return self._variables() | no_proxy(os.environ)
 

@@ -148,7 +148,7 @@ class ServingPlatform:
     def image_uri(self, region: str) -> str:
         """The image's URI, for a region that is known while the app runs.
 
-        Where the region is a token, the template needs a mapping: `cdk_triton.sagemaker.accounts`.
+        If the region is a token, the template needs a mapping: `cdk_triton.sagemaker.accounts`.
 
         Raises:
             ConfigurationError: the region is a token, or SageMaker has no such image there.

@@ -67,7 +67,7 @@ _UNSAFE = re.compile(r"[\s'\"\\*?\[\]]")
 class ContainerEnvironment:
     """How a SageMaker Triton container starts its server.
 
-    A field that is None leaves the server's default alone.
+    The server's default applies to each field without a value.
 
     Attributes:
         default_model_name: the model that `/invocations` of a single-model endpoint runs. None: the repository's entry

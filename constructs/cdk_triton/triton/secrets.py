@@ -53,7 +53,7 @@ _POINTER_OR_SWITCH: Final = re.compile(
 def looks_secret(name: str, value: str) -> str | None:
     """Why a variable's value seems to be a secret, as the end of a sentence about it; None if it does not.
 
-    A value with a CDK token in it is judged by what the template says, elsewhere.
+    Another rule judges a value with a CDK token, by the template.
     """
     if STORES_OF_SECRETS.search(value):
         return "refers to a store of secrets, and CloudFormation would write the secret itself into the model"

@@ -104,8 +104,8 @@ def _refuse(out: Path, log: Log, reason: str, lines: Sequence[str]) -> int:
 def _workspace(out: Path) -> Path:
     """A directory from which a rename into the output is one step: beside it if that works, else in it.
 
-    Beside it is better, because a Processing job uploads what appears in the output while the job runs. Where the
-    output is a mount of its own, a rename from beside it fails.
+    Beside it is better, because a Processing job uploads what appears in the output while the job runs. If the output
+    is its own mount, a rename from a directory beside it fails.
     """
     beside = Path(tempfile.mkdtemp(prefix=".build-", dir=str(out.parent)))
     try:

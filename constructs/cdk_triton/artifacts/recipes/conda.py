@@ -43,7 +43,8 @@ class CondaEnvironment:
     Python, because the process that runs a model is linked to that one.
 
     The build downloads micromamba, pinned by version and SHA-256, creates the environment, looks at every package's
-    hash once more, and packs it with a pinned conda-pack. Compiled files (`*.pyc`) are left out: they hold times.
+    hash once more, and packs it with a pinned conda-pack. Compiled files (`*.pyc`) are skipped, because they contain
+    times.
 
     One packed environment per repository is enough for several models: the others name
     `$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz`.

@@ -39,11 +39,11 @@ class DaliPipeline:
     that then runs it. The build does the same beforehand, in the image that serves and on its GPU, so that a pipeline
     that cannot be serialised or loaded fails before the deployment. `DaliPipeline("preprocess")` checks
     `preprocess/1/dali.py` in this way and adds no file. A file elsewhere in the model's directory becomes `1/dali.py`,
-    marked with `@autoserialize` where it is not, and is itself left out of the archive.
+    and gets the mark `@autoserialize` if it lacks it. The archive does not contain the original file.
 
-    With `serialize=True` the build writes `1/model.dali` instead, and the Python file is left out of the archive: any
-    release can load that, and an instance starts without running Python. The bytes are compared between two processes,
-    and a difference is a warning of the build.
+    With `serialize=True` the build writes `1/model.dali` instead, and the archive does not contain the Python file.
+    Every release can load the result, and an instance starts without running Python. The bytes are compared between two
+    processes, and a difference is a warning of the build.
 
     Attributes:
         model: the directory of the model in the repository.

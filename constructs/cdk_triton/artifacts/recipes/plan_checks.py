@@ -43,7 +43,7 @@ def check_model(recipe: str, model: Model) -> ModelConfig:
         ConfigurationError: it cannot be read, or its model loads something else.
     """
     if model.config_error is not None:
-        raise ConfigurationError(f"{recipe} needs to know its model: {model.config_error}")
+        raise ConfigurationError(f"{recipe} needs the configuration of its model: {model.config_error}")
     config = model.config or ModelConfig()
     if model.backend_name != "tensorrt":
         backend = f"the backend {model.backend_name!r}" if model.backend_name else "no backend"

@@ -22,8 +22,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class S3File:
     """An object in S3, by content.
 
-    Where the object lies takes no part in any artifact key, its content does: a copy of it in another bucket builds
-    nothing again.
+    The place of the object is not part of any artifact key, but its content is. So a copy in another bucket causes no
+    build.
 
     Attributes:
         bucket: its bucket, in the region of the store.

@@ -86,7 +86,7 @@ class TensorRTPlan:
     """Builds `model.plan` of a TensorRT model from an ONNX file with trtexec, on the GPU that serves it.
 
     After the build the plan is loaded and run, its inputs and outputs are compared with `config.pbtxt`, and what it
-    answers is compared with ONNX Runtime. The ONNX file and its external data are left out of what is served.
+    answers is compared with ONNX Runtime. The archive does not contain the ONNX file and its external data.
 
     Attributes:
         model: the directory of the TensorRT model in the repository; "." where the repository is the model.

@@ -46,9 +46,9 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
             continue  # the last: nothing tells the backend, which CT105 reports
         if config.HasField("ensemble_scheduling"):
             continue  # meant as an ensemble: reported by CT311
-        found = f"the platform {platform!r} stands for no backend"
+        found = f"the platform {platform!r} does not belong to a backend"
         if not platform:
-            found = f"the file name {config.default_model_filename!r} stands for no backend, and none is named"
+            found = f"the file name {config.default_model_filename!r} does not belong to a backend, and none is named"
         meant = suggestions.closest(platform, _KNOWN_PLATFORMS, other_than=platform) if platform else None
         yield Problem(
             model.config_path,
@@ -88,7 +88,7 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         found = f"the platform is {platform!r} and the backend is {backend!r}"
         fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or remove platform")
         if model.name.partition(".")[2] == backend and not platform:
-            found = f"the backend {backend!r} follows from the name alone, and no platform does"
+            found = f"the backend {backend!r} follows from the name alone, and the platform does not"
             fix = f'write backend: "{backend}"' if backend != "tensorflow" else fix
         yield Problem(
             model.config_path,

@@ -130,7 +130,7 @@ def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
         batching = config.dynamic_batching
         levels, default = batching.priority_levels, batching.default_priority_level
         if levels and not 1 <= default <= levels:
-            given = f"is {default}" if default else "is left out"
+            given = f"is {default}" if default else "is missing"
             yield Problem(
                 model.config_path,
                 f"default_priority_level {given} and priority_levels is {levels}, and the server would not load "

@@ -151,8 +151,8 @@ def model_files(context: CheckContext) -> Mapping[str, Files]:
 def backend_files(context: CheckContext) -> Iterator[BackendFile]:
     """The file for every version that the server would load.
 
-    Left out is what other rules report (a configuration that cannot be read, a version whose directory is called
-    otherwise), and a backend that needs no file or is not known.
+    The result omits faults that other rules report: an unreadable configuration, a version whose directory has another
+    name. It also omits backends that need no file or are unknown.
     """
     files_of = model_files(context)
     for model in context.loaded_models:

@@ -85,7 +85,7 @@ def fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 def run_steps(context: CheckContext) -> Iterator[RunStep]:
     """The steps of all ensembles; a model that is missing or unreadable is reported by other rules.
 
-    Steps whose maps have key and value exchanged are left out (CT343), and those of a circle (CT302).
+    The result omits steps whose maps have key and value exchanged (CT343), and steps of a circle (CT302).
     """
     circle_of = {name: circle for circle in ensemble_cycles(context) for name in circle}
     for ensemble in context.loaded_models:
@@ -115,7 +115,7 @@ def _configuration(context: CheckContext, model: Model) -> ModelConfig | None:
 def flow_ends(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, dict[str, list[End]]]]:
     """The ends of each ensemble tensor, in the order in which the server looks at them; the first is its measure.
 
-    Tensors that are written twice are left out: which of the two is meant is open (CT315).
+    The result omits tensors that are written twice, because the intended one is unknown (CT315).
     """
     by_ensemble: dict[str, list[RunStep]] = {}
     for run in run_steps(context):

@@ -16,7 +16,8 @@ __all__ = ["decoupled_models", "mixed_tensors"]
 def decoupled_models(context: CheckContext) -> Mapping[str, str]:
     """The decoupled models, each with the one that makes it so.
 
-    A model says so itself. An ensemble is decoupled if one of its steps is; what it says itself does not count.
+    A model declares it in its configuration. An ensemble is decoupled if one of its steps is; its own declaration does
+    not count.
     """
     run_by: dict[str, list[str]] = {}
     causes: dict[str, str] = {}

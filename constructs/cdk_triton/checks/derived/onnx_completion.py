@@ -85,7 +85,7 @@ def _face(onnx: OnnxFile) -> object:
 def _takes_batches(onnx: OnnxFile) -> bool | None:
     """Whether the first dimension of every tensor is variable; None where ONNX Runtime may find out something else.
 
-    Inputs are what the file says. Of outputs only a number is certain, and the name of an input's first dimension.
+    Inputs are those of the file. For outputs, only numbers and the name of an input's first dimension are certain.
     """
     tensors = (*onnx.inputs, *onnx.outputs)
     if any(tensor.shape is not None and (not tensor.shape or isinstance(tensor.shape[0], int)) for tensor in tensors):

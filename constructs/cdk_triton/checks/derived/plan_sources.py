@@ -134,7 +134,7 @@ def profile_fault(profile: Profile, onnx: OnnxFile) -> str:
             return f"{name}: {fault}"
     for name, tensor in inputs.items():
         if name not in profile and not all(_is_fixed(size) for size in tensor.shape or ()):
-            return f"the input {name!r} has dimensions of any size, and the profile says nothing of it"
+            return f"the input {name!r} has dimensions of any size, and the profile does not set it"
     return ""
 
 

@@ -31,7 +31,7 @@ def known_release(platform: ServingPlatform | None) -> Release | None:
 def of_release(platform: ServingPlatform | None) -> str:
     """The words of a message for the owner of a Python: `of 25.09`; "" if no release is given.
 
-    Nobody looks into an image of one's own. The given release tells what the image has.
+    Nobody looks into an image of one's own. The given release determines the contents of the image.
     """
     release = known_release(platform)
     if platform is None or release is None:

@@ -69,8 +69,8 @@ class LooseEnds:
 def flows(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, LooseEnds]]:
     """The loose ends of every ensemble with steps.
 
-    Where a step does not say what it reads or writes (CT314), its ends are open: only what is written twice counts.
-    An ensemble in whose maps key and value are exchanged is left out.
+    If a step does not declare its inputs or outputs (CT314), its ends are open. Then only tensors that are written
+    twice count. The result has no ensemble whose maps have key and value exchanged.
     """
     suggestions = Suggestions()
     for model in context.loaded_models:

@@ -332,7 +332,7 @@ def many_models(context: CheckContext) -> Iterator[Problem]:
             ".",
             f"the archive has {count} directories, and the server would warn that smaller ensembles are recommended "
             "for better memory management: all of it is loaded and unloaded together",
-            "split the ensemble if its parts are wanted separately",
+            "split the ensemble if callers need its parts separately",
         )
 
 

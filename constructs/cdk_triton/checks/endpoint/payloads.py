@@ -323,7 +323,7 @@ def _too_large(model: Model, field: str, size: _Size, fix: str) -> Problem:
     as_json = f", about {size.json:,} as JSON" if size.json else ""
     return Problem(
         model.config_path,
-        f"{what} of {model.name!r} have {size.binary:,} bytes for one item{as_json}, and SageMaker passes on "
+        f"{what} of {model.name!r} have {size.binary:,} bytes for one item{as_json}, and SageMaker passes on at most "
         f"{MAX_INVOCATION_BYTES:,}",
         fix,
         field,

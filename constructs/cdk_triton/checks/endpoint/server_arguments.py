@@ -90,7 +90,7 @@ def _whole(number: str, rest: str, given: Given) -> str:
 def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
     """`--backend-config` in `additional_args` names a setting that its backend does not read.
 
-    A backend reads its own settings, and ignores all others. The rule knows the settings of the backends `onnxruntime`,
+    A backend reads its own settings, and ignores all others. The rule has the settings of the backends `onnxruntime`,
     `python` and `tensorrt`. Backends take `shm_default_byte_size` and `shm-default-byte-size` for two settings.
 
     Example:

@@ -224,7 +224,7 @@ def additional_models_ignored(context: CheckContext) -> Iterator[Problem]:
         if (model := context.repository.model(name)) is not None:
             yield Problem(
                 model.directory,
-                f"{name!r} is to be loaded too, by a variable that the start script reads from "
+                f"{name!r} should be loaded too, through a variable that the start script reads from "
                 f"{_ADDITIONAL_ARGS_SINCE} on and that of {release} ignores; a call from another model would fail: "
                 f"Model '{name}' is not ready",
                 f"serve with {_ADDITIONAL_ARGS_SINCE} or newer, or make the model a step of an ensemble",

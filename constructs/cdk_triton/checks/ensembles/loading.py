@@ -147,7 +147,7 @@ def circle(context: CheckContext) -> Iterator[Problem]:
                 f"{way[0]} -> ... -> {way[-1]} -> {way[0]}"
             )
         else:
-            said = f"the server would crash where {outside!r} leads it there"
+            said = f"the server would crash when {outside!r} leads it into the circle"
         yield Problem(
             models[way[0]].config_path,
             f"the ensembles run each other in a circle ({' → '.join((*way, way[0]))}), and {said}",

@@ -141,7 +141,7 @@ def unmapped_input(context: CheckContext) -> Iterator[Problem]:
                     f"step {step.index} maps nothing to the input {name!r} of {model.name!r}, which is not optional; "
                     f"the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, input {name} in model "
                     f"{model.name} is not mapped to any ensemble tensors",
-                    "map a tensor to it, or make it optional: true in the model if the model can do without",
+                    "map a tensor to it, or make it optional: true in the model if the model works without it",
                     f"ensemble_scheduling.step[{step.index}].input_map",
                 )
 
@@ -317,7 +317,7 @@ def optional_for_required(context: CheckContext) -> Iterator[Problem]:
                     f"the input {source.tensor!r} of {ensemble.name!r} is optional, and the input {end.tensor!r} of "
                     f"{end.model.name!r}, which reads it, is not; a request without it would be answered with: missing "
                     f"required input(s) ['{end.tensor}']",
-                    "make the input of the model optional: true if the model can do without, else require it in the "
+                    "make the input of the model optional: true if the model works without it, else require it in the "
                     "ensemble",
                     end.field,
                 )

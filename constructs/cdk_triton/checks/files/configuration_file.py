@@ -94,7 +94,7 @@ def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{fault_of(model.config_error)}; this is the schema of {SCHEMA_RELEASE}, and the server is {release}, "
-                "which may know more",
+                "whose schema may have more fields",
                 f"{model.config_error.fix} Or check the name against the release's model_config.proto"
                 if model.config_error.fix
                 else "check the name against the release's model_config.proto, or install a newer tritonclient",
@@ -137,7 +137,7 @@ def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
                 message, _, name = full_name.rpartition(".")
                 yield Problem(
                     model.config_path,
-                    f"the field is known from {since} on, and the server is {release}, which would not load "
+                    f"the field exists from {since} on, and the server is {release}, which would not load "
                     f'{model.name!r}: Message type "{message}" has no field named "{name}"',
                     f"remove the field, or serve with {since} or newer",
                     field,
@@ -231,8 +231,8 @@ def no_backend(context: CheckContext) -> Iterator[Problem]:
             said = f"unexpected platform type '' for {said_name(model)}"
         yield Problem(
             model.directory if model.config_text is None else model.config_path,
-            f"the configuration names no backend and the files of {model.name!r} tell none, so the server would not "
-            f"load it: {said}",
+            f"the configuration names no backend and the files of {model.name!r} do not determine one, so the server "
+            f"would not load it: {said}",
             'name the backend, for example backend: "python"',
             "backend",
         )

@@ -123,7 +123,7 @@ def _fix(each: BackendFile) -> str:
     source="https://github.com/triton-inference-server/server/issues/3623",
 )
 def empty_version(context: CheckContext) -> Iterator[Problem]:
-    """A model needs no file, and git keeps no empty directory.
+    """A model needs no file, and git does not keep empty directories.
 
     Some backends load nothing from the version directory, but the server needs the directory. It is there on the
     machine where it was made, and missing in a fresh clone.
@@ -151,8 +151,8 @@ def empty_version(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     directory,
                     f"the version directory of {model.name!r} is empty; it works here, and is missing in a fresh "
-                    "clone, because git keeps no empty directory: at least one version must be available under the "
-                    f"version policy of model '{model.name}'",
+                    "clone, because git does not keep empty directories: at least one version must be available under "
+                    f"the version policy of model '{model.name}'",
                     f"create the empty file {directory / '.gitkeep'}",
                 )
 
@@ -227,9 +227,9 @@ def incomplete_saved_model(context: CheckContext) -> Iterator[Problem]:
         if not any(each.files.has(each.path / name) for name in ("saved_model.pb", "saved_model.pbtxt")):
             yield Problem(
                 each.path,
-                f"it holds no saved_model.pb, and the server would not load {each.model.name!r}: Could not find "
+                f"it contains no saved_model.pb, and the server would not load {each.model.name!r}: Could not find "
                 "SavedModel .pb or .pbtxt at supplied export directory path",
-                "put what TensorFlow exported (saved_model.pb, variables/) straight into this directory",
+                "put TensorFlow's export (saved_model.pb, variables/) directly into this directory",
             )
 
 
@@ -384,7 +384,7 @@ def missing_labels(context: CheckContext) -> Iterator[Problem]:
             if not labels.error and not labels.is_directory:
                 continue
             said = f"failed to open text file for read {labels.spelled}: {labels.error}"
-            found = f"the labels of the output {output.name!r} are to be in {labels.spelled}"
+            found = f"the labels of the output {output.name!r} are expected in {labels.spelled}"
             if labels.is_directory:
                 found, said = f"{found}, which is a directory", "std::length_error"
             yield Problem(

@@ -243,9 +243,9 @@ def fixed_output(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     each.backend_file.model.config_path,
                     f"the shape is {_text(pair.full)} and in {each.file.path} it is {_text(pair.shape)}; unless ONNX "
-                    f"Runtime finds out the size by itself, the server would not load it: model '{each.name}', tensor "
+                    f"Runtime infers the size, the server would not load it: model '{each.name}', tensor "
                     f"'{pair.tensor.name}': the model expects {len(pair.full)} dimensions",
-                    "write -1 for what is variable in the file, or export the model with the number",
+                    "write -1 for each dimension that is variable in the file, or export the model with the number",
                     pair.path,
                 )
 

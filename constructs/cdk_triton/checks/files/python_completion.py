@@ -69,7 +69,7 @@ def failing_completion(context: CheckContext) -> Iterator[Problem]:
                     each.path,
                     f"{asked.method} in line {asked.line} fails, and the server would not load {each.model.name!r}: "
                     f"{said}",
-                    "ask for what config.pbtxt has, or remove it from there",
+                    "declare the same as config.pbtxt, or remove it from there",
                     line=asked.line,
                 )
                 break

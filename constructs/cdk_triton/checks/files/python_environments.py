@@ -390,7 +390,7 @@ def unpacked_too_early(context: CheckContext) -> Iterator[Problem]:
         if each.is_directory:
             yield Problem(
                 each.path,
-                "the environment is a directory, which releases before 23.07 do not take, and the server would not "
+                "the environment is a directory, which releases before 23.07 do not accept, and the server would not "
                 f"load {each.model.name!r}: archive_read_open_filename() failed.",
                 "pack it as .tar.gz, or serve with 23.07 or newer",
             )
@@ -432,6 +432,7 @@ def environment_elsewhere(context: CheckContext) -> Iterator[Problem]:
                 each.model.config_path,
                 f"the environment is {each.written!r}, outside the repository; where it is missing, the server would "
                 f"not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
-                f'write "{VARIABLE}/…" and put it into the repository, or acknowledge CT158 with who puts it there',
+                f'write "{VARIABLE}/…" and put it into the repository, or acknowledge CT158 with the way in which it '
+                "gets there",
                 FIELD,
             )

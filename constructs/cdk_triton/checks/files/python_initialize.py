@@ -78,7 +78,7 @@ def failing_initialize(context: CheckContext) -> Iterator[Problem]:
                 each.path,
                 f"initialize fails in line {failure.line}, and the server would not load {each.model.name!r}: "
                 f"{failure.said}",
-                "take what the configuration, the arguments and the model's directory have",
+                "use only values that the configuration, the arguments and the model's directory have",
                 line=failure.line,
             )
 

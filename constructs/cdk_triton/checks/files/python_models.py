@@ -214,8 +214,8 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
         effect = f"{name} fails there" if each in later else f"the server would not load {name}"
         yield Problem(
             each.importer,
-            f"line {each.line} imports what is not there, and {effect}: {error}: {each.said}",
-            "add the file to the version's directory, or import what is there",
+            f"line {each.line} imports a module or a name that does not exist, and {effect}: {error}: {each.said}",
+            "add the file to the version's directory, or correct the import",
             line=each.line,
         )
 

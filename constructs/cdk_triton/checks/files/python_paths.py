@@ -76,7 +76,7 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
         if wrong is not None and not _is_other_rules(context, model):
             yield Problem(
                 model.directory,
-                f"the name {model.name!r} has the character {wrong!r}, which a shell takes for its own; from 25.08 on "
+                f"the name {model.name!r} has the character {wrong!r}, which a shell interprets; from 25.08 on "
                 "the server would not load it: Invalid stub name: contains invalid characters; before, it would wait "
                 "for ever",
                 "rename the model with letters, digits, '_', '.' and '-'",
@@ -195,7 +195,7 @@ def unsafe_path(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"the path {path} has the character {wrong!r}, which the shell that starts the process of {model.name!r} "
-            "takes for its own, and the server would wait for ever",
+            "interprets, and the server would wait for ever",
             "use letters, digits, '_', '.' and '-', or serve with 25.08 or newer",
             field,
         )
@@ -259,7 +259,7 @@ def _not_ascii(each: BackendFile) -> Problem:
 def _of_some(path: PurePosixPath, what: str, wrong: str, model: Model, field: str = "") -> Problem:
     return Problem(
         path,
-        f"{what} has the character {wrong!r}, which a shell takes for its own; through 25.07 the server would wait for "
+        f"{what} has the character {wrong!r}, which a shell interprets; through 25.07 the server would wait for "
         f"{model.name!r} for ever",
         "use letters, digits, '_', '.' and '-', or name the platform if it is 25.08 or newer",
         field,

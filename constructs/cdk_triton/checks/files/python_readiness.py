@@ -65,7 +65,7 @@ def never_ready(context: CheckContext) -> Iterator[Problem]:
             effect = (
                 "and /ping fails unless ping_mode is 'live'"
                 if pings
-                else f"and /v2/models/{each.model.name}/ready says so"
+                else f"and /v2/models/{each.model.name}/ready reports that"
             )
             yield Problem(
                 each.path,

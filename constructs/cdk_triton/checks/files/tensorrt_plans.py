@@ -92,7 +92,7 @@ def no_plan(context: CheckContext) -> Iterator[Problem]:
         if isinstance(read, Unreadable):
             yield Problem(
                 each.file.path,
-                f"the file {read.reason} and no TensorRT plan, and the server would not load {each.model.name!r}: "
+                f"the file {read.reason}, not a TensorRT plan, and the server would not load {each.model.name!r}: "
                 f"unable to load plan file to auto complete config: {each.file.path}",
                 "build the plan with trtexec in the serving image, on the serving GPU",
             )

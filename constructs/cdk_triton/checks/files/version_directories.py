@@ -77,7 +77,7 @@ def _or_build(model: Model) -> str:
         return ""
     return (
         ", or let a recipe build the plan (recipes=[TensorRTPlan(...)] in the app, and its path in the list produced "
-        "of cdk-triton.toml for those who check without the app)"
+        "of cdk-triton.toml, for checks without the app)"
     )
 
 
@@ -115,7 +115,7 @@ def empty_ensemble_version(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     directory,
                     f"the version directory of the ensemble {model.name!r} is empty; it works here, and is missing in "
-                    f"a fresh clone, because git keeps no empty directory: {_NO_VERSION} '{model.name}'",
+                    f"a fresh clone, because git does not keep empty directories: {_NO_VERSION} '{model.name}'",
                     f"create the empty file {version}/.gitkeep in the directory of {model.name!r}",
                 )
 

@@ -67,8 +67,8 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
                     fix = "name the inputs of the network in the profile"
                 yield Problem(
                     source.network.path,
-                    f"TensorRT would build no plan of it for {source.model.name!r} with profile {index} of the recipe: "
-                    f"{fault}",
+                    f"TensorRT would not build a plan from it for {source.model.name!r} with profile {index} of the "
+                    f"recipe: {fault}",
                     fix,
                 )
         reached, most = largest_batch(source.profiles, source.onnx), source.config.max_batch_size

@@ -75,8 +75,8 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
                     source.network.path,
                     f"the parser of {_versions(context, network)} {said}; if the release's own agrees, no plan can be "
                     f"built for {source.model.name!r}",
-                    "replace what it does not take when the network is exported, run it with ONNX Runtime, or "
-                    "acknowledge this where a plugin or the release's TensorRT is known to take it",
+                    "replace the unsupported parts when you export the network, run it with ONNX Runtime, or "
+                    "acknowledge this if a plugin or the release's TensorRT supports it",
                 )
 
 

@@ -128,7 +128,7 @@ def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
     """The server finds no library of the name in `runtime`, which stands for `libtriton_<backend>.so`.
 
     It looks in the version's directory, in the model's, and in that of the backend in the image. `model.py` stands for
-    a backend in Python, which the server looks for in the image alone. Of SageMaker's images, only PyTorch's backend
+    a backend in Python, which the server looks for in the image alone. In SageMaker's images, only PyTorch's backend
     has one.
 
     Example:

@@ -62,12 +62,15 @@ def list_(store: StoreOption, output: FormatOption = AnswerFormat.TEXT) -> None:
 @app.command()
 def show(
     key: Annotated[
-        str, typer.Argument(metavar="KEY", help="The artifact key, or as much of its beginning as is unique.")
+        str,
+        typer.Argument(
+            metavar="KEY", help="The artifact key, a unique beginning of it, REPOSITORY/KEY, or a target model."
+        ),
     ],
     store: StoreOption,
     output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
-    """Show what is known of one artifact: what it was built from, with what, how long it took, what was compared.
+    """Show the manifest of one artifact: sources, tools and times of its build, and how its outputs compared.
 
     Example: cdk-triton artifacts show --store TritonArtifacts text-0123456789.tar.gz
     """
@@ -88,7 +91,7 @@ def build(
         Path, typer.Option("--app", "-a", metavar="DIR", help="The cloud assembly that `cdk synth` wrote.")
     ] = Path("cdk.out"),
 ) -> None:
-    """Build what a stack needs before it is deployed, with all the time that it takes.
+    """Build the archives of a stack before its deployment, however long that takes.
 
     Example: cdk-triton artifacts build --store TritonArtifacts MyStack
     """

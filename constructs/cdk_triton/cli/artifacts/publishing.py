@@ -48,7 +48,7 @@ class Publisher:
         if self._is_there(s3, asset):
             return
         if not asset.path.is_file():
-            raise StoreError(f"the cloud assembly lacks {asset.path}, which is to be uploaded: run `cdk synth` again")
+            raise StoreError(f"the cloud assembly lacks {asset.path}, which has to be uploaded: run `cdk synth` again")
         size = asset.path.stat().st_size
         self._say(f"uploading {asset.key} ({size:,} bytes)")
         try:

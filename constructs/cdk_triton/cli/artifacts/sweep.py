@@ -104,8 +104,8 @@ def survey(
 ) -> Survey:
     """Read everything that the decision needs.
 
-    Deployments are looked for first and uses afterwards: one that is missing among the deployments has ended, so that
-    its models and indexes are seen, or has not begun, so that it will see what is deleted.
+    Deployments are looked for first and uses afterwards. A deployment that is missing in the first list has ended, so
+    its models and indexes are seen. Or it begins later, so it sees the deletions.
 
     Args:
         store: the store.

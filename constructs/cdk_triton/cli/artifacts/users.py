@@ -161,7 +161,7 @@ def _unknown(endpoints: Sequence[_Endpoint], models: frozenset[str]) -> Iterator
         else:
             continue
         yield (
-            f"the endpoint {endpoint.name} runs on {runs_on}, so that what it reads is not known: deploy or delete the "
+            f"the endpoint {endpoint.name} runs on {runs_on}, so its archives are not known: deploy or delete the "
             "endpoint"
         )
 

@@ -160,7 +160,7 @@ def _ask(aws: Aws, question: str, *, yes: bool) -> None:
     account = aws.client("sts").get_caller_identity()["Account"]
     text = f"{question} of the account {account} in {aws.region}"
     if not sys.stdin.isatty():
-        raise ConfigurationError(f"{text}: nobody can be asked here; add --yes if you want it")
+        raise ConfigurationError(f"{text}: there is no terminal for the question; add --yes if you want it")
     try:
         is_wanted = typer.confirm(f"{text}. Go on?", err=True)
     except typer.Abort as error:

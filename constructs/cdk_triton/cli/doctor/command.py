@@ -46,7 +46,7 @@ AppOption = Annotated[
 
 
 def doctor(platform: PlatformOption = None, app: AppOption = None) -> None:
-    """Look for what a first deployment would fail for; exit 1 if there is something.
+    """Find the faults that would make a first deployment fail; exit 1 if there are any.
 
     Example: cdk-triton doctor --platform 25.09/ml.g5.xlarge
     """

@@ -35,7 +35,7 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
     while maintaining the old fleet", DeploymentConfig), and a rolling one runs a batch more. CloudFormation updates the
     endpoints of a stack side by side, and the command `cdk` deploys one stack after the other. A variant with instance
     pools may get all its instances from any of them. Numbers without a value before the deployment, such as a
-    parameter, are left out, and so are nested stacks.
+    parameter, are skipped, and so are nested stacks.
 
     Args:
         account: where it would be deployed to.

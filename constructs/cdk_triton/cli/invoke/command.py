@@ -49,7 +49,7 @@ OutOption = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="Write each output into a file: .npy, .txt or .bin, by its type."),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="With --out: write over files.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="With --out, overwrite existing files.")]
 
 
 _OF_A_REQUEST = ("target_model", "component", "variant", "data", "inputs", "random", "repository", "out", "force")
@@ -70,11 +70,11 @@ def invoke(
     force: ForceOption = False,
     output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
-    """Ask an endpoint, on AWS or on the local AWS, and print what it answers.
+    """Send a request to an endpoint, on AWS or on the local AWS, and print the answer.
 
     Example: cdk-triton invoke my-endpoint --target-model image --input IMAGE=@dog.jpg
 
-    Without an endpoint, it lists the endpoints and what they can be asked for.
+    Without an endpoint, list the endpoints with their target models.
     """
     from cdk_triton.cli.artifacts.aws import Aws, sentences
 

@@ -37,16 +37,14 @@ EndpointArgument = Annotated[
 ]
 TargetOption = Annotated[
     str | None,
-    typer.Option(
-        "--target-model", metavar="NAME", help="The archive of a multi-model endpoint to ask, or its ensemble."
-    ),
+    typer.Option("--target-model", metavar="NAME", help="The target model of a multi-model endpoint, or its ensemble."),
 ]
 ComponentOption = Annotated[
     str | None,
-    typer.Option("--component", metavar="NAME", help="The component to ask, of an endpoint with components."),
+    typer.Option("--component", metavar="NAME", help="The inference component of an endpoint that has components."),
 ]
 VariantOption = Annotated[
-    str | None, typer.Option("--variant", metavar="NAME", help="The production variant to ask, of several.")
+    str | None, typer.Option("--variant", metavar="NAME", help="The production variant to call, if there are several.")
 ]
 DataOption = Annotated[str | None, typer.Option("--data", metavar="FILE", help="A KServe body in JSON; - reads stdin.")]
 InputOption = Annotated[
@@ -54,10 +52,10 @@ InputOption = Annotated[
     typer.Option(
         "--input",
         metavar="NAME[:TYPE]=VALUE",
-        help="An input: JSON, a text, or @FILE (.npy; .txt, a string per line; any other file as its bytes); repeat.",
+        help="An input: JSON, a text, or @FILE (.npy; .txt, a string per line; others as bytes); may be repeated.",
     ),
 ]
-RandomOption = Annotated[bool, typer.Option("--random", help="Random values for the inputs that are not given.")]
+RandomOption = Annotated[bool, typer.Option("--random", help="Send random values for the inputs that are not given.")]
 RepositoryOption = Annotated[
     Path | None,
     typer.Option(
@@ -73,7 +71,7 @@ def check_sources(context: typer.Context, data: str | None, inputs: Sequence[str
         BadParameter: nothing is to be sent, or `--data` stands beside the others or beside `--repository`.
     """
     if data is None and not inputs and not random:
-        raise typer.BadParameter("nothing is to be sent: add --random, --input NAME=@FILE or --data FILE")
+        raise typer.BadParameter("there is nothing to send: add --random, --input NAME=@FILE or --data FILE")
     if data is not None and (inputs or random):
         raise typer.BadParameter("--data is a whole request: omit --input and --random", param_hint="--data")
     if data is not None:

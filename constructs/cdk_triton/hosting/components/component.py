@@ -237,7 +237,7 @@ class TritonComponent(Resource, ComponentMetrics):
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to invoke this component, and to read its parameter below `ssm_parameter_path`.
 
-        InvokeEndpoint needs the endpoint, and may name components besides ("Actions, resources, and condition keys for
+        InvokeEndpoint needs the endpoint, and may also name components ("Actions, resources, and condition keys for
         Amazon SageMaker AI": `endpoint*` and `inference-component`; there is no condition key for components).
 
         Args:

@@ -139,8 +139,8 @@ def allow_capture(
 ) -> None:
     """Let the roles of the endpoint's models write what is captured, and nothing else.
 
-    Where they may write, or the roles, change, the policy is another one and the old one goes after the update: until
-    then the old instances capture as before, also during the hours of a canary.
+    If the place or the roles change, the update creates another policy, and removes the old one at the end. Until then
+    the old instances capture as before, also during the hours of a canary.
 
     Args:
         scope: the endpoint.

@@ -76,7 +76,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     It owns its endpoint configuration: every change makes a new one, and CloudFormation points the endpoint there.
 
-    Metrics belong to a variant: ask `variant(name)` for them. Where there is one variant only, the endpoint has its
+    Metrics belong to a variant: ask `variant(name)` for them. If there is only one variant, the endpoint has its
     metrics too.
 
     Args:
@@ -388,7 +388,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
         """Let alarms, of the endpoint's metrics for one, roll back an update that sets them off.
 
-        They are watched while the deployment policy waits. Whoever goes off already when an update begins ends it.
+        They are watched while the deployment policy waits. An alarm that is already in ALARM when an update begins
+        stops it at once.
 
         Raises:
             ConfigurationError: there is no deployment policy that waits, the endpoint has no literal `endpoint_name`,

@@ -29,7 +29,7 @@ def allow_models(
 ) -> list[iam.ManagedPolicy | iam.Policy]:
     """Allow the roles of all variants something, by policies of the endpoint's own.
 
-    They are no part of the models: what an endpoint needs beside serving ends with the endpoint. As with the models'
+    They are not part of the models, because these permissions of an endpoint end with the endpoint. As with the models'
     own policies, that of a role of ours is a managed one, that of a user's is not (see `execution_role`).
 
     Args:

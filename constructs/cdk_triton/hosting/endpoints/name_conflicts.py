@@ -23,7 +23,8 @@ def _taken(app: IConstruct) -> dict[str, list[IConstruct]]:
 class UniqueNames:
     """Which names an endpoint has.
 
-    The case of an endpoint's name tells none apart (CreateEndpoint in the API reference), that of a parameter's does.
+    Names of endpoints that differ only in case are the same (CreateEndpoint in the API reference); those of parameters
+    are not.
 
     Args:
         endpoint_name: its own name; skipped if it is an unresolved token.

@@ -109,8 +109,8 @@ def grant_execution(
     """Allow what a Triton container needs, by a policy that must exist before the Model.
 
     For the child `Role` it is the child `Permissions`, for a role of the user's the child `Policy`: CloudFormation
-    refuses to change the type of a resource. Where it allows something else than before, it is another policy, and the
-    old one goes last: until the endpoint is updated, instances still start from the old prefix, store and image and in
+    rejects a change of a resource's type. If its permissions change, it is another policy, and CloudFormation removes
+    the old one last. Until the endpoint is updated, instances still start from the old prefix, store and image, and in
     the old subnets.
 
     Args:
@@ -133,7 +133,7 @@ def grant_execution(
 def grant_component_execution(role: iam.IRole, scope: Construct, execution: Execution) -> iam.ManagedPolicy:
     """Allow the role of an endpoint configuration what a model needs as an inference component: `Permissions`.
 
-    The statements are those of the model's own role, and the log group and metrics of components besides. The policy is
+    The statements are those of the model's own role, plus the log group and the metrics of components. The policy is
     replaced where it would change, as the model's own is.
 
     Args:

@@ -45,8 +45,8 @@ class ScalableCopyCount(Construct, ScheduledScaling):
 
     `auto_scale_copies` and `scale_to_zero` return it.
 
-    The number of copies in the template stays as it is. CloudFormation does not change it as long as the template says
-    the same, so that a deployment leaves what was scaled, as far as is known.
+    The number of copies in the template stays as it is. CloudFormation does not change it as long as the template has
+    the same value. So, as far as is known, a deployment does not undo scaling.
 
     Attributes:
         min_capacity: copies at least.

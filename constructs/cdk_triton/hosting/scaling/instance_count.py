@@ -169,7 +169,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         """Hold the requests that one instance works on or has queued: the fastest signal.
 
         SageMaker publishes it every 10 seconds rather than every minute ("Define a scaling policy", high-resolution
-        metrics). Scaling in is no faster than with others.
+        metrics). Scaling in is not faster than with other policies.
 
         Args:
             id: the policy's id.
@@ -341,8 +341,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Track a metric that is the sum over so many units of an instance, each 0 to 100.
 
-        Where the pools of the variant differ in their GPUs or in the number of units, the sums of their instances
-        cannot be compared, and the metrics of each instance type are.
+        If the pools of the variant differ in their GPUs or in the number of units, the sums of their instances cannot
+        be compared. The policy then compares the metrics of each instance type.
         """
         check_percent(f"target_utilization_percent of {self._policy(policy_id)}", percent)
         metric = self._metrics.metric(metric_name, namespace=INSTANCES, statistic="Average")

@@ -233,7 +233,7 @@ def log_writing(log_group: logs.ILogGroup) -> Statement:
 def endpoint_states(scope: Construct) -> tuple[list[Statement], dict[str, str]]:
     """The statements that the handler needs to wait for an endpoint, and the reasons for the wildcards, by ARN.
 
-    It asks for the endpoint that the requesting stack has, and answers when this is no longer busy. It reads no more of
+    It reads the endpoint of the requesting stack, and answers when that endpoint is no longer busy. It reads no more of
     an endpoint than its state.
     """
     stack = stack_of(scope)

@@ -40,7 +40,8 @@ _EXPORT_PREFIX = re.compile(r"[A-Za-z0-9:-]{1,200}")
 class SharedArtifactStore(Construct):
     """The store of another app of this account and region: models use it as one of their own app.
 
-    What only that app knows comes from its exports when a stack is deployed; what decides at synth is said again.
+    Values of that app come from its exports when a stack is deployed. The caller repeats the settings that take effect
+    at synth.
 
     Attributes:
         bucket: the bucket.

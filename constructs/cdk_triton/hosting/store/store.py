@@ -420,8 +420,8 @@ def _check_promotion(
         )
     if promotes_from is not None and export_prefix is not None:
         raise ConfigurationError(
-            f"{store.node.path} promotes what another store has built, and got an export_prefix too, by which other "
-            "apps would store what nobody has tested: remove export_prefix, and let each app promote into its own "
+            f"{store.node.path} promotes archives of another store, and has an export_prefix, through which other "
+            "apps would store untested archives: remove export_prefix, and let each app promote into its own "
             "store"
         )
 

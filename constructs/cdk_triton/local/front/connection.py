@@ -117,7 +117,7 @@ class Connection(MotoRequestHandler):
     def _read_body(self) -> bytes | None:
         """The whole body, also one that comes in chunks; None if those are malformed.
 
-        Of a body that is too large for an invocation and comes in chunks, the rest is left unread.
+        If a body in chunks is too large for an invocation, the rest is not read.
         """
         if "Transfer-Encoding" not in self.headers:
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))

@@ -23,7 +23,7 @@ from cdk_triton.sagemaker import limits
 
 __all__ = ["answer", "choose_variant", "validate_request"]
 
-# What SageMaker passes on to the container. It drops other headers, which is why the binary format puts the size of
+# The headers that SageMaker passes on to the container. It drops other headers, so the binary format puts the size of
 # its JSON part into the content type.
 _PASSED_ON: Final = ("Content-Type", "Accept", "X-Amzn-SageMaker-Custom-Attributes")
 

@@ -164,8 +164,8 @@ def _download(store: ObjectStore, location: S3Location, target: Path) -> None:
 def use_cpu_instances(repository: Path) -> None:
     """Write KIND_CPU where the models of `repository` ask for a GPU, the only change that their configurations get.
 
-    Triton refuses KIND_GPU where there is none ("has kind KIND_GPU but no GPUs are available"). A file that is no
-    model configuration is left for the server to judge.
+    Triton rejects KIND_GPU on a machine without a GPU ("has kind KIND_GPU but no GPUs are available"). A file that is
+    not a model configuration is left for the server to judge.
     """
     for path in sorted([*repository.glob("config.pbtxt"), *repository.glob("*/config.pbtxt")]):
         try:

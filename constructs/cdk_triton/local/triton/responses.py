@@ -116,7 +116,7 @@ class ErrorResponses:
     def request_too_large(self, size: int) -> RejectedInvocationError:
         """The request body exceeds BodyBlob's maximum.
 
-        The service refuses it in front of the API, without an error type; an SDK then shows the status as the code.
+        The service rejects it in front of the API, without an error type; an SDK then shows the status as the code.
         """
         text = f"Request body of {size} bytes is larger than {limits.MAX_INVOCATION_BYTES} bytes."
         return RejectedInvocationError(

@@ -76,7 +76,7 @@ class TargetModels:
 
     A model that nobody uses is unloaded when another one needs its place, the one whose last use is longest ago first.
     A model with a request in flight never is, nor one that a request still waits for. Concurrent first requests load a
-    model once. A load goes on when the request that asked for it has given up.
+    model once. A load continues after the request that started it has given up.
 
     Archives are fetched side by side, and models get their places in the order in which their archives arrived. The
     server is asked for one load or unload at a time: while it loads a model, Triton 24.10 reads the repositories of

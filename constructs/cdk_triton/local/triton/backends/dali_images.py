@@ -29,7 +29,7 @@ def resize(image: NDArray[np.uint8], width: int, height: int) -> NDArray[np.uint
 
     That is a triangular filter between half-pixel centres, as wide as the scale where it shrinks. Pillow's "bilinear"
     is the same filter; on float images it does not round between the two directions, as DALI does not. At the border
-    Pillow leaves taps out where DALI repeats the last pixel, hence the padding.
+    Pillow drops taps and DALI repeats the last pixel, hence the padding.
     """
     old_height, old_width, channels = image.shape
     margin_x = math.ceil(max(1.0, old_width / width)) + 1
