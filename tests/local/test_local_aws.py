@@ -49,6 +49,27 @@ def test_the_environment_of_a_process_keeps_the_rest_and_drops_what_leads_elsewh
     assert "AWS_PROFILE" in base
 
 
+def test_a_service_that_is_not_here_is_one_sentence_and_a_line_of_the_log(messages: Messages, tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from botocore.exceptions import ClientError
+from cdk_triton.local.aws import LocalAws
+from unittest.mock import Mock
+with LocalAws(Path({str(tmp_path)!r}), host_factory=lambda aws: Mock(), log=print) as aws:
+    try:
+        aws.client("pricing").get_products(ServiceCode="AmazonSageMaker")
+    except ClientError as error:
+        print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    started, logged, said = found.stdout.splitlines()  # and no line of moto's, which has no date
+    assert started.startswith("the local AWS answers at ")
+    assert logged == "the local AWS does not have the service 'pricing', which was asked for GetProducts"
+    assert "does not have the service 'pricing'" in said
+    messages.record("cdk-triton local", said)
+
+
 def test_another_account_and_region_can_be_played(tmp_path: Path, endpoint_double: EndpointDouble) -> None:
     code = f"""
 import sys

@@ -236,7 +236,8 @@ class LocalAws:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = MotoState(self.region, self.account)
         self._close.append(state.reset)
-        self._routes = Routes(state, Signatures(lambda key: self._secret_of(key, state.issued_secret)))
+        signatures = Signatures(lambda key: self._secret_of(key, state.issued_secret))
+        self._routes = Routes(state, signatures, self.log)
         server = Server(self._routes, self._port)
         self._close.append(server.stop)
         self.url = server.url

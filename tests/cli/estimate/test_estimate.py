@@ -257,6 +257,16 @@ def test_without_one_price_the_estimate_has_no_cost(
     messages.record("cdk-triton estimate", found.out.splitlines()[-1])
 
 
+def test_the_local_aws_has_no_prices(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    arguments = ["--requests-per-second", "10", "--shape", "9-17=1", "--policy", "min=1", "--instance-type"]
+
+    found = run("estimate", *arguments, "ml.g5.xlarge")
+
+    assert (found.status, found.out.splitlines()[-1]) == (0, "the local AWS has no prices: add --price-per-hour")
+
+
 CASES = {
     "no requests": [],
     "two sources": ["--trace", "a.csv", "--shape", "9-17=1"],

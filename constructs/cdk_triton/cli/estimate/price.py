@@ -55,6 +55,10 @@ def _asked(instance_type: str, region: str) -> float | str:
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
+    from cdk_triton.cli.artifacts.aws import is_loopback
+
+    if is_loopback(os.environ.get("AWS_ENDPOINT_URL", "")):
+        return "the local AWS has no prices: add --price-per-hour"
     config = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 2})
     wanted = {"regionCode": region, "instanceName": instance_type, "component": "Hosting"}
     filters: Any = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in wanted.items()]

@@ -31,6 +31,7 @@ from cdk_triton.local.endpoints.operations import EndpointOperations, SageMakerE
 from cdk_triton.local.front.connection import HOST, MAILBOX, Connection
 from cdk_triton.local.front.signatures import Signatures
 from cdk_triton.local.lambdas import FunctionError, ThrottledError
+from cdk_triton.local.moto_state.dispatch import NoServiceError
 from cdk_triton.local.services import StateMachines, TritonImages
 from cdk_triton.local.wire import JsonApi, JsonApiError, Reply, checked_members
 
@@ -90,6 +91,7 @@ class Routes:
     Args:
         moto: the application behind everything that is not answered here.
         signatures: checks who has sent a request.
+        log: called with a line for each request to a service that the local AWS does not have.
 
     Attributes:
         signatures: as given.
@@ -110,9 +112,13 @@ class Routes:
     submit: Callable[[Invocation], Answer]
 
     def __init__(
-        self, moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]], signatures: Signatures
+        self,
+        moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]],
+        signatures: Signatures,
+        log: Callable[[str], None],
     ) -> None:
         self.signatures = signatures
+        self._log = log
         self._moto = moto
         self._mailboxes: dict[str, ResponseMailbox] = {}
 
@@ -172,7 +178,12 @@ class Routes:
             # The CLI looks for the cause of a failed deployment here, for a long time where it gets errors: there is no
             # trail.
             return _json({"Events": []})(environ, start_response)
-        return self._moto(environ, start_response)
+        try:
+            return self._moto(environ, start_response)
+        except NoServiceError:
+            message = f"the local AWS does not have the service '{service}'"
+            self._log(f"{message}, which was asked for {operation or environ['REQUEST_METHOD']}")
+            return _rest_error("NotImplemented", message)(environ, start_response)
 
     def _start_execution(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Step Functions' StartExecution: moto accepts it, and it runs here."""

@@ -28,7 +28,9 @@ class MotoState:
 
     def __init__(self, region: str, account: str) -> None:
         from moto.core.config import default_user_config
-        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+        from moto.moto_server.werkzeug_app import create_backend_app
+
+        from cdk_triton.local.moto_state.dispatch import Dispatcher
 
         self._region = region
         self._account = account
@@ -37,10 +39,14 @@ class MotoState:
         with _without_users_profile():
             correct_moto()
         self.reset()
-        self._application = DomainDispatcherApplication(create_backend_app)
+        self._application = Dispatcher(create_backend_app)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer a request as a WSGI application."""
+        """Answer a request as a WSGI application.
+
+        Raises:
+            NoServiceError: moto does not have the service.
+        """
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = self._account
         answer: Iterable[bytes] = self._application(environ, start_response)
         return answer
