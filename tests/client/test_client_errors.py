@@ -110,6 +110,45 @@ def test_a_container_that_did_not_answer_is_said_to(messages: Messages, endpoint
     assert caught.value.status == 0
 
 
+LOAD = "/opt/ml/models/0123/model"
+NOT_LOADED = (
+    f"load failed for model '{LOAD}::text.tar.gz': ensemble '{LOAD}::text.tar.gz' depends on '{LOAD}::label' which has "
+    f"no loaded version. Model '{LOAD}::label' loading failed with error: version 1 is at UNAVAILABLE state: Internal: "
+    f"RuntimeError: no weights here\n\nAt:\n  {LOAD}/label/1/model.py(11): initialize\n"
+    "  <frozen importlib._bootstrap>(241): _call_with_frames_removed\n;\n"
+)
+"""The answer of Triton 24.10 to a request for a target model whose step raises an error."""
+
+
+def client_error(endpoint: Any, code: str, message: str, **members: Any) -> Any:
+    runtime = endpoint.runtime()
+    with Stubber(runtime) as stub:
+        stub.add_client_error("invoke_endpoint", code, message, 424, modeled_fields=members)
+        with pytest.raises(InvocationError) as caught:
+            TritonClient("fleet", runtime).infer(INPUTS, target_model="text")
+    return caught.value
+
+
+def test_a_target_model_that_does_not_load_is_the_cause_in_one_line(messages: Messages, endpoint: Any) -> None:
+    members = {"OriginalStatusCode": 400, "OriginalMessage": json.dumps({"error": NOT_LOADED})}
+
+    error = client_error(endpoint, "ModelError", "Received client error (400) from primary", **members)
+
+    assert ": model 'label' does not load: RuntimeError: no weights here (label/1/model.py, line 11);" in str(error)
+    assert "\n" not in str(error)
+    assert error.original_message == NOT_LOADED
+    messages.record("ModelError", str(error))
+
+
+def test_an_archive_that_is_not_there_says_the_form_of_its_name(messages: Messages, endpoint: Any) -> None:
+    said = "Failed to download model data(bucket: b, key: fleets/fleet/text). Please ensure that there is an object."
+
+    error = client_error(endpoint, "ValidationError", said)
+
+    assert "target_model= takes the name of an archive" in str(error)
+    messages.record("InvocationError", str(error))
+
+
 def service_errors() -> list[str]:
     model = Loader().load_service_model("sagemaker-runtime", "service-2")
     return [shape["shape"] for shape in model["operations"]["InvokeEndpoint"]["errors"]]

@@ -14,6 +14,7 @@ from cdk_triton.client.payload import decode_stored
 from cdk_triton.client.runtime import default_client, server_words
 from cdk_triton.errors import ConfigurationError, InvocationError, ModelError, ResultExpiredError, ResultNotReadyError
 from cdk_triton.sagemaker.limits import ASYNC_SECONDS, MAX_QUEUE_SECONDS
+from cdk_triton.triton.load_failures import refused_model
 
 if TYPE_CHECKING:
     from cdk_triton.client.payload import InferenceResult
@@ -154,7 +155,7 @@ def _failure(text: str, where: str) -> InvocationError:
     said = server_words(str(words if words is not None else message)).strip().removesuffix(".")
     deed = f"answered {status}" if status else "did not answer"
     return ModelError(
-        f"{where}: the model container {deed}: {said}; read more in the log of the endpoint",
+        f"{where}: the model container {deed}: {refused_model(said) or said}; read more in the log of the endpoint",
         status=status,
         original_message=said,
     )

@@ -17,6 +17,7 @@ from cdk_triton.errors import (
     NoCapacityError,
 )
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
+from cdk_triton.triton.load_failures import refused_model
 
 if TYPE_CHECKING:
     import boto3
@@ -48,6 +49,9 @@ _AGAIN = "call again, and look at the SageMaker service health if it stays so"
 _NO_CAPACITY = "has no capacity to process this request"
 """In the ValidationError of an inference component without a copy ("Unlock cost savings with the new scale down to zero
 feature in SageMaker Inference", AWS Machine Learning Blog)."""
+
+_NO_DATA = "Failed to download model data"
+"""In the ValidationError of a target model that is not there (see `local.triton.responses`)."""
 
 SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
     "InternalDependencyException": (InvocationError, _AGAIN),
@@ -190,6 +194,11 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
             "from zero, and raise its number of copies otherwise"
         )
     kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "look the error up in the API reference of InvokeEndpoint"))
+    if code == "ValidationError" and _NO_DATA in message:
+        fix = (
+            "target_model= takes the name of an archive, as the outputs of the stack have it, such as "
+            "text-0123456789.tar.gz; give one that is there"
+        )
     if permission and code in _DENIED:
         fix = f"allow the caller {permission}"
     elif permission and code not in SERVICE_ERRORS:
@@ -205,8 +214,10 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
     log = f" ({arn}{here})" if arn else ""
     # SageMaker's status is 0 where the container died or took longer than 60 seconds.
     deed = f"answered {status}" if status else "did not answer"
+    # What the server answers about a model that does not load has many lines, with the cause in the last ones.
+    reason = refused_model(words) or _without_full_stop(words)
     return ModelError(
-        f"{where}: the model container {deed}: {_without_full_stop(words)}; {fix}{log}",
+        f"{where}: the model container {deed}: {reason}; {fix}{log}",
         status=status,
         original_message=words,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.triton.load_failures import load_failures
+from cdk_triton.triton.load_failures import load_failures, refused_model
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -75,7 +76,13 @@ def test_a_target_model_that_does_not_load_is_a_line_of_the_log(
 ) -> None:
     bench = new_bench()
     bench.fleet("fleet", broken=packed(BROKEN["an import in a step"][0]))
-    assert bench.invoke("fleet", 1.0, model="broken").status == 424
+    answer = bench.invoke("fleet", 1.0, model="broken")
+    assert answer.status == 424
+    # Callers read the same clause from the server's words, without the directory of the models.
+    words = json.loads(json.loads(answer.body)["OriginalMessage"])["error"]
+    clause = refused_model(words)
+    assert clause is not None
+    assert bench.lines[-1].endswith(clause)
     assert "step/1/model.py, line 2" in bench.lines[-1]
     messages.record("log", bench.lines[-1])
 

@@ -14,11 +14,11 @@ from typing import Final
 from cdk_triton.errors import LocalError, ServeError
 from cdk_triton.local import process
 from cdk_triton.local.triton.connection import Connections, ContainerReply, ServerGoneError
-from cdk_triton.local.triton.load_failures import load_failures
 from cdk_triton.local.triton.loopback import exposed_sockets, listening_addresses
 from cdk_triton.local.triton.server_files import STAND_IN_BACKENDS, ServerFiles
 from cdk_triton.sagemaker import limits
 from cdk_triton.triton import serve_arguments, server_environment
+from cdk_triton.triton.load_failures import load_failures
 
 __all__ = ["ServerSettings", "TritonServer", "free_port"]
 

@@ -25,7 +25,6 @@ from cdk_triton.local.endpoints.metrics import Record
 from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
 from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.inner_models import SharedNames
-from cdk_triton.local.triton.load_failures import refused_load
 from cdk_triton.local.triton.model_data import (
     ModelDataNotFoundError,
     ObjectStore,
@@ -35,6 +34,7 @@ from cdk_triton.local.triton.model_data import (
 )
 from cdk_triton.local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton.local.triton.server import TritonServer
+from cdk_triton.triton.load_failures import refused_load
 
 __all__ = ["TARGET_MODEL_HEADER", "TargetModels"]
 

@@ -1,4 +1,4 @@
-"""Why models do not load, in one sentence, read from what tritonserver printed.
+"""Why models do not load, in one sentence, read from what tritonserver printed or answered.
 
 The server reports one cause up to four times: where the instance fails, where the version fails, for each ensemble that
 depends on it, and as the last line. The forms below are those of release 24.10, which is the one that runs here (core
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["load_failures", "refused_load"]
+__all__ = ["load_failures", "refused_load", "refused_model"]
 
 _ERROR_LINE: Final = re.compile(r'^(?:E\d{4} \S+ \d+ [\w.]+:\d+\] "(?P<logged>.*)"|error: (?P<last>.*))$')
 _ROOT_CAUSES: Final = (
@@ -38,6 +38,8 @@ _ANSWERS: Final = (
 _PARSE_ERROR: Final = re.compile(r"^\[libprotobuf ERROR .*\] Error parsing text-format \S+ (?P<fault>.+)$")
 _FRAME: Final = re.compile(r"^ {2}(?P<file>.+)\((?P<line>\d+)\): ", re.MULTILINE)
 _ESCAPES: Final = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t", "\\r": "\r"}
+_REPOSITORY: Final = re.compile(r"(?P<directory>/[^'\n]*?)/?::")
+"""The server writes the directory of a repository before a model's name: `/opt/ml/models/<hash>/model::text`."""
 _QUOTED_LINES: Final = 3
 
 
@@ -80,11 +82,21 @@ def refused_load(answer: str, repository: Path) -> str:
         text = str(json.loads(answer)["error"])
     except (ValueError, KeyError, TypeError):
         text = answer
+    return _refused(text, repository) or _short(text, repository)
+
+
+def refused_model(text: str) -> str | None:
+    """The server's words to a caller whose model does not load, as the same clause; None for all other words."""
+    found = _REPOSITORY.search(text)
+    return _refused(text, Path(found["directory"] if found else "/"))
+
+
+def _refused(text: str, repository: Path) -> str | None:
     for pattern in _ANSWERS:
         if found := pattern.search(text):
             model = found["model"].rpartition("::")[2]
             return f"model '{model}' does not load: {_reason(found['reason'], repository)}"
-    return _short(text, repository)
+    return None
 
 
 def _errors(printed: str) -> Iterator[str]:
