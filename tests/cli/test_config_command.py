@@ -154,7 +154,23 @@ def test_a_tensor_without_a_type_gets_that_of_the_tensor_that_it_is_connected_to
     (features,) = files["first/config.pbtxt"].output
     assert list(features.dims) == [2]
     assert {*said(outcome)["first/config.pbtxt"]} == {"input[0].data_type", "input[0].dims"}
-    assert {*said(outcome)["ensemble/config.pbtxt"]} == {'ensemble_scheduling.step[1].input_map["x"]'}
+    guesses = said(outcome)["ensemble/config.pbtxt"]
+    assert guesses.pop('ensemble_scheduling.step[1].input_map["x"]')
+    assert {*guesses} == {"input[0].data_type", "input[0].dims"}
+    assert {*guesses.values()} == {"it repeats the guess in first/config.pbtxt; correct both"}
+
+
+def test_a_guess_that_the_ensemble_repeats_is_marked_there_and_named_at_the_end(
+    run: Any, tmp_path: Path, messages: Messages
+) -> None:
+    models = [network(tmp_path / "net.onnx"), python(tmp_path / "post.py", "scores", "LABEL")]
+
+    outcome = run("config", *models, "--into", tmp_path / "models")
+
+    text = (tmp_path / "models" / "ensemble" / "config.pbtxt").read_text()
+    mark = "    # Guessed: it repeats the guess in post/config.pbtxt; correct both.\n    "
+    assert f'name: "LABEL"\n{mark}data_type: TYPE_FP32\n{mark}dims: [ -1 ]\n' in text
+    messages.record("cdk-triton config", outcome.out.splitlines()[-2])
 
 
 def test_two_outputs_that_fit_leave_the_input_to_the_caller(run: Any, tmp_path: Path, messages: Messages) -> None:

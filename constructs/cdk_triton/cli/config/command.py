@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton._wording import listed
 from cdk_triton.cli.given import require_unused
 from cdk_triton.cli.new_files import Content, require_free, write_new
 from cdk_triton.cli.terminal import fold, width
@@ -139,6 +140,11 @@ def _report(into: Path, written: Mapping[str, Written]) -> None:
         typer.echo(str(into / name))
         for guess in each.guesses:
             typer.echo(fold(f"{guess.field}: {guess.reason}", width(), indent="    ", hanging="      "))
+    if guessed := [name for name, each in written.items() if each.guesses]:
+        warning = (
+            f"Compare the guesses in {listed(guessed)} with your models: no rule can see whether a guess is right."
+        )
+        typer.echo(fold(warning, width()))
     typer.echo(f"Check it: cdk-triton validate {into}")
 
 

@@ -98,7 +98,8 @@ def _escaped(name: str) -> str:
 
 def ensemble_config(name: str, connected: Connected) -> Written:
     """The configuration of the ensemble that connects the models."""
-    faces = tuple(_completed(each)[0] for each in connected.faces)
+    completed = [_completed(each) for each in connected.faces]
+    faces = tuple(face for face, _ in completed)
     names = _Names(replace(connected, faces=faces))
     sizes = [face.max_batch_size or 0 for face in faces]
     batch = min(sizes)
@@ -106,6 +107,17 @@ def ensemble_config(name: str, connected: Connected) -> Written:
     if batch == 0 and any(sizes):
         at = next(face.name for face in faces if not face.max_batch_size)
         guesses.append(Guess("max_batch_size", f"{at!r} has no batch dimension, so the ensemble has none"))
+    elif unknown := [each for each in connected.faces if each.max_batch_size is None]:
+        guesses.append(_repeated("max_batch_size", unknown[0]))
+    made = {face.name: {guess.field for guess in found} for face, found in completed if not face.written}
+    for side, tensors in (("input", names.inputs), ("output", names.outputs)):
+        for index, (face, tensor, _) in enumerate(tensors):
+            own = (face.inputs if side == "input" else face.outputs).index(tensor)
+            guesses += [
+                _repeated(f"{side}[{index}].{each}", face)
+                for each in ("data_type", "dims")
+                if f"{side}[{own}].{each}" in made.get(face.name, ())
+            ]
     lines = [
         f"# The ensemble {name}, by `cdk-triton config`. In each map, key is the model's name of a tensor, and "
         "value is the ensemble's.",
@@ -120,6 +132,10 @@ def ensemble_config(name: str, connected: Connected) -> Written:
     for index, face in enumerate(faces):
         lines += [*_step(face, index, names, guesses), "    }," if index < len(faces) - 1 else "    }"]
     return Written("\n".join([*lines, "  ]", "}"]) + "\n", tuple(guesses))
+
+
+def _repeated(field: str, face: Face) -> Guess:
+    return Guess(field, f"it repeats the guess in {face.name}/config.pbtxt; correct both")
 
 
 def _outer(batch: int, face: Face, tensor: Tensor, name: str) -> Tensor:
