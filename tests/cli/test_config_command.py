@@ -273,6 +273,23 @@ def test_what_cannot_be_used_is_a_sentence_and_2(
     messages.record("cdk-triton config", outcome.said)
 
 
+def test_a_network_that_is_cut_off_or_has_a_type_that_is_not_served_says_so(
+    run: Any, tmp_path: Path, messages: Messages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    typed = network(tmp_path / "net.onnx", "n (bfloat16[N] x) => (bfloat16[N] y) { y = Identity(x) }")
+    with_type = run("config", typed)
+    whole = network(tmp_path / "net.onnx").read_bytes()
+    typed.write_bytes(whole[: len(whole) // 2])
+    half = run("config", typed)
+
+    assert (with_type.status, half.status) == (2, 2)
+    assert "the tensor 'x' of BF16, which the ONNX Runtime backend does not serve" in with_type.said
+    assert "or it is cut off" in half.said
+    messages.record("cdk-triton config", with_type.said)
+    messages.record("cdk-triton config", half.said)
+
+
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

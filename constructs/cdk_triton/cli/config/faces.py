@@ -23,7 +23,11 @@ __all__ = ["BATCH", "HINT", "face_of"]
 HINT = "MODEL"
 BATCH = 8
 _PYTHON = (3, 10)  # of most of SageMaker's images; what is read here is the same in every version
-_UNSERVED = (None, "BF16")  # ConvertFromOnnxDataType of the ONNX Runtime backend has no other
+_UNSERVED = (None, "BF16")
+"""The types that `ConvertFromOnnxDataType` of the ONNX Runtime backend lists as "not supported", or does not list.
+
+Source: https://github.com/triton-inference-server/onnxruntime_backend/blob/0c223c86d84631536b37d2cff6cc96bc6ea992e0/src/onnxruntime_utils.cc
+"""
 
 
 def face_of(path: Path) -> Face:
@@ -102,13 +106,19 @@ def _written(tensor: ModelInput | ModelOutput) -> Tensor:
 def _of_network(file: Path, name: str, labels: Labels) -> Face:
     network = onnx_file(file)
     if isinstance(network, Unreadable):
-        raise _unusable(f"{file} {network.reason}; name a network in the ONNX format")
+        cut = ", or it is cut off" if network.reason.startswith("is not an ONNX file") else ""
+        raise _unusable(f"{file} {network.reason}{cut}; name a whole network in the ONNX format")
     files = {"1/model.onnx": file, **_external_data(file, network)}
     tensors = (*network.inputs, *network.outputs)
     for tensor in tensors:
-        if tensor.kind != "tensor" or tensor.data_type in _UNSERVED:
-            kind = "of a type" if tensor.kind == "tensor" else f"a {tensor.kind.replace('_', ' ')}"
-            raise _unusable(f"{file} has {tensor.name!r}, {kind} that Triton does not serve; export it as a tensor")
+        if tensor.kind != "tensor":
+            kind = tensor.kind.replace("_", " ")
+            raise _unusable(f"{file} has {tensor.name!r}, a {kind} that Triton does not serve; export it as a tensor")
+        if tensor.data_type in _UNSERVED:
+            raise _unusable(
+                f"{file} has the tensor {tensor.name!r} of {tensor.data_type or 'a type'}, which the ONNX Runtime "
+                "backend does not serve; export it as FP16 or FP32"
+            )
     batches, reason = _batches(tensors)
     guesses = [Guess("max_batch_size", reason)]
     for side, given in (("input", network.inputs), ("output", network.outputs)):
