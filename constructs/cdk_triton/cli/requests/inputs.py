@@ -59,8 +59,9 @@ def given_input(argument: str) -> GivenInput:
     if not colon:
         name, datatype = left, ""
     if not equals or not name:
+        found = "has no name" if equals else "has no value"
         raise ConfigurationError(
-            f"{quoted(argument)} is not an input: write NAME=@FILE, NAME=VALUE or NAME:TYPE=VALUE, such as "
+            f"the input {quoted(argument)} {found}: write NAME=@FILE, NAME=VALUE or NAME:TYPE=VALUE, such as "
             "IMAGE=@dog.jpg"
         )
     if colon and datatype not in DATATYPES:
