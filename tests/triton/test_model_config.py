@@ -84,6 +84,7 @@ def test_reads_every_kind_of_field() -> None:
         pytest.param('metric_tags { key: "a" key: "b" }', 1, 29, id="another key twice"),
         pytest.param("dynamic_batching { preferred_batch_size: 4, 8 }", 1, 45, id="several values without a list"),
         pytest.param("max_batch_size: 8 }", 1, 19, id="a brace too many"),
+        pytest.param('input [\n  {\n    name: "a"\n    dims: [ 1 ]\n]', 5, 1, id="a brace too few in a list"),
         pytest.param('name: "be', 1, 7, id="truncated in a text"),
         pytest.param('name: "a" name: "b"', 1, 17, id="said twice"),
         pytest.param(b'name: "a"\nbackend: caf\xe9', 2, 13, id="not UTF-8"),

@@ -232,6 +232,10 @@ def _field_expected(match: re.Match[str], at: _At) -> TextFault:
     if ahead[:1] in (",", ";"):
         return TextFault(f"{ahead[:1]!r} stands where a field is expected", "remove it", at.offset)
     if ahead[:1] in ("}", "]", ">"):
+        if (start := at.before.open_block) is not None:
+            line = at.text.count("\n", 0, start) + 1
+            reason = f"{ahead[:1]!r} stands in the block that begins in line {line}, which is not closed"
+            return TextFault(reason, "write the missing '}' before it, or remove it", at.offset)
         return TextFault(f"{ahead[:1]!r} closes nothing", "remove it, or open a block before it", at.offset)
     if ahead[:1] in ("'", '"'):
         fix = "write the name of a field without quotes; an entry of a map is { key: … value: … }"
