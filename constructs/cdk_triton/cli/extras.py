@@ -13,33 +13,30 @@ from cdk_triton.errors import CdkTritonError, ConfigurationError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["require_extra", "require_plots", "save_plot"]
+__all__ = ["MissingExtraError", "require_extra", "require_plots", "save_plot"]
 
 
-def require_extra(
-    extra: str,
-    what: str,
-    *,
-    only: Sequence[str] | None = None,
-    kind: type[CdkTritonError] = ConfigurationError,
-) -> None:
+class MissingExtraError(CdkTritonError):
+    """The installation does not contain the packages of an extra. No argument of the command is wrong."""
+
+
+def require_extra(extra: str, what: str, *, only: Sequence[str] | None = None) -> None:
     """Name the packages of an extra that are missing, before something far inside fails to import one.
 
     Args:
         extra: its name.
         what: what needs it, such as a command.
         only: the packages of it that are needed; all by default.
-        kind: the error to raise.
 
     Raises:
-        CdkTritonError: of the kind: a package is missing.
+        MissingExtraError: a package is missing.
     """
     marker = re.compile(rf"extra == ['\"]{extra}['\"]")
     wanted = [requirement for requirement in metadata.requires("cdk-triton") or [] if marker.search(requirement)]
     names = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in wanted}
     missing = sorted(name for name in names if not _is_installed(name) and (only is None or name in only))
     if missing:
-        raise kind(
+        raise MissingExtraError(
             f"{what} needs {', '.join(missing)}, which a plain installation does not contain: "
             f"pip install 'cdk-triton[{extra}]'"
         )
@@ -49,8 +46,8 @@ def require_plots(file: Path) -> None:
     """Reject a plot that could not be written after the work.
 
     Raises:
-        ConfigurationError: matplotlib is not installed, the file is a directory, or the directory of the file does not
-            exist.
+        MissingExtraError: matplotlib is not installed.
+        ConfigurationError: the file is a directory, or the directory of the file does not exist.
     """
     require_extra("plots", "--plot", only=("matplotlib",))
     if file.is_dir():

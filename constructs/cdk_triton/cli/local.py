@@ -76,7 +76,7 @@ def up(
 ) -> None:
     """Start the local AWS, and print the variables for the AWS SDKs and the cdk CLI as lines for a shell."""
     with _or_else_false() if detach else nullcontext():
-        require_extra(_EXTRA, "`cdk-triton local`", kind=LocalError)
+        require_extra(_EXTRA, "`cdk-triton local`")
         from cdk_triton.local import DaemonOptions
 
         options = DaemonOptions(port, region, account, max_loaded_models, listen_on_all_interfaces)
