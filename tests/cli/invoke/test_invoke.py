@@ -231,8 +231,8 @@ def test_without_an_endpoint_all_are_listed(run: Run, world: World) -> None:
     lines = [" ".join(line.split()) for line in listed.out.splitlines()]
     assert lines == [
         "ENDPOINT STATUS KIND ASK FOR",
-        "fleet InService multi-model --target-model image-0123456789.tar.gz (image)",
-        "--target-model text-0123456789.tar.gz (text)",
+        "fleet InService multi-model --target-model image (image-0123456789.tar.gz)",
+        "--target-model text (text-0123456789.tar.gz)",
         "image InService single model",
         "queue InService asynchronous",
     ]

@@ -33,7 +33,7 @@ def test_status_lists_endpoints_and_target_models_beside_the_variables(run: Any,
     assert found.status == 0
     assert all(line.startswith(("export ", "unset ")) for line in found.out.splitlines())
     lines = [" ".join(line.split()) for line in found.err.splitlines()]
-    assert "fleet InService multi-model --target-model image-0123456789.tar.gz (image)" in lines
+    assert "fleet InService multi-model --target-model image (image-0123456789.tar.gz)" in lines
 
 
 def test_status_is_also_json(run: Any, running: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -97,6 +98,15 @@ class ReadEndpoint:
         """The target models that an index lists as current; all of them where no index can be read."""
         return tuple(each for each in self.targets if each.ensemble is not None) or self.targets
 
+    @property
+    def names(self) -> list[str]:
+        """The shortest names by which `target` finds the current target models."""
+        ensembles = Counter(each.ensemble for each in self.targets)
+        return [
+            each.ensemble if each.ensemble is not None and ensembles[each.ensemble] == 1 else each.name
+            for each in self.current
+        ]
+
     def target(self, name: str) -> str:
         """The target model of a name, which may also be that of its ensemble.
 
@@ -110,7 +120,7 @@ class ReadEndpoint:
         found = [each.name for each in self.targets if each.ensemble == name]
         if len(found) == 1:
             return found[0]
-        known = [each.ensemble or each.name for each in self.current]
+        known = self.names
         raise ConfigurationError(
             f"the endpoint '{self.name}' has no target model '{name}'{did_you_mean(name, known)}: it has "
             f"{listed(known)}"

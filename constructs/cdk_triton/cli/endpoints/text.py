@@ -31,9 +31,9 @@ def _rows(endpoint: ReadEndpoint) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _asked(endpoint: ReadEndpoint) -> Iterator[str]:
-    for target in endpoint.current:
-        ensemble = f"  ({target.ensemble})" if target.ensemble else ""
-        yield f"--target-model {target.name}{ensemble}"
+    for name, target in zip(endpoint.names, endpoint.current, strict=True):
+        archive = f"  ({target.name})" if name != target.name else ""
+        yield f"--target-model {name}{archive}"
     for component in endpoint.components:
         yield f"--component {component.name}"
 

@@ -98,9 +98,9 @@ def check_target(
     if component is not None and endpoint.kind is not Kind.COMPONENTS:
         raise ConfigurationError(f"the endpoint '{endpoint.name}' does not have components: omit --component")
     if endpoint.kind is Kind.MULTI and target is None:
-        names = [each.name for each in endpoint.current]
         raise ConfigurationError(
-            f"the endpoint '{endpoint.name}' serves several models: add --target-model and one of {listed(names)}"
+            f"the endpoint '{endpoint.name}' serves several models: add --target-model and one of "
+            f"{listed(endpoint.names)}"
         )
     if endpoint.kind is Kind.COMPONENTS and component is None:
         names = [each.name for each in endpoint.components]
