@@ -8,6 +8,7 @@ from __future__ import annotations
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import PurePosixPath
 from typing import IO
 from urllib.parse import urlsplit
@@ -29,12 +30,21 @@ _DEFAULT_MODEL = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"
 _GIVE = "give --repository DIR, or write the types, as in --input NAME:FP32=@x.npy"
 
 
-def of_endpoint(aws: Aws, endpoint: ReadEndpoint, *, target: str | None, component: str | None) -> Signature:
+def of_endpoint(
+    aws: Aws, endpoint: ReadEndpoint, *, target: str | None, component: str | None, most_bytes: int | None = None
+) -> Signature:
     """The signature of what a request names.
 
+    Args:
+        aws: the account.
+        endpoint: the endpoint.
+        target: the target model.
+        component: the component.
+        most_bytes: the size of the largest archive that is read; any by default.
+
     Raises:
-        ConfigurationError: the caller may not read the archive, it cannot be read, or it leaves open which of its
-            models callers talk to.
+        ConfigurationError: the caller may not read the archive, it cannot be read or is too large, or it leaves open
+            which of its models callers talk to.
         ClientError, BotoCoreError: AWS did not answer as asked.
     """
     served = _served(endpoint, component)
@@ -42,7 +52,7 @@ def of_endpoint(aws: Aws, endpoint: ReadEndpoint, *, target: str | None, compone
         raise ConfigurationError(f"you may not see the model of the endpoint '{endpoint.name}': {_GIVE}")
     uri = f"{served.data}{target}" if target is not None else served.data
     try:
-        configurations = dict(_read(aws, uri, served.environment.get(_DEFAULT_MODEL)))
+        configurations = dict(_read(aws, uri, served.environment.get(_DEFAULT_MODEL), most_bytes))
     except ClientError as error:
         raise ConfigurationError(f"you may not read {uri} ({code_of(error)}): {_GIVE}") from error
     except (tarfile.TarError, zlib.error, EOFError) as error:
@@ -58,21 +68,24 @@ def _served(endpoint: ReadEndpoint, component: str | None) -> ServedModel | None
     return next(iter(endpoint.variants), None)
 
 
-def _read(aws: Aws, uri: str, wanted: str | None) -> Iterator[tuple[str, ModelConfig]]:
+def _read(aws: Aws, uri: str, wanted: str | None, most_bytes: int | None) -> Iterator[tuple[str, ModelConfig]]:
     """The configurations by the names of their models, up to the one that is wanted, or to the first ensemble."""
-    for name, text in _texts(aws, uri):
+    for name, text in _texts(aws, uri, most_bytes):
         config = parse_model_config(text, path=f"{name}/{_CONFIG}", allow_unknown_fields=True)
         yield name, config
         if name == wanted or (wanted is None and config.platform == "ensemble"):
             return
 
 
-def _texts(aws: Aws, uri: str) -> Iterator[tuple[str, bytes]]:
+def _texts(aws: Aws, uri: str, most_bytes: int | None) -> Iterator[tuple[str, bytes]]:
     place = urlsplit(uri)
     bucket, key = place.netloc, place.path.lstrip("/")
     if not key.endswith("/"):
-        body = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"]
-        yield from _of_archive(body)
+        found = aws.client("s3").get_object(Bucket=bucket, Key=key)
+        with closing(found["Body"]) as body:
+            if most_bytes is not None and found["ContentLength"] > most_bytes:
+                raise ConfigurationError(f"{uri} has {found['ContentLength']:,} bytes: {_GIVE}")
+            yield from _of_archive(body)
         return
     for each in aws.pages("s3", "list_objects_v2", "Contents", Bucket=bucket, Prefix=key):
         path = PurePosixPath(each["Key"].removeprefix(key))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = npt.NDArray[Any]
 
-__all__ = ["GivenInput", "given_input", "random_inputs", "tensor", "tensors"]
+__all__ = ["GivenInput", "given_input", "random_inputs", "require_types", "tensor", "tensors"]
 
 _SEED = 0
 """Random inputs are the same each time, so answers can be compared."""
 _TEXT = "A man is eating food."
+_LONGEST_HINT = 80
 _UNKNOWN_SIZE = 1
 """The size of a dimension that may have any."""
 
@@ -145,17 +148,14 @@ def _made(given: GivenInput, signature: Signature | None) -> InferInput:
     spec = None if signature is None else signature.find(given.name)
     datatype = given.datatype or (None if spec is None else spec.datatype)
     dims = None if spec is None else spec.dims
-    if spec is not None and datatype != spec.datatype and signature is not None:
-        raise ConfigurationError(
-            f"the input '{given.name}' is given as {datatype}, and {signature.source} has {spec.datatype}: write "
-            f"{given.name}:{spec.datatype}=…, or omit the type"
-        )
+    if spec is not None and signature is not None:
+        _require_type(given, spec, signature)
     array, datatype = _of_file(given, datatype, dims) if given.file is not None else _of_text(given, datatype)
     shaped = _with_batch(array, dims)
     if dims is not None and not _fits(shaped.shape, dims):
         raise ConfigurationError(
             f"the input '{given.name}' has the shape {list(shaped.shape)}, and the model takes {list(dims)}, in which "
-            "-1 is any size: change the shape of the file or value"
+            f"-1 is any size: {_right_shape(given, shaped, dims)}"
         )
     if signature is not None and signature.max_batch_size and shaped.shape[0] > signature.max_batch_size:
         raise ConfigurationError(
@@ -165,11 +165,50 @@ def _made(given: GivenInput, signature: Signature | None) -> InferInput:
     return tensor(given.name, datatype, shaped)
 
 
+def require_types(given: Sequence[GivenInput], signature: Signature) -> None:
+    """Reject written types that are not those of the model; inputs that it does not have are left to the server.
+
+    Raises:
+        ConfigurationError: a type differs.
+    """
+    for each in given:
+        for spec in signature.inputs:
+            if spec.name == each.name:
+                _require_type(each, spec, signature)
+
+
+def _require_type(given: GivenInput, spec: InputSpec, signature: Signature) -> None:
+    if given.datatype not in (None, spec.datatype):
+        raise ConfigurationError(
+            f"the input '{given.name}' is given as {given.datatype}, and {signature.source} has {spec.datatype}: write "
+            f"{given.name}:{spec.datatype}=…, or omit the type"
+        )
+
+
 def _with_batch(array: Array, dims: tuple[int, ...] | None) -> Array:
     """The array, with a batch of one where only that is missing."""
     if dims is not None and array.ndim == len(dims) - 1 and dims[0] == -1 and not _fits(array.shape, dims):
         return array[np.newaxis]
     return array
+
+
+def _right_shape(given: GivenInput, array: Array, dims: tuple[int, ...]) -> str:
+    """How to give the same values so that they fit; for short values, in full."""
+    is_short = given.file is None and array.size <= _LONGEST_HINT
+    # One row for each value where the model takes that, else all values in one row.
+    for first in (array.size, 1) if is_short else ():
+        shape = (first, *dims[1:]) if dims and dims[0] == -1 else dims
+        if shape.count(-1) <= 1 and _holds(shape, array.size):
+            nested = array.reshape(shape).tolist()
+            text = json.dumps(nested, default=bytes.decode, ensure_ascii=False)
+            if len(text) <= _LONGEST_HINT:
+                return f"write {given.name}={shlex.quote(text)}"
+    return "change the shape of the file or value"
+
+
+def _holds(shape: Sequence[int], size: int) -> bool:
+    fixed = math.prod(each for each in shape if each != -1)
+    return fixed > 0 and (size % fixed == 0 if -1 in shape else size == fixed)
 
 
 def _fits(shape: Sequence[int], dims: Sequence[int]) -> bool:
@@ -182,7 +221,9 @@ def _of_text(given: GivenInput, datatype: str | None) -> tuple[Array, str]:
         raise _untyped(given)
     try:
         value = json.loads(given.text)
-    except ValueError:
+    except (ValueError, RecursionError) as error:
+        if datatype != "BYTES":
+            raise _no_numbers(given, datatype, str(error)) from error
         value = given.text
     if datatype == "BYTES":
         items = np.array(value if isinstance(value, list) else [given.text], dtype=object)
@@ -192,10 +233,28 @@ def _of_text(given: GivenInput, datatype: str | None) -> tuple[Array, str]:
                 f'{given.name}=\'["a", "b"]\', with rows of equal length'
             )
         return _encoded(items), datatype
+    for each in _leaves(value):
+        if not isinstance(each, int | float):  # bool is an int
+            raise _no_numbers(given, datatype, f"it has the value {json.dumps(each)}")
     try:
         return np.atleast_1d(np.array(value)), datatype
     except ValueError as error:
         raise ConfigurationError(f"the input '{given.name}' is not a tensor, its rows differ: {error}") from error
+
+
+def _leaves(value: object) -> Iterator[object]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def _no_numbers(given: GivenInput, datatype: str, reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the input '{given.name}' is {datatype}, and {quoted(given.text)} is not JSON of numbers ({reason}): write "
+        f"{given.name}='[1, 2]', with rows of equal length"
+    )
 
 
 def _of_file(given: GivenInput, datatype: str | None, dims: tuple[int, ...] | None) -> tuple[Array, str]:

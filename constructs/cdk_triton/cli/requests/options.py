@@ -31,6 +31,9 @@ __all__ = [
     "request_body",
 ]
 
+_QUICK_BYTES = 16 << 20
+"""The largest archive that is read only to check the types of a request, which takes about a second."""
+
 EndpointArgument = Annotated[
     str | None,
     typer.Argument(metavar="ENDPOINT", help="The endpoint's name; without it, all are listed.", show_default=False),
@@ -138,7 +141,7 @@ def request_body(
         ConfigurationError: an input cannot be read or does not fit.
         RepositoryError: the repository cannot be read.
     """
-    from cdk_triton.cli.requests.inputs import given_input, tensors
+    from cdk_triton.cli.requests.inputs import given_input, require_types, tensors
     from cdk_triton.cli.requests.kserve import Body, read_body
 
     if data is not None:
@@ -147,7 +150,19 @@ def request_body(
     signature = None
     if random or repository is not None or any(each.datatype is None for each in given):
         signature = _signature(aws, endpoint, asked, repository)
+    elif endpoint is not None and (deployed := _quick_signature(aws, endpoint, asked)) is not None:
+        require_types(given, deployed)
     return Body(tensors(given, signature, random=random))
+
+
+def _quick_signature(aws: Aws, endpoint: ReadEndpoint, asked: tuple[str | None, str | None]) -> Signature | None:
+    """The signature that is compared with written types; None if it cannot be read, or not in a moment."""
+    from cdk_triton.cli.requests.deployed import of_endpoint
+
+    try:
+        return of_endpoint(aws, endpoint, target=asked[0], component=asked[1], most_bytes=_QUICK_BYTES)
+    except ConfigurationError:
+        return None
 
 
 def _signature(
