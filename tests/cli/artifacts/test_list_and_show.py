@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from tests.cli.artifacts.conftest import store_template
 
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.artifacts.users import read_users
@@ -211,6 +212,36 @@ def test_one_content_under_two_names_is_shown_by_the_name_that_was_said(
     shown = run("artifacts", "show", f"copy/{key}", "--store", world.stack, "--format", "json")
 
     assert json.loads(shown.out)["repository"] == "copy"
+
+
+def test_without_a_stack_the_only_store_is_taken_and_several_are_named(
+    messages: Messages, run: Any, world: World
+) -> None:
+    key = world.commit("text", "one")
+
+    alone = run("artifacts", "list", "--format", "json")
+    shown = run("artifacts", "show", key, "--format", "json")
+
+    assert json.loads(alone.out)["bucket"] == world.bucket
+    assert json.loads(shown.out)["artifact_key"] == key
+    template = store_template()
+    assert world.deploy(template, "a-store-of-others") == "CREATE_COMPLETE"
+    try:
+        several = run("artifacts", "list")
+    finally:
+        world.aws.client("cloudformation").delete_stack(StackName="a-store-of-others")
+    assert (several.status, several.out) == (2, "")
+    assert "a-store-of-others, the-store" in several.said
+    messages.record("cdk-triton artifacts", several.said)
+
+
+def test_a_region_without_a_store_is_a_usage_error(
+    messages: Messages, run: Any, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdk_triton.cli.artifacts.store._HANDLER", "another.handler")
+    outcome = run("artifacts", "list")
+    assert outcome.status == 2
+    messages.record("cdk-triton artifacts", outcome.said)
 
 
 def test_a_stack_that_does_not_exist_is_a_usage_error(messages: Messages, run: Any, world: World) -> None:

@@ -43,12 +43,24 @@ StoreOption = Annotated[
     str,
     typer.Option("--store", metavar="STACK", help="The CloudFormation stack that holds the store.", show_default=False),
 ]
+AnyStoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="STACK",
+        help="The CloudFormation stack that holds the store; without it, the only store of the region.",
+        show_default=False,
+    ),
+]
 FormatOption = Annotated[AnswerFormat, typer.Option("--format", help="How to print the answer.")]
 
 
 @app.command("list")
-def list_(store: StoreOption, output: FormatOption = AnswerFormat.TEXT) -> None:
+def list_(store: AnyStoreOption = None, output: FormatOption = AnswerFormat.TEXT) -> None:
     """List the committed artifacts, who uses them, and the builds that run.
+
+    A target model is current, previous (an update replaced it) or dropped (older, or removed). Callers can send all
+    three. An artifact in use by nobody is one that `artifacts gc` may delete later.
 
     Example: cdk-triton artifacts list --store TritonArtifacts
     """
@@ -67,7 +79,7 @@ def show(
             metavar="KEY", help="The artifact key, a unique beginning of it, REPOSITORY/KEY, or a target model."
         ),
     ],
-    store: StoreOption,
+    store: AnyStoreOption = None,
     output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
     """Show the manifest of one artifact: sources, tools and times of its build, and how its outputs compared.
@@ -151,14 +163,17 @@ def gc(
 
 
 @contextmanager
-def _opened(stack: str) -> Iterator[Store]:
-    """The store; a call that AWS rejects within is a sentence, and a wrong argument a usage error."""
+def _opened(stack: str | None) -> Iterator[Store]:
+    """The store of a stack, or the only one.
+
+    A call that AWS rejects within is a sentence, and a wrong argument is a usage error.
+    """
     from cdk_triton.cli.artifacts.aws import sentences
-    from cdk_triton.cli.artifacts.store import open_store
+    from cdk_triton.cli.artifacts.store import only_store, open_store
 
     try:
         with sentences():
-            yield open_store(stack)
+            yield only_store() if stack is None else open_store(stack)
     except ConfigurationError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from botocore.exceptions import ClientError
 
+from cdk_triton._wording import listed
 from cdk_triton.cli.artifacts.aws import Aws, code_of
 from cdk_triton.errors import ConfigurationError, StoreError
 
-__all__ = ["Store", "open_store"]
+__all__ = ["Store", "only_store", "open_store"]
 
 _HANDLER = "artifacts.is_complete"
 """The mark of a function of a store's stack; logical ids belong to the user's app."""
@@ -58,6 +59,34 @@ def open_store(stack: str) -> Store:
             "them into stacks of their own"
         )
     return Store(aws, found[0]["Environment"]["Variables"]["STORE_BUCKET"], found[0]["FunctionName"])
+
+
+def only_store() -> Store:
+    """The store of the region, where there is one.
+
+    Raises:
+        ConfigurationError: there is none, or there are several.
+        ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
+    """
+    aws = Aws()
+    found = [each for each in aws.pages("lambda", "list_functions", "Functions") if each.get("Handler") == _HANDLER]
+    if not found:
+        raise ConfigurationError(
+            f"there is no TritonArtifactStore in {aws.region}, because no function has the handler {_HANDLER}: deploy "
+            "one, or choose the account and region that have it"
+        )
+    if len(found) > 1:
+        stacks = sorted(_stack_of(aws, each["FunctionName"]) for each in found)
+        raise ConfigurationError(
+            f"{aws.region} has {len(found)} artifact stores, in the stacks {listed(stacks)}: add --store and one of "
+            "them"
+        )
+    return Store(aws, found[0]["Environment"]["Variables"]["STORE_BUCKET"], found[0]["FunctionName"])
+
+
+def _stack_of(aws: Aws, function: str) -> str:
+    found = aws.client("cloudformation").describe_stack_resources(PhysicalResourceId=function)
+    return str(found["StackResources"][0]["StackName"])
 
 
 def _functions(aws: Aws, stack: str) -> list[str]:
