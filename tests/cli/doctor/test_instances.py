@@ -91,6 +91,12 @@ def test_a_quota(endpoints: list[dict[str, Any]], quota: int, grade: str, doctor
     assert doctor("--app", assembly("Served", _template(*endpoints))).graded(SUBJECT) == grade
 
 
+def test_the_instances_of_an_update_are_told_from_those_that_serve(doctor: Any, aws: Any, assembly: Any) -> None:
+    aws.answers("ListServiceQuotas", {"Quotas": [{"QuotaName": QUOTA, "QuotaCode": "L-12345678", "Value": 4.0}]})
+    outcome = doctor("--app", assembly("Served", _template(_endpoint("Search", 1))))
+    assert "instances of the app: 1 ml.g5.xlarge at most, 2 while an update runs, and the quota" in outcome.out
+
+
 @pytest.mark.parametrize(
     ("quotas", "grades"),
     [

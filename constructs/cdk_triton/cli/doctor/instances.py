@@ -160,7 +160,8 @@ def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account
     begin = f"the app's endpoints {' and '.join(begins)} {kind}"
     last = f"the quota '{quota.name}' is {quota.value}"
     if quota.value >= most_with_update:
-        return Answer(subject=subject, state=State.OK, found=f"{most_with_update} {kind} at most, and {last}")
+        update = f", {most_with_update} while an update runs" if most_with_update > at_most else ""
+        return Answer(subject=subject, state=State.OK, found=f"{at_most} {kind} at most{update}, and {last}")
     if quota.value < at_first:
         state, found = State.ERROR, f"{begin}, and {last}"
     elif quota.value < with_update:
