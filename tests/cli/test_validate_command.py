@@ -191,3 +191,18 @@ def test_a_preflight_leaves_no_rule_out_for_it(run: Any, repository: Path, monke
     (repository / "plan" / "1" / "model.onnx").write_bytes(b"")  # the network of the plan
     assert "--preflight" in run("validate", repository).out
     assert "--preflight" not in run("validate", repository, "--preflight").out
+
+
+@pytest.mark.parametrize("has_models", [True, False], ids=["with models", "without models"])
+def test_a_project_with_links_out_of_it_is_not_a_repository(
+    messages: Messages, run: Any, repository: Path, tmp_path: Path, has_models: bool
+) -> None:
+    project = tmp_path if has_models else tmp_path / "other"
+    (project / ".cdk-triton").mkdir(parents=True)
+    (project / ".cdk-triton" / "link").symlink_to("/usr/lib")
+
+    outcome = run("validate", project)
+
+    assert (outcome.status, outcome.out) == (2, "")
+    assert (f"run: cdk-triton validate {repository}" in outcome.err) is has_models
+    messages.record("cdk-triton validate", outcome.said)

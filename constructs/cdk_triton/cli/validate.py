@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdk_triton._wording import did_you_mean
+from cdk_triton._wording import did_you_mean, listed
 from cdk_triton.cli.platform_option import platform_of
 from cdk_triton.errors import ConfigurationError, RepositoryError, RuleError
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from cdk_triton.triton import Finding, ModelRepository
 
 __all__ = ["validate"]
+
+_CONFIG = "config.pbtxt"
+_OF_A_PROJECT = ("cdk.json", ".cdk-triton")
 
 
 class Mode(StrEnum):
@@ -123,10 +126,10 @@ def validate(
     """Check a model repository; exit 1 if Triton or SageMaker would reject it."""
     _require_single(mode, default_model, additional_models)
     target = platform_of(platform, image)
-    from cdk_triton.triton import ModelRepository, Severity
+    from cdk_triton.triton import Severity
 
     with _without_collector(), _failure_printed(output):
-        repository = ModelRepository.from_directory(directory)
+        repository = _read(directory)
         report = repository.report(
             mode.value,
             target,
@@ -138,6 +141,34 @@ def validate(
     _print(output, repository, shown, hidden)
     if any(strict or finding.severity is Severity.ERROR for finding in shown.findings):
         raise typer.Exit(1)
+
+
+def _read(directory: Path) -> ModelRepository:
+    """The repository; a directory that cannot be one, such as a project's, is told from one with a fault."""
+    from cdk_triton.triton import ModelRepository
+
+    try:
+        return ModelRepository.from_directory(directory)
+    except RepositoryError as error:
+        if not directory.is_dir() or any(_configurations(directory)) or (directory / _CONFIG).exists():
+            raise
+        inner = [each for each in sorted(directory.iterdir()) if any(_configurations(each))]
+        if not inner and any((directory / name).exists() for name in _OF_A_PROJECT):
+            raise RepositoryError(
+                f"{directory} is a project and not a model repository, and no directory in it looks like one; name the "
+                "directory of the repository"
+            ) from error
+        if not inner:
+            raise
+        names = listed([str(each) for each in inner])
+        looks = "looks like one" if len(inner) == 1 else "look like it"
+        raise RepositoryError(
+            f"{directory} is not a model repository, and {names} {looks}; run: cdk-triton validate {inner[0]}"
+        ) from error
+
+
+def _configurations(directory: Path) -> Iterator[Path]:
+    return directory.glob(f"*/{_CONFIG}")
 
 
 def _require_single(mode: Mode, default_model: str | None, additional_models: Sequence[str] | None) -> None:
