@@ -170,6 +170,16 @@ def test_since_that_is_no_time_is_2(messages: Messages, run: Any, daemon: Any) -
     messages.record("cdk-triton local", outcome.said)
 
 
+def test_on_a_terminal_the_log_is_brief_and_its_lines_are_cut(
+    run: Any, daemon: type[FakeDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdk_triton.cli.local.width", lambda: 5)
+    cut, whole = run("local", "logs"), run("local", "logs", "--verbose")
+    assert (cut.out, whole.out) == ("one …\n", "one line\n")
+    assert "--verbose" in cut.err
+    assert [selection.brief for _, _, selection, _ in daemon.calls] == [True, False]
+
+
 @pytest.mark.parametrize("command", ["down", "status"])
 def test_where_none_runs_those_that_run_elsewhere_are_named(
     messages: Messages, run: Any, daemon: type[FakeDaemon], command: str

@@ -125,3 +125,17 @@ def test_lines_that_look_like_faults_and_are_none_say_so(messages: Messages, tmp
     begin_run(tmp_path, on_all_interfaces=True)
     *_, exposed, _ = list(Daemon(tmp_path).logs(LogSelection(earlier_runs=True)))
     assert exposed == f"one/A | {lines[2]}"  # it really listens there then
+
+
+def test_a_brief_log_has_neither_tables_nor_expected_errors(tmp_path: Path) -> None:
+    lines = (
+        'E1123 11:55:35.1 1 server.cc:241] "CudaDriverHelper has not been initialized."',
+        "+-------+---------+--------+",
+        "| Model | Version | Status |",
+        "E1123 a real one",
+    )
+    write(tmp_path, "local.log", "| not of a server\n")
+    write(tmp_path, "endpoints/logs/one/A.log", "".join(f"{line}\n" for line in lines))
+    brief = LogSelection(brief=True)
+    assert list(Daemon(tmp_path).logs(brief)) == ["local | | not of a server", "one/A | E1123 a real one"]
+    assert len(list(Daemon(tmp_path).logs())) == 5

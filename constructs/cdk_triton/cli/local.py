@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdk_triton.cli.extras import require_extra
+from cdk_triton.cli.terminal import cropped, width
 from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
@@ -163,16 +164,25 @@ def logs(
         typer.Option(metavar="WHEN", help="Only from this time on: 90s, 10m, 2h, 1d ago, or a date and time."),
     ] = None,
     earlier_runs: Annotated[bool, typer.Option("--earlier-runs", help="Also the lines of earlier runs.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="On a terminal: whole lines, tables and expected errors, too.")
+    ] = False,
 ) -> None:
     """Print the logs of the local AWS, its functions, builds and servers, each line after the name of its source.
+
+    On a terminal, it cuts long lines and skips the servers' tables, and their errors that are expected without a GPU.
+    A file or a pipe gets everything.
 
     Example: cdk-triton local logs --endpoint my-endpoint --since 10m
     """
     from cdk_triton.local import LogSelection
 
-    selection = LogSelection(endpoint, source, _seconds_since_1970(since), earlier_runs)
+    columns = None if verbose else width()
+    selection = LogSelection(endpoint, source, _seconds_since_1970(since), earlier_runs, brief=columns is not None)
     for line in _daemon(directory).logs(selection, follow=follow):
-        typer.echo(line)
+        typer.echo(line if columns is None else cropped(line, columns))
+    if columns is not None:
+        typer.echo("--verbose prints whole lines, and all of them", err=True)
 
 
 @app.command()

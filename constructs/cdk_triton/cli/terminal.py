@@ -14,7 +14,7 @@ import unicodedata
 
 import typer
 
-__all__ = ["bold", "coloured", "columns_of", "fold", "page_width", "width"]
+__all__ = ["bold", "coloured", "columns_of", "cropped", "fold", "page_width", "width"]
 
 _PAGE = 100  # what the eye follows; also the width of a page that goes into a file
 
@@ -48,6 +48,17 @@ def columns_of(text: str) -> int:
     if text.isascii():
         return len(text)  # most are, and this is a hundred times as fast
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else not unicodedata.combining(each) for each in text)
+
+
+def cropped(text: str, columns: int) -> str:
+    """The text, or of a longer one as much as fits before a `…`."""
+    if columns_of(text) <= columns:
+        return text.rstrip()
+    taken, end = 0, 0
+    while taken + columns_of(text[end]) < columns:
+        taken += columns_of(text[end])
+        end += 1
+    return f"{text[:end]}…"
 
 
 def bold(text: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from cdk_triton._wording import listed
 from cdk_triton.checks import Need, Report
-from cdk_triton.cli.terminal import bold, coloured, columns_of, fold, width
+from cdk_triton.cli.terminal import bold, coloured, columns_of, cropped, fold, width
 from cdk_triton.triton import Finding, ModelRepository
 from cdk_triton.triton.findings import printable
 from cdk_triton.triton.locations import Location, Locations
@@ -85,19 +85,9 @@ def _marked(text: str, location: Location) -> Iterator[str]:
     if first + cut:
         text = f"{text[:cut]}…{text[cut + 1 :]}"  # it goes on to the left
     before, marked = text[cut:start], text[start : start + location.length]
-    yield f"{_INDENT}{number} | {_cropped(text[cut:], room)}"
+    yield f"{_INDENT}{number} | {cropped(text[cut:], room)}"
     mark = "^" * max(1, min(columns_of(marked), room - columns_of(before)))
     yield f"{_INDENT}{' ' * len(number)} | {' ' * columns_of(before)}{mark}"
-
-
-def _cropped(text: str, room: int) -> str:
-    if columns_of(text) <= room:
-        return text.rstrip()
-    columns, end = 0, 0
-    while columns + columns_of(text[end]) < room:
-        columns += columns_of(text[end])
-        end += 1
-    return f"{text[:end]}…"
 
 
 def _summary(repository: ModelRepository, report: Report, hidden: Sequence[Finding]) -> Iterator[str]:

@@ -32,6 +32,9 @@ _HARMLESS: Final = (
 )
 """Lines of tritonserver that alarm readers without a reason, and why they need not."""
 
+_TABLE: Final = re.compile(r"\+-|\| ")
+"""The rows of tritonserver's tables (src/table_printer.cc of triton-inference-server/common) begin so."""
+
 
 @dataclass(frozen=True)
 class LogSelection:
@@ -42,12 +45,14 @@ class LogSelection:
         source: only sources whose names begin with this text.
         since: only lines from this time on, in seconds since 1970. A line without a time has that of the line before.
         earlier_runs: also what earlier runs of the local AWS wrote.
+        brief: without the tables of the servers, and without their errors that are expected here.
     """
 
     endpoint: str | None = None
     source: str = ""
     since: float | None = None
     earlier_runs: bool = False
+    brief: bool = False
 
     def wants(self, source: str) -> bool:
         """Whether lines of this source are wanted."""
@@ -111,7 +116,8 @@ class LogFiles:
         if not selection.earlier_runs and offset <= path.stat().st_size:  # else it is another file
             file.seek(offset)
         from_server = path.is_relative_to(self._directory / "endpoints")
-        return _Reader(file, selection.since, notes=_HARMLESS[: 1 if run["all"] else 2] if from_server else ())
+        notes = _HARMLESS[: 1 if run["all"] else 2] if from_server else ()
+        return _Reader(file, selection.since, notes, brief=selection.brief and from_server)
 
     def _run(self) -> dict[str, dict[str, int]]:
         with contextlib.suppress(OSError, ValueError):
@@ -128,8 +134,11 @@ class LogFiles:
 class _Reader:
     """One log, read from a place on."""
 
-    def __init__(self, file: IO[bytes], since: float | None, notes: tuple[tuple[re.Pattern[str], str], ...]) -> None:
+    def __init__(
+        self, file: IO[bytes], since: float | None, notes: tuple[tuple[re.Pattern[str], str], ...], *, brief: bool
+    ) -> None:
         self._file = file
+        self._brief = brief
         self._since = since
         self._notes = notes
         changed = os.fstat(file.fileno()).st_mtime
@@ -144,8 +153,8 @@ class _Reader:
             text = line.decode(errors="replace").rstrip("\n")
             if self._since is not None and (time := _time(text)) is not None:
                 self._is_due = time >= self._since
-            if self._is_due:
-                notes = [note for pattern, note in self._notes if pattern.search(text)]
+            notes = [note for pattern, note in self._notes if pattern.search(text)]
+            if self._is_due and not (self._brief and (notes or _TABLE.match(text))):
                 yield f"{text}  ({notes[0]})" if notes else text
 
     def close(self) -> None:
