@@ -117,6 +117,19 @@ def test_the_version_is_the_distributions(program: Any) -> None:
     assert program("--version").out == f"{version('cdk-triton')}\n"
 
 
+def test_the_package_is_the_command_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "cdk_triton", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, version("cdk-triton"))
+
+
+def test_each_group_of_commands_is_an_imperative_in_the_help() -> None:
+    said = [
+        command.get_short_help_str(limit=200).split()[0]
+        for command in get_command(app).commands.values()  # type: ignore[attr-defined]
+    ]
+    assert [each for each in said if each.endswith("s")] == []
+
+
 def test_help_loads_neither_the_cdk_nor_the_server(tmp_path: Path) -> None:
     program = """
 import sys

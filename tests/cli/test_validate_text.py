@@ -118,7 +118,7 @@ def test_the_summary_tells_what_is_acknowledged_and_what_was_not_looked_at(
     start = next(number for number, line in enumerate(lines) if line.startswith(f"{odd}: 3 models"))
     summary = lines[start : start + 3]  # the warnings: two models are not loaded
     assert summary[1].endswith("kept for the record")
-    assert summary[2].endswith("--platform 25.09/ml.g5.xlarge")
+    assert summary[2].endswith("--platform 26.05/ml.g5.xlarge")
     messages.record("cdk-triton validate", re.sub(r"\d+ rules", "N rules", "\n".join(summary)))
     with_platform = run("validate", odd, "--default-model", "echo", "--platform", "25.09/ml.g5.xlarge").out
     assert "--platform" not in with_platform

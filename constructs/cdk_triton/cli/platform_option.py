@@ -28,7 +28,7 @@ def platform_of(text: str | None, image: str | None = None) -> ServingPlatform |
         return None
     release, slash, instance_type = text.partition("/")
     if not (release and slash and instance_type):
-        raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 25.09/ml.g5.xlarge", param_hint="--platform")
+        raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 26.05/ml.g5.xlarge", param_hint="--platform")
     from cdk_triton.sagemaker import ServingPlatform
 
     try:

@@ -37,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("init")(init)
-app.command("validate", epilog="Example: cdk-triton validate models --platform 25.09/ml.g5.xlarge")(validate.validate)
+app.command("validate", epilog="Example: cdk-triton validate models --platform 26.05/ml.g5.xlarge")(validate.validate)
 app.command("config")(config)
 app.command("graph")(graph)
 app.command("explain")(explain.explain)

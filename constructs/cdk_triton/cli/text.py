@@ -18,7 +18,7 @@ __all__ = ["print_report"]
 
 _INDENT = "    "
 _FIXES: Mapping[Need, str] = {
-    "platform": "no serving platform given: add --platform, e.g. --platform 25.09/ml.g5.xlarge",
+    "platform": "no serving platform given: add --platform, e.g. --platform 26.05/ml.g5.xlarge",
     "preflight": "TensorRT's own parser not asked: add --preflight",
 }
 _CONTEXT = 120  # columns of a line of a file, where there is no terminal to ask

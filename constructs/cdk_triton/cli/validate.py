@@ -73,7 +73,7 @@ def _known_prefixes(prefixes: list[str] | None) -> list[str]:
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The model repository.", show_default=False)]
 PlatformOption = Annotated[
     str | None,
-    typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this serving platform, e.g. 25.09/ml.g5.xlarge."),
+    typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this serving platform, e.g. 26.05/ml.g5.xlarge."),
 ]
 ImageOption = Annotated[
     str | None,

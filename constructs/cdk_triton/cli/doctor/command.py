@@ -27,7 +27,7 @@ PlatformOption = Annotated[
     str | None,
     typer.Option(
         metavar="RELEASE/INSTANCE",
-        help="The platform of the endpoint, e.g. 25.09/ml.g5.xlarge: adds checks of its image and quotas.",
+        help="The platform of the endpoint, e.g. 26.05/ml.g5.xlarge: adds checks of its image and quotas.",
     ),
 ]
 
@@ -48,7 +48,7 @@ AppOption = Annotated[
 def doctor(platform: PlatformOption = None, app: AppOption = None) -> None:
     """Find the faults that would make a first deployment fail; exit 1 if there are any.
 
-    Example: cdk-triton doctor --platform 25.09/ml.g5.xlarge
+    Example: cdk-triton doctor --platform 26.05/ml.g5.xlarge
     """
     target = platform_of(platform)
     answers: list[Answer] = []
@@ -131,7 +131,7 @@ def _left_out(subjects: set[str], platform: ServingPlatform | None) -> Iterator[
     if platform is None:
         yield (
             f"skipped because no serving platform is given: {', '.join(_OF_PLATFORM)}; add --platform, e.g. --platform "
-            "25.09/ml.g5.xlarge"
+            "26.05/ml.g5.xlarge"
         )
     missing = [
         each for each in (_OF_ACCOUNT if platform is None else _OF_ACCOUNT + _OF_PLATFORM) if each not in subjects

@@ -69,6 +69,9 @@ def estimate(
     Example: cdk-triton estimate --requests-per-second 40 --shape '9-17=100, else=5' --policy 'min=1 max=8'
 
     A trace with several ensembles also compares one multi-model endpoint with an endpoint for each.
+
+    MOST is the most instances at one time. OVER CAPACITY is the share of the requests beyond what the instances answer:
+    they wait, or fail.
     """
     with usage_errors():
         if not policies:

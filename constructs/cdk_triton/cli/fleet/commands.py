@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Publishes ensembles of a multi-model endpoint without a deployment, and lists them.", no_args_is_help=True
+    help="Publish ensembles of a multi-model endpoint without a deployment, and list them.", no_args_is_help=True
 )
 
 FleetOption = Annotated[
