@@ -98,6 +98,12 @@ def _pools(number: int, *types: str) -> Change:
     return change
 
 
+def _exported(template: Template) -> None:
+    """The bucket's name is exported, as for a strong reference of another stack."""
+    output = {"Value": {"Ref": "Bucket"}, "Export": {"Name": "Home:ExportsOutputRefBucket"}}
+    template["Outputs"] = {"ExportsOutputRefBucket": output}
+
+
 def _former_key(template: Template) -> None:
     statement = {"Action": "kms:Decrypt", "Resource": [OTHER_KEY, KEY]}
     template["Resources"]["Policy"] = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"Statement": [statement]}}
@@ -143,6 +149,9 @@ DANGEROUS: dict[str, tuple[str, Change, Change | None]] = {
     ),
     "another name": ("warning", _with("Endpoint", EndpointName="find"), None),
     "another bucket id": ("warning", _renamed("Bucket", "Store2"), None),
+    "another bucket id, imported by another stack": ("error", _renamed("Bucket", "Store2"), _exported),
+    "another bucket name": ("warning", _with("Bucket", BucketName="second"), _with("Bucket", BucketName="first")),
+    "another bucket name, imported by another stack": ("error", _with("Bucket", BucketName="second"), _exported),
     "another key": ("warning", _key(OTHER_KEY), None),
     "another id without a name": (
         "warning",

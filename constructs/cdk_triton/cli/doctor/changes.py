@@ -133,13 +133,13 @@ def _added(
 def _store_changes(old: Template, new: Template) -> Iterator[Change]:
     before, after = _stores(old), _stores(new)
     if (gone := sorted(before.keys() - after.keys())) and (come := sorted(after.keys() - before.keys())):
-        yield Change(
-            State.WARNING,
-            f"the artifact store of the bucket {listed(gone)} is replaced by that of {listed(come)}: every archive is "
-            "stored or built again, and the old bucket and its key stay",
-            "keep the construct id of the store",
-        )
+        found = f"the artifact store of the bucket {listed(gone)} is replaced by that of {listed(come)}"
+        yield _replaced_store(old, gone, found, "keep the construct id of the store")
+    was, becomes = (of_type(template, "AWS::S3::Bucket") for template in (old, new))
     for bucket in sorted(before.keys() & after.keys()):
+        if was[bucket].get("BucketName") != becomes[bucket].get("BucketName"):
+            found = f"the artifact store of the bucket {bucket} gets another bucket_name, and so another bucket"
+            yield _replaced_store(old, [bucket], found, "keep the bucket_name of the store")
         key = before[bucket]
         if key is not None and key != after[bucket] and json.dumps(key) not in json.dumps(new):
             yield Change(
@@ -148,6 +148,24 @@ def _store_changes(old: Template, new: Template) -> Iterator[Change]:
                 "more: running endpoints cannot read their archives when an instance starts",
                 "list the old key in former_keys of the store",
             )
+
+
+def _replaced_store(old: Template, buckets: list[str], found: str, fix: str) -> Change:
+    """Return the change of a store that gets another bucket.
+
+    An export is there because another stack imports it: "After another stack imports an output value, you can't […]
+    modify the exported output value" (CloudFormation's template reference, `Fn::ImportValue`).
+    """
+    exported = [each.get("Value") for each in old.get("Outputs", {}).values() if "Export" in each]
+    if any(json.dumps(bucket) in json.dumps(exported) for bucket in buckets):
+        return Change(
+            State.ERROR,
+            f"{found}; CloudFormation rejects that while another stack imports values of the store",
+            f"{fix}; or create the new store in another stack, and deploy the models' stacks before the old store goes",
+        )
+    return Change(
+        State.WARNING, f"{found}: every archive is stored or built again, and the old bucket and its key stay", fix
+    )
 
 
 def _stores(template: Template) -> dict[str, Any]:
