@@ -108,7 +108,7 @@ def status(
 ) -> None:
     """Report whether the local AWS runs, and print its variables as lines for a shell; exit 1 if it does not.
 
-    The endpoints and their target models are listed on stderr.
+    The endpoints, and what they serve, are listed on stderr.
 
     Example: eval "$(cdk-triton local status)"
     """

@@ -74,7 +74,7 @@ def invoke(
 
     Example: cdk-triton invoke my-endpoint --target-model image --input IMAGE=@dog.jpg
 
-    Without an endpoint, list the endpoints with their target models.
+    Without an endpoint, list the endpoints with their target models, variants and components.
     """
     from cdk_triton.cli.artifacts.aws import Aws, sentences
 
