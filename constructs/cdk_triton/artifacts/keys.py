@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ModelRepository
 
-__all__ = ["BUILDER_VERSION", "artifact_key", "file_keys", "key_document", "source_key", "sources_key"]
+__all__ = [
+    "BUILDER_VERSION",
+    "artifact_key",
+    "file_keys",
+    "key_document",
+    "repository_keys",
+    "source_key",
+    "sources_key",
+]
 
 _SCHEMA_VERSION: Final = 1
 
@@ -99,8 +107,19 @@ def artifact_key(
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
         ConfigurationError: a path or a recipe contains a CDK token.
     """
-    form = {"form": "files"} if uncompressed else {}
-    return sha256_of_json(_source(repository, progress) | _target(platform) | form)
+    return repository_keys(repository, platform, uncompressed=uncompressed, progress=progress)[1]
+
+
+def repository_keys(
+    repository: ModelRepository,
+    platform: ServingPlatform,
+    *,
+    uncompressed: bool = False,
+    progress: Progress | None = None,
+) -> tuple[str, str]:
+    """The source key and the artifact key of a repository, whose files are looked at once; see `artifact_key`."""
+    source, form = _source(repository, progress), {"form": "files"} if uncompressed else {}
+    return sha256_of_json(source), sha256_of_json(source | _target(platform) | form)
 
 
 def key_document(platform: ServingPlatform) -> dict[str, dict[str, object]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cdk_triton.artifacts.keys import artifact_key, source_key
+from cdk_triton.artifacts.keys import repository_keys
 from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
@@ -109,7 +109,5 @@ def check_repository(
         "findings": [{name: getattr(finding, name) for name in Finding.__match_args__} for finding in findings],
         "backends": {model.name: model.backend_name or "" for model in repository.models},
         "entry_model": None if entry is None else entry.name,
-        "keys": None
-        if repository.recipes
-        else [source_key(repository), artifact_key(repository, platform, uncompressed=uncompressed)],
+        "keys": None if repository.recipes else list(repository_keys(repository, platform, uncompressed=uncompressed)),
     }
