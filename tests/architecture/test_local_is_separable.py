@@ -29,15 +29,15 @@ MAY_IMPORT = {
     "services": {"lambdas", "wire"},
     "cloudformation": {"lambdas", "services", "wire"},
     "moto_state": {"endpoints", "lambdas", "process", "services"},
-    "front": {"endpoints", "lambdas", "services", "wire"},
+    "front": {"endpoints", "lambdas", "moto_state", "services", "wire"},
 }
 TOP = {"__init__.py", "aws.py", "daemon.py", "fidelity.py", "logs.py", "running.py"}
 
 # What the programs of this repository may import beside the public names: the generator of the user guide's table.
 FOR_PROGRAMS = {f"{LOCAL}.fidelity"}
 
-# What a distribution of its own would have a copy of: it is small, and no subject of the library.
-COPIED = {"cdk_triton._lazy"}
+# What a distribution of its own would have a copy of: it is small, and imports nothing of the library.
+COPIED = {"cdk_triton._lazy", "cdk_triton._load_failures"}
 
 CHILD_PROGRAMS = [
     "cdk_triton.local.build_tools.nvidia_smi",

@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton.cli.back_to_aws import unset_line
 from cdk_triton.cli.extras import require_extra
 from cdk_triton.cli.terminal import cropped, width
 from cdk_triton.errors import LocalError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
     from cdk_triton.local import Daemon, DaemonStatus
 
-__all__ = ["app", "back_to_aws", "local_hint"]
+__all__ = ["app", "local_hint"]
 
 _EXTRA = "local"
 _DEFAULT_DIRECTORY = ".cdk-triton/local"
@@ -236,7 +237,7 @@ def down(directory: Directory = None) -> None:
         _tell_of_others(daemon)
         return
     typer.echo("stopped; shells that were led to it still look for it there. To lead one back to AWS:", err=True)
-    typer.echo(f"    {_unset(found.environment)}", err=True)
+    typer.echo(f"    {unset_line(found.environment)}", err=True)
 
 
 def _tell_of_the_foreground(status: DaemonStatus) -> None:
@@ -249,18 +250,6 @@ def _tell_of_the_foreground(status: DaemonStatus) -> None:
             'eval "$(cdk-triton local up --detach)"',
             err=True,
         )
-
-
-def _unset(names: Iterable[str]) -> str:
-    # What NO_PROXY held before is not known here, and what was added to it does no harm.
-    return " ".join(["unset", *(name for name in names if name.upper() != "NO_PROXY")])
-
-
-def back_to_aws() -> str:
-    """The line that leads a shell back to AWS after its local AWS has ended, as `down` prints it."""
-    from cdk_triton.local.process import endpoint_variables
-
-    return _unset(endpoint_variables("", "", "", ""))
 
 
 def local_hint(dead_url: str = "") -> str:

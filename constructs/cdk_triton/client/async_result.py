@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from cdk_triton._load_failures import refused_model
 from cdk_triton.client import objects
 from cdk_triton.client.payload import decode_stored
 from cdk_triton.client.runtime import default_client, server_words
 from cdk_triton.errors import ConfigurationError, InvocationError, ModelError, ResultExpiredError, ResultNotReadyError
 from cdk_triton.sagemaker.limits import ASYNC_SECONDS, MAX_QUEUE_SECONDS
-from cdk_triton.triton.load_failures import refused_model
 
 if TYPE_CHECKING:
     from cdk_triton.client.payload import InferenceResult

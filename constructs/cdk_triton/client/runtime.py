@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cdk_triton._load_failures import refused_model
 from cdk_triton.errors import (
     ConfigurationError,
     InvocationError,
@@ -17,7 +18,6 @@ from cdk_triton.errors import (
     NoCapacityError,
 )
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
-from cdk_triton.triton.load_failures import refused_model
 
 if TYPE_CHECKING:
     import boto3

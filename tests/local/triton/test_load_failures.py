@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cdk_triton._load_failures import load_failures, refused_model
 from cdk_triton.errors import LocalError
-from cdk_triton.triton.load_failures import load_failures, refused_model
 
 if TYPE_CHECKING:
     from golden_messages import Messages

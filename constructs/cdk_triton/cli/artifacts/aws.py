@@ -16,6 +16,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials, RefreshableCredentials, create_assume_role_refresher
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
 
+from cdk_triton.cli.back_to_aws import unset_line
 from cdk_triton.cli.region import deployment_region
 from cdk_triton.errors import CdkTritonError, StoreError
 
@@ -168,11 +169,9 @@ def sentences(kind: type[CdkTritonError] = StoreError) -> Iterator[None]:
         url = str(error.kwargs.get("endpoint_url", "")).rstrip("/")
         if not is_loopback(url):
             raise kind(_check(error)) from error
-        from cdk_triton.cli.local import back_to_aws
-
         raise kind(
             f"the local AWS at {url} does not answer; to start one, run: "
-            f'eval "$(cdk-triton local up --detach)"; to go back to AWS, run: {back_to_aws()}'
+            f'eval "$(cdk-triton local up --detach)"; to go back to AWS, run: {unset_line()}'
         ) from error
     except BotoCoreError as error:
         raise kind(_check(error)) from error

@@ -22,6 +22,7 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
+from cdk_triton.cli.back_to_aws import unset_line
 from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.region import deployment_region
 
@@ -190,9 +191,7 @@ def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> A
         found = f"AWS cannot be reached: {str(error).rstrip('.')}"
         fix = "check the network, the region's name, and the proxy settings HTTPS_PROXY and NO_PROXY"
         if _is_local(session):
-            from cdk_triton.cli.local import back_to_aws
-
-            fix = f"start the local AWS: {_LOCAL}; to go back to AWS, run: {back_to_aws()}"
+            fix = f"start the local AWS: {_LOCAL}; to go back to AWS, run: {unset_line()}"
     else:  # a token of single sign-on that has expired, a process that failed
         found, fix = str(error).rstrip("."), again
     return Answer(subject="credentials", state=State.ERROR, found=found, fix=fix)

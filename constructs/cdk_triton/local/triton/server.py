@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cdk_triton._load_failures import load_failures
 from cdk_triton.errors import LocalError, ServeError
 from cdk_triton.local import process
 from cdk_triton.local.triton.connection import Connections, ContainerReply, ServerGoneError
@@ -18,7 +19,6 @@ from cdk_triton.local.triton.loopback import exposed_sockets, listening_addresse
 from cdk_triton.local.triton.server_files import STAND_IN_BACKENDS, ServerFiles
 from cdk_triton.sagemaker import limits
 from cdk_triton.triton import serve_arguments, server_environment
-from cdk_triton.triton.load_failures import load_failures
 
 __all__ = ["ServerSettings", "TritonServer", "free_port"]
 

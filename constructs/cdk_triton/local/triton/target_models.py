@@ -20,6 +20,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from cdk_triton._load_failures import refused_load
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints.metrics import Record
 from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
@@ -34,7 +35,6 @@ from cdk_triton.local.triton.model_data import (
 )
 from cdk_triton.local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton.local.triton.server import TritonServer
-from cdk_triton.triton.load_failures import refused_load
 
 __all__ = ["TARGET_MODEL_HEADER", "TargetModels"]
 
