@@ -41,7 +41,7 @@ def test_endpoints_and_target_models_are_listed(example_app: Any, outputs: Any) 
     status = example_app.run("cdk-triton", "local", "status")
 
     for said in (listed, status):
-        assert f"--target-model {outputs['TextModel']}  (text)" in said
+        assert f"--target-model text  ({outputs['TextModel']})" in said
 
 
 def test_a_load_on_stand_ins_gives_no_setting(example_app: Any, outputs: Any) -> None:
