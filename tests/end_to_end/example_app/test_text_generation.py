@@ -72,7 +72,7 @@ def test_what_cannot_be_answered_is_one_sentence(
 ) -> None:
     with pytest.raises(ModelError) as raised:
         ask(example_app, outputs, prompt, max_tokens=max_tokens)
-    said = str(raised.value).partition("answered 400: ")[2].partition("; the log of the endpoint")[0]
+    said = str(raised.value).partition("answered 400: ")[2].partition("; read more in the log of the endpoint")[0]
     messages.record("model.py", said)
     assert ask(example_app, outputs, CAPITAL)[0][0] == PARIS
 
