@@ -388,8 +388,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
         """Let alarms, of the endpoint's metrics for one, roll back an update that sets them off.
 
-        They are watched while the deployment policy waits. An alarm that is already in ALARM when an update begins
-        stops it at once.
+        They are watched while the deployment policy waits. An alarm that is in ALARM at the start stops it at once.
 
         Raises:
             ConfigurationError: there is no deployment policy that waits, the endpoint has no literal `endpoint_name`,
