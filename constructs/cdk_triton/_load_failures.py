@@ -88,10 +88,10 @@ def refused_load(answer: str, repository: Path) -> str:
 def refused_model(text: str) -> str | None:
     """The server's words to a caller whose model does not load, as the same clause; None for all other words."""
     found = _REPOSITORY.search(text)
-    return _refused(text, Path(found["directory"] if found else "/"))
+    return _refused(text, Path(found["directory"]) if found else None)
 
 
-def _refused(text: str, repository: Path) -> str | None:
+def _refused(text: str, repository: Path | None) -> str | None:
     for pattern in _ANSWERS:
         if found := pattern.search(text):
             model = found["model"].rpartition("::")[2]
@@ -105,14 +105,17 @@ def _errors(printed: str) -> Iterator[str]:
             yield found["last"] or re.sub(r"\\.", lambda each: _ESCAPES.get(each[0], each[0]), found["logged"] or "")
 
 
-def _reason(text: str, repository: Path) -> str:
+def _reason(text: str, repository: Path | None) -> str:
     """The first paragraph, and the innermost place in the repository that the traceback names."""
     words, _, trace = text.partition("\n\nAt:\n")
-    frames = [frame for frame in _FRAME.finditer(trace) if Path(frame["file"]).is_relative_to(repository)]
-    place = f" ({Path(frames[0]['file']).relative_to(repository)}, line {frames[0]['line']})" if frames else ""
+    place = ""
+    if repository is not None:
+        frames = [frame for frame in _FRAME.finditer(trace) if Path(frame["file"]).is_relative_to(repository)]
+        place = f" ({Path(frames[0]['file']).relative_to(repository)}, line {frames[0]['line']})" if frames else ""
     return _short(_CODE.sub("", words), repository) + place
 
 
-def _short(text: str, repository: Path) -> str:
-    names = text.replace(f"{repository}/::", "").replace(f"{repository}::", "").replace(f"{repository}/", "")
-    return " ".join(names.split()).rstrip(".;")
+def _short(text: str, repository: Path | None) -> str:
+    if repository is not None:
+        text = text.replace(f"{repository}/::", "").replace(f"{repository}::", "").replace(f"{repository}/", "")
+    return " ".join(text.split()).rstrip(".;")

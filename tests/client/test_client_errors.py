@@ -140,6 +140,18 @@ def test_a_target_model_that_does_not_load_is_the_cause_in_one_line(messages: Me
     messages.record("ModelError", str(error))
 
 
+def test_a_reason_without_a_repository_keeps_its_addresses_and_names_no_place(endpoint: Any) -> None:
+    said = (
+        "load failed for model 'bert': version 1 is at UNAVAILABLE state: Internal: OSError: cannot reach "
+        "https://huggingface.co/bert\n\nAt:\n  /opt/venv/lib/hub.py(9): get\n;"
+    )
+    members = {"OriginalStatusCode": 400, "OriginalMessage": json.dumps({"error": said})}
+
+    error = client_error(endpoint, "ModelError", "Received client error (400) from primary", **members)
+
+    assert "OSError: cannot reach https://huggingface.co/bert; read more" in str(error)
+
+
 def test_an_archive_that_is_not_there_says_the_form_of_its_name(messages: Messages, endpoint: Any) -> None:
     said = "Failed to download model data(bucket: b, key: fleets/fleet/text). Please ensure that there is an object."
 

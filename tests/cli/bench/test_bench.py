@@ -314,6 +314,15 @@ def test_an_interrupted_sweep_has_no_knee_that_nobody_saw() -> None:
     assert [line for line in as_text(report) if "knee" in line] == []
 
 
+def test_the_knee_ends_for_the_reason_of_the_next_rate() -> None:
+    report = Report(
+        "shop", True, 1, sweep=[rate(10, 5), rate(40, 50), rate(80, 50)], ended="answers fall behind requests"
+    )
+    report.knee = report.sweep[0]
+
+    assert "the knee is at 10/s: beyond it latency rises" in list(as_text(report))
+
+
 def test_a_short_measurement_says_how_long_the_next_percentile_takes() -> None:
     few = Measurement(5, seconds=18, planned=90)
     for _ in range(90):

@@ -81,6 +81,12 @@ def test_within_the_cooldown_a_larger_step_adds_the_difference() -> None:
     assert found == (2, 2, 4, 4, 4, 4, 4, 4, 4, 7)
 
 
+def test_within_the_cooldown_an_exact_number_is_not_reduced() -> None:
+    exact = steps(UP, 300, (0, 300, 6), (300, inf, 10), metric="Invocations", adjustment="ExactCapacity", cooldown=20)
+
+    assert run([400, 400, 900], exact, count=2) == (6, 6, 10)
+
+
 def test_a_removal_waits_for_its_cooldown_and_an_addition_ends_that() -> None:
     removes = steps(DOWN, 100, (-inf, 0, -1), cooldown=10)
     idle = run([4500, 4500, *[9.0] * 22], steps(UP, 4000, (0, inf, 4)), removes)

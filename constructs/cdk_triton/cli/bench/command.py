@@ -98,7 +98,8 @@ def bench(
             require_plots(plot)
         if max_rate is not None and max_rate < rate:
             raise ConfigurationError(f"--max-rate is {max_rate:g}, below --rate {rate:g}: give a higher one")
-        _check_size(rate if max_rate is None else max_rate, max(duration, warm_up))
+        _check_size(rate if max_rate is None else max_rate, duration)
+        _check_size(rate, warm_up)
         check_sources(context, data, inputs or (), random=random)
         aws = Aws()
         found = _ready(aws, endpoint)

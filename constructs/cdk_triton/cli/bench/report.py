@@ -12,6 +12,7 @@ from cdk_triton.cli.bench.cloudwatch import LoadPart
 from cdk_triton.cli.bench.cold import ColdLoad
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.sweep import ends_sweep
+from cdk_triton.triton.findings import printable
 
 __all__ = ["STAND_INS", "Report", "as_json", "as_text"]
 
@@ -111,7 +112,7 @@ def as_text(report: Report) -> Iterator[str]:
     if measured:
         yield from _rates(measured)
         yield from _missing_percentiles(measured)
-        yield from (f"{code}: {message}" for code, message in report.messages.items())
+        yield from (printable(f"{code}: {message}") for code, message in report.messages.items())
     if report.cold:
         yield from _cold(report)
     if report.is_interrupted:
@@ -128,8 +129,9 @@ def as_text(report: Report) -> Iterator[str]:
 def _knee(report: Report) -> Iterator[str]:
     """The knee of a sweep, or the reason why it was not found."""
     if report.knee is not None:
-        beyond = "latency rises" if report.sweep[-1].is_interrupted else report.ended or "latency rises"
-        yield f"the knee is at {_number(report.knee.rate)}/s: beyond it {beyond}"
+        beyond = next(each for each in report.sweep if each.rate > report.knee.rate)
+        reason = "" if beyond.is_interrupted else ends_sweep(beyond)
+        yield f"the knee is at {_number(report.knee.rate)}/s: beyond it {reason or 'latency rises'}"
     elif report.is_interrupted:
         return
     elif report.ended and report.sweep[-1].bottleneck:

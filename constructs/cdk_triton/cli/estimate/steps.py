@@ -118,8 +118,10 @@ class StepState:
         wanted = policy.changed(_MEANS[policy.aggregation](datapoints), count)
         if minute >= self._until:
             return wanted
-        # Within the cooldown a larger step adds the difference only, and nothing is taken away ("Cooldown period").
-        return max(wanted - max(self._added, 0), count)
+        # Within the cooldown a larger step adds the difference only, and nothing is taken away ("Cooldown period"). An
+        # exact number has what was added in it already.
+        added = 0 if policy.adjustment == "ExactCapacity" else max(self._added, 0)
+        return max(wanted - added, count)
 
     def acted(self, minute: int, ends: int, added: int) -> None:
         """Begin the cooldown with the end of an activity; additions within one are counted together."""
