@@ -30,7 +30,7 @@ from .plan import BuildInput, BuildMachine, Commit, EnsembleBuild
 from .publication import Item, Place, build_key, upload_key
 from .request import Request
 from .storage import LostRaceError
-from .turn import TurnIsOverError
+from .turn import Turn, TurnIsOverError
 
 __all__ = ["BuildEvent", "build_batch", "built_commit", "is_build"]
 
@@ -302,7 +302,15 @@ class _Batch:
                 f"recipes of the publisher, and the request says {item.source_key} and {item.artifact_key}; publish "
                 "with the publisher's own cdk-triton, for its platform"
             )
-        copy_if_absent(source, self._place.sources(item), {}, self._storage, self._invocation.turn)
+        # The turn may end while the sources are read. A poll that then kept nothing would be followed by one that reads
+        # them again, and so on without an end.
+        finish = Turn(self._invocation.remaining_millis, is_last=True)
+        if finish.is_over():
+            raise ArtifactError(
+                f"the sources {upload} of {source.size:,} bytes take longer to read than a function may run; move "
+                "large files into inputs of recipes (S3File), and publish again"
+            )
+        copy_if_absent(source, self._place.sources(item), {}, self._storage, finish)
 
     def _fail(self, item: Item, reason: str) -> None:
         body = json.dumps({"repository": item.repository, "reason": reason}, indent=2).encode()

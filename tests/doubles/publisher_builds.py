@@ -111,10 +111,11 @@ class BuildingMachine(Machine):
         wire = Wire(around=self._around)
         doubles = {"codebuild": self.codebuild, "logs": Logs(), "s3": self.s3}
         clients = {name: Client(name, double, wire) for name, double in doubles.items()}
+        began = self.now()
         return Invocation(
             storage=publisher.storage,
             builders=Builders(BUILDERS, STORE, clients.__getitem__),
-            remaining_millis=lambda: 300_000,
+            remaining_millis=lambda: 300_000 - int((self.now() - began) * 1000),
             now=self.clock,
             token=lambda: f"{next(self._tokens):016x}",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -90,6 +90,40 @@ def test_sources_that_are_not_those_of_the_request_are_not_built(
     assert KEY not in machine.program.built
     assert machine.live("one") is None
     assert machine.live("two") is not None  # it is built alone
+
+
+def read_slowly(machine: BuildingMachine, monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[str]:
+    """Let the reading of uploaded sources take so long; the keys of those that are read."""
+    answer, read = machine.s3.get_object, list[str]()
+
+    def get_object(p: Mapping[str, Any]) -> dict[str, Any]:
+        if p["Key"].startswith("staging/publish/") and p["Key"].endswith(".tar.gz"):
+            read.append(p["Key"])
+            machine.tick(seconds)
+        return answer(p)
+
+    monkeypatch.setattr(machine.s3, "get_object", get_object)
+    return read
+
+
+def test_sources_that_take_longer_to_read_than_a_turn_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0], two=SOURCES[1])
+    read = read_slowly(machine, monkeypatch, 25)
+    assert run(machine, "first") is None
+    assert machine.live("one") is not None
+    assert len(read) == len(set(read)) == 2
+
+
+def test_sources_that_take_longer_to_read_than_a_function_may_run_fail(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    read_slowly(machine, monkeypatch, 250)
+    failure = run(machine, "first")
+    assert failure is not None
+    messages.record("ArtifactError", failure)
 
 
 def test_a_description_that_was_changed_builds_nothing(messages: Messages) -> None:
