@@ -16,7 +16,8 @@ from tests.cli.conftest import Outcome, run
 
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
 from cdk_triton.artifacts import artifact_key, layout, source_key
-from cdk_triton.cli.fleet import execution
+from cdk_triton.cli.fleet import execution, publishing
+from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.local.aws import LocalAws
 from deployed_fleet import DeployedFleet
 from sample_repositories.networks import write_network
@@ -104,3 +105,23 @@ def test_a_failed_build_fails_its_ensemble_and_nothing_is_built_twice(account: A
     assert "published, built in AWS: bad" in found.out
     assert account.builds()[-1] == ["bad"]
     assert len(account.builds()) == 3
+
+
+def test_a_publication_that_was_interrupted_after_its_uploads_is_repeated(
+    account: Account, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.tenants = account.tenants.with_name("interrupted")
+    account.write("late", 7)
+
+    def interrupted(*arguments: Any, **named: Any) -> None:
+        upload(*arguments, **named)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "upload", interrupted)
+        assert run("fleet", "publish", account.tenants, *FLEET).status == 130
+
+    found = run("fleet", "publish", account.tenants, *FLEET)
+    assert found.status == 0, found.out
+    assert account.builds()[-1] == ["late"]
+    assert account.current()["late"] == layout.target_model("late", source_key(account.repository("late")))

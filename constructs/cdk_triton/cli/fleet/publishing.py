@@ -130,11 +130,12 @@ def _upload(fleet: Fleet, publication: Publication, new: Sequence[Verdict]) -> t
     for each in new:
         if not {fleet.served + each.target_model, keys[each.listed.ensemble]} & there:
             missing[keys[each.listed.ensemble]] = each.listed.directory
+    # Sources that are there stand for a complete upload. So their builds precede them.
+    write_builds(fleet, publication, new)
     with working(f"packing {len(missing):,} archives") as shown:
         faults = upload(
             fleet, missing, progress=lambda done: shown.say(f"uploaded {done:,} of {len(missing):,} archives")
         )
-    write_builds(fleet, publication, (each for each in new if keys[each.listed.ensemble] in missing))
     write_request(fleet, publication)
     packed = {ensemble for ensemble, key in keys.items() if key in missing}
     return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}
