@@ -1,17 +1,21 @@
-"""The request of a publisher, below `staging/publish/<id>/`, and what the machine makes of it.
+"""The request of a publisher, below `staging/publish/<fleet>/<id>/`, and what the machine makes of it.
 
 ::
 
-    staging/publish/<id>/request.json                        written by the publisher, as all below this prefix
-    staging/publish/<id>/<artifact key>.tar.gz               an archive, or the sources of one that is built
-    staging/publish/<id>/<artifact key>.json                 how it is built
-    staging/publishing/<execution>/items.json                written by the machine: one item for each ensemble
-    staging/publishing/<execution>/builds.json               written by the machine: batches of what is to be built
-    staging/publishing/<execution>/builds/<key>.tar.gz       sources, once they have been compared with their keys
-    staging/publishing/<execution>/builds/<key>.json         why an archive was not built
-    staging/publishing/<execution>/failures/<ensemble>.json  why an ensemble was not changed
-    staging/publishing/results/                              written by Step Functions; nothing reads it
+    staging/publish/<fleet>/<id>/                            written by the caller
+        request.json                                         what is to be changed
+        <artifact key>.tar.gz                                an archive, or the sources of one that is built
+        <artifact key>.json                                  how it is built
+    staging/publishing/<fleet>/<platform>/                   written by the machine
+        executions/<execution>/items.json                    one item for each ensemble
+        executions/<execution>/builds.json                   batches of what is to be built
+        executions/<execution>/builds/<artifact key>.tar.gz  sources, once they have been compared with their keys
+        executions/<execution>/builds/<artifact key>.json    why an archive was not built
+        failures/<execution>/<ensemble>.json                 why an ensemble was not changed
+        results/                                             written by Step Functions; nothing reads it
 
+Publishers of one store share no prefix: two machines may have executions of the same name, and a caller of one machine
+may be forbidden to use the other. Failures have a prefix of their own, because callers read nothing else.
 All of it expires with `staging/`. Neither is taken on trust: object keys are derived here, from names that are checked.
 """
 
@@ -25,7 +29,7 @@ from typing import Any
 
 from .failure import ArtifactError
 
-__all__ = ["ACTIONS", "Item", "Place", "build_key", "parse_request", "request_key", "upload_key"]
+__all__ = ["ACTIONS", "Item", "Place", "parse_request"]
 
 SCHEMA = 1
 ACTIONS = ("publish", "roll_back", "unpublish")
@@ -125,15 +129,39 @@ class Place:
         """The object key of the index."""
         return f"{self.served}index.json"
 
+    def request(self, publication: str) -> str:
+        """The object key of a request.
+
+        Raises:
+            ArtifactError: the id cannot be part of an object key.
+        """
+        return f"{self._publication(publication)}request.json"
+
+    def upload(self, publication: str, artifact_key: str) -> str:
+        """The object key of an archive that was uploaded for a request.
+
+        Raises:
+            ArtifactError: the id cannot be part of an object key.
+        """
+        return f"{self._publication(publication)}{artifact_key}.tar.gz"
+
+    def build(self, publication: str, artifact_key: str) -> str:
+        """The object key of a build that was uploaded for a request.
+
+        Raises:
+            ArtifactError: the id cannot be part of an object key.
+        """
+        return f"{self._publication(publication)}{artifact_key}.json"
+
     @property
     def items(self) -> str:
         """The object key of the items."""
-        return f"{self._own}items.json"
+        return f"{self._execution}items.json"
 
     @property
     def failures(self) -> str:
         """The prefix of the failures."""
-        return f"{self._own}failures/"
+        return f"{self._own}failures/{self._name}/"
 
     def failure(self, ensemble: str) -> str:
         """The object key of an ensemble's failure."""
@@ -142,46 +170,32 @@ class Place:
     @property
     def builds(self) -> str:
         """The object key of the batches to build."""
-        return f"{self._own}builds.json"
+        return f"{self._execution}builds.json"
 
     def sources(self, item: Item) -> str:
         """The object key of the sources of a build, which have the keys of the item."""
-        return f"{self._own}builds/{item.artifact_key}.tar.gz"
+        return f"{self._execution}builds/{item.artifact_key}.tar.gz"
 
     def build_failure(self, item: Item) -> str:
         """The object key of the reason why an archive was not built."""
-        return f"{self._own}builds/{item.artifact_key}.json"
+        return f"{self._execution}builds/{item.artifact_key}.json"
+
+    def _publication(self, publication: str) -> str:
+        if not _ID.fullmatch(publication):
+            raise ArtifactError(f"the publication is {publication!r}: use up to 80 letters, digits and '-'")
+        return f"staging/publish/{self.fleet}/{publication}/"
 
     @property
     def _own(self) -> str:
-        return f"staging/publishing/{self.execution.rsplit(':', 1)[-1]}/"
+        return f"staging/publishing/{self.fleet}/{self.platform}/"
 
+    @property
+    def _execution(self) -> str:
+        return f"{self._own}executions/{self._name}/"
 
-def request_key(publication: str) -> str:
-    """The object key of a request.
-
-    Raises:
-        ArtifactError: the id cannot be part of an object key.
-    """
-    return f"{_prefix(publication)}request.json"
-
-
-def upload_key(publication: str, artifact_key: str) -> str:
-    """The object key of an archive that was uploaded for a request.
-
-    Raises:
-        ArtifactError: the id cannot be part of an object key.
-    """
-    return f"{_prefix(publication)}{artifact_key}.tar.gz"
-
-
-def build_key(publication: str, artifact_key: str) -> str:
-    """The object key of a build that was uploaded for a request.
-
-    Raises:
-        ArtifactError: the id cannot be part of an object key.
-    """
-    return f"{_prefix(publication)}{artifact_key}.json"
+    @property
+    def _name(self) -> str:
+        return self.execution.rsplit(":", 1)[-1]
 
 
 def parse_request(text: bytes) -> tuple[str, list[Item]]:
@@ -205,12 +219,6 @@ def parse_request(text: bytes) -> tuple[str, list[Item]]:
     if len(names) < len(found):
         raise _malformed("it names an ensemble twice")
     return publisher, found
-
-
-def _prefix(publication: str) -> str:
-    if not _ID.fullmatch(publication):
-        raise ArtifactError(f"the publication is {publication!r}: use up to 80 letters, digits and '-'")
-    return f"staging/publish/{publication}/"
 
 
 def _malformed(what: str) -> ArtifactError:

@@ -27,7 +27,7 @@ from .copying import copy_if_absent, reading
 from .failure import ArtifactError, is_transient
 from .invocation import Invocation
 from .plan import BuildInput, BuildMachine, Commit, EnsembleBuild
-from .publication import Item, Place, build_key, upload_key
+from .publication import Item, Place
 from .request import Request
 from .storage import LostRaceError
 from .turn import Turn, TurnIsOverError
@@ -261,7 +261,7 @@ class _Batch:
         return EnsembleBuild(tuple(inputs), ensemble)
 
     def _request_of(self, item: Item) -> Mapping[str, Any]:
-        key = build_key(self._event.publication, item.artifact_key)
+        key = self._place.build(self._event.publication, item.artifact_key)
         found = self._storage.read(key)
         if found is None:
             raise ArtifactError(f"the build {key} is missing; publish again, which uploads it")
@@ -289,7 +289,7 @@ class _Batch:
 
     def _take_sources(self, item: Item, recipes: Sequence[Mapping[str, Any]]) -> None:
         """Read the uploaded sources, and keep a copy if they are those of the keys."""
-        upload = upload_key(self._event.publication, item.artifact_key)
+        upload = self._place.upload(self._event.publication, item.artifact_key)
         with reading(upload, self._invocation.turn):
             opened = self._storage.open(upload)
             if opened is None:

@@ -29,7 +29,7 @@ from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError, is_transient
 from .fleet_index import open_catalogue
 from .invocation import Each
-from .publication import Item, Place, parse_request, request_key, upload_key
+from .publication import Item, Place, parse_request
 from .published_builds import built_commit
 from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject
 from .turn import Turn
@@ -110,9 +110,10 @@ class Publisher:
         Raises:
             ArtifactError: the request is missing, or not one that this version of the library takes.
         """
-        found = self.storage.read(request_key(publication))
+        request = self.place.request(publication)
+        found = self.storage.read(request)
         if found is None:
-            raise ArtifactError(f"the request {request_key(publication)} is missing; upload it, and start again")
+            raise ArtifactError(f"the request {request} is missing; upload it, and start again")
         publisher, items = parse_request(found[0])
         index = open_catalogue(self.place.fleet, self.place.index, self.storage)
         there = set(self.storage.keys(self.place.served))
@@ -251,7 +252,7 @@ class Publisher:
         if item.built:
             source, target = self._built(item), self.place.served + item.target_model
             return copy_if_absent(source, target, {"artifact-key": item.artifact_key}, self.storage, self.turn)
-        upload = upload_key(publication, item.artifact_key)
+        upload = self.place.upload(publication, item.artifact_key)
         opened = self.storage.open(upload)
         if opened is None:
             raise ArtifactError(f"the archive {upload} is missing; upload it, and start again")

@@ -87,7 +87,7 @@ class BuildingMachine(Machine):
         """Write a request that has each archive of sources built, and publishes it as the ensemble of its name."""
         items = []
         for name, archive in sources.items():
-            keys, folder = built_keys(archive), f"staging/publish/{publication}/"
+            keys, folder = built_keys(archive), f"staging/publish/fleet/{publication}/"
             self.s3.put(STORE, f"{folder}{keys.artifact}.tar.gz", archive)
             self.s3.put(STORE, f"{folder}{keys.artifact}.json", json.dumps(self.build_of(name, archive)).encode())
             keyed = {"source_key": keys.source, "artifact_key": keys.artifact}

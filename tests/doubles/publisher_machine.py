@@ -67,9 +67,9 @@ class Machine:
     def upload(self, publication: str, items: Iterable[Mapping[str, Any]], archives: Iterable[bytes] = ()) -> None:
         """Write a request and its archives."""
         for archive in archives:
-            self.s3.put(STORE, f"staging/publish/{publication}/{packed_keys(archive).artifact}.tar.gz", archive)
+            self.s3.put(STORE, f"staging/publish/fleet/{publication}/{packed_keys(archive).artifact}.tar.gz", archive)
         document = {"schema": 1, "publisher": "somebody", "items": list(items)}
-        self.s3.put(STORE, f"staging/publish/{publication}/request.json", json.dumps(document).encode())
+        self.s3.put(STORE, f"staging/publish/fleet/{publication}/request.json", json.dumps(document).encode())
 
     def publish(self, publication: str, **archives: bytes) -> None:
         """Write a request that publishes each archive as the ensemble of its name."""

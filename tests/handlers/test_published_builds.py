@@ -17,7 +17,7 @@ from publisher_machine import STORE, Machine, packed, packed_keys
 
 SOURCES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(2)]
 KEY = built_keys(SOURCES[0]).artifact
-FOLDER = f"staging/publish/first/{KEY}"
+FOLDER = f"staging/publish/fleet/first/{KEY}"
 
 pytestmark = pytest.mark.slow
 

@@ -31,11 +31,13 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda
 
 from artifacts.publication import Item, Place
 from build_model.faults import Fault, Killed
-from cdk_triton.hosting.publishing.definition import RESULTS_PREFIX, Functions, definition
+from cdk_triton.artifacts import layout
+from cdk_triton.hosting.publishing.definition import Functions, definition
 from memory_aws import Client, Wire
 from publisher_machine import FLEET, PLATFORM, STORE, Machine, packed
 
 NAMES = ("one", "two", "three")
+PREFIX = layout.publishing_prefix(FLEET, PLATFORM)
 VERSIONS = [packed({"text/1/model.py": f"# {number}".encode()}) for number in range(3)]
 FAULTS = (None, "crash before", "crash after", "limbo", "unsent", "lost", "late", "asked twice", "throttled", "broken")
 FUNCTIONS = Functions(
@@ -49,7 +51,7 @@ class Interpreter:
     def __init__(self) -> None:
         self.machine = Machine()
         self._states = boto3.client("stepfunctions")
-        document = json.dumps(definition(FUNCTIONS, bucket=STORE, partition="aws", max_concurrency=1))
+        document = json.dumps(definition(FUNCTIONS, bucket=STORE, prefix=PREFIX, partition="aws", max_concurrency=1))
         role = "arn:aws:iam::123456789012:role/publisher"
         self._arn = self._states.create_state_machine(name="machine", definition=document, roleArn=role)[
             "stateMachineArn"
@@ -153,4 +155,4 @@ def request(chance: random.Random, publication: str, *machines: Machine) -> None
 
 def stored(machine: Machine) -> dict[str, list[bytes]]:
     """Every body of every object, in order, without the results of the map, which nothing reads."""
-    return {key: bodies for (_, key), bodies in machine.s3.history.items() if not key.startswith(RESULTS_PREFIX)}
+    return {key: bodies for (_, key), bodies in machine.s3.history.items() if not key.startswith(f"{PREFIX}results/")}

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts.failure import ArtifactError
-from artifacts.publication import parse_request
+from artifacts.publication import Item, Place, parse_request
 from build_model.faults import Fault
 from golden_messages import Messages
-from publisher_machine import FLEET, PLATFORM, STORE, Machine, packed, packed_keys
+from publisher_machine import EXECUTION, FLEET, PLATFORM, STORE, Machine, packed, packed_keys
 
 VERSIONS = [packed({"text/config.pbtxt": b"name: 'text'", "text/1/model.py": f"# {n}".encode()}) for n in range(4)]
 NAMES = ("one", "two", "three")
@@ -67,13 +67,13 @@ def test_a_version_that_is_served_already_needs_no_upload() -> None:
         machine.publish(name, one=VERSIONS[version])
         assert machine.run(name) is None
     machine.publish("c", one=VERSIONS[0])
-    machine.s3.expire(STORE, "staging/publish/c/" + packed_keys(VERSIONS[0]).artifact)
+    machine.s3.expire(STORE, "staging/publish/fleet/c/" + packed_keys(VERSIONS[0]).artifact)
     assert machine.run("c") is None
     assert machine.live("one") == VERSIONS[0]
 
 
 def spoil_upload(machine: Machine, archive: bytes | None) -> None:
-    key = f"staging/publish/first/{packed_keys(VERSIONS[1]).artifact}.tar.gz"
+    key = f"staging/publish/fleet/first/{packed_keys(VERSIONS[1]).artifact}.tar.gz"
     if archive is None:
         machine.s3.expire(STORE, key)
     else:
@@ -114,7 +114,7 @@ def test_a_bad_ensemble_fails_alone_with_its_reason(messages: Messages, spoil: A
     messages.record("ArtifactError", failure)
     assert [machine.live("one"), machine.live("three")] == [VERSIONS[0], VERSIONS[2]]
     assert machine.entry("two") is None
-    assert machine.s3.get(STORE, "staging/publishing/first/failures/two.json") is not None
+    assert machine.s3.get(STORE, "staging/publishing/fleet/25.09-a10g/failures/first/two.json") is not None
 
 
 def test_rollbacks_and_what_is_unpublished() -> None:
@@ -255,11 +255,11 @@ GOOD = {"ensemble": "one", "action": "unpublish"}
 )
 def test_a_request_that_cannot_be_read_changes_nothing(messages: Messages, document: Any) -> None:
     machine = Machine()
-    machine.s3.put(STORE, "staging/publish/bad/request.json", json.dumps(document).encode())
+    machine.s3.put(STORE, "staging/publish/fleet/bad/request.json", json.dumps(document).encode())
     with messages.raises(ArtifactError):
         parse_request(json.dumps(document).encode())
     assert machine.run("bad") is not None
-    assert {key for _, key in machine.s3.history} == {"staging/publish/bad/request.json"}
+    assert {key for _, key in machine.s3.history} == {"staging/publish/fleet/bad/request.json"}
 
 
 def test_a_publication_cannot_lead_elsewhere(messages: Messages) -> None:
@@ -269,3 +269,25 @@ def test_a_publication_cannot_lead_elsewhere(messages: Messages) -> None:
     missing = Machine().run("nobody")
     assert missing is not None
     messages.record("ArtifactError", missing)
+
+
+def test_publishers_of_one_store_share_no_object() -> None:
+    item = Item("one", "publish", "one", "0" * 64, "1" * 64)
+    places = [Place(fleet, platform, f"{EXECUTION}first") for fleet in ("a", "b") for platform in ("x", "y")]
+    own = [
+        {each.items, each.builds, each.sources(item), each.build_failure(item), each.failure("one")} for each in places
+    ]
+    assert len(set.union(*own)) == 4 * 5
+    asked = [{each.request("p"), each.upload("p", "1" * 64), each.build("p", "1" * 64)} for each in places]
+    assert len(set.union(*asked)) == 2 * 3  # the requests of one TritonMultiModel have one prefix, for every platform
+
+
+def test_a_machine_ignores_what_the_one_of_another_fleet_writes() -> None:
+    machine, archive = Machine(), VERSIONS[0]
+    machine.publish("first", one=archive)
+    machine.attempt(
+        Place("other", PLATFORM, f"{EXECUTION}first"), lambda other: other.record(Item("one", "unpublish"), {})
+    )
+    machine.s3.put(STORE, "staging/publish/other/first/request.json", b"?")
+    assert machine.run("first") is None
+    assert machine.live("one") == archive

@@ -136,7 +136,7 @@ def readable(rule: str) -> str:
     for pattern, replacement in {
         r"[\w-]+:ExportsOutputFnGetAtt(\w+?)[0-9A-F]{8}Arn[0-9A-F]{8}": r"<\1.Arn>",
         r"(?<=[a-z])[0-9A-F]{8}(?=\.)": "",
-        r"/(fleets|catalogue)/[\w-]+/": r"/\1/<fleet>/",
+        r"/(fleets|catalogue|staging/publish|staging/publishing)/[\w-]+/": r"/\1/<fleet>/",
         r"<\w+\.EndpointName>": "<endpoint>",
         r"(?<=/InferenceComponents/)[\w-]+\{.*\}(?=:)": "<component>",
         r"arn:aws:": "arn:<AWS::Partition>:",

@@ -47,8 +47,8 @@ ROWS = (
         (
             (f"{layout.LOCKS_PREFIX}{KEY}.json", "the build that makes this archive at the moment"),
             (f"{layout.STAGING_PREFIX}<build id>/in/ and out/", "the inputs and the outputs of a build"),
-            (f"{layout.PUBLISH_PREFIX}<id>/", "a publisher's request and its archives"),
-            (f"{layout.PUBLISHING_PREFIX}<execution>/", "the results of the publisher's machine"),
+            (f"{layout.publish_prefix('<fleet>')}<id>/", "a publisher's request and its archives"),
+            (f"{layout.PUBLISHING_PREFIX}{FLEET}/", "the results of the publisher's machine"),
         ),
     ),
 )

@@ -12,8 +12,8 @@
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what it writes; expires too
     staging/locks/<artifact key>.json                         which build makes an archive at the moment
-    staging/publish/<id>/                                     what a publisher asks for, and its archives
-    staging/publishing/<execution>/                           what the publisher's machine makes of it
+    staging/publish/<fleet>/<id>/                             what a publisher asks for, and its archives
+    staging/publishing/<fleet>/<release>-<gpu>/               what the publisher's machine makes of it
 
 An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
 that is packed: a multi-model endpoint may serve one archive as several ensembles, under names of its own. Repositories
@@ -79,6 +79,9 @@ __all__ = [
     "parse_catalogue_object",
     "parse_fleet_object",
     "parse_lock_key",
+    "publish_prefix",
+    "publishing_failures_prefix",
+    "publishing_prefix",
     "target_model",
     "target_model_pattern",
 ]
@@ -105,10 +108,10 @@ STAGING_PREFIX = "staging/"
 """Below it lies what builds read and write, and their locks. All of it expires."""
 
 PUBLISH_PREFIX = f"{STAGING_PREFIX}publish/"
-"""Below it publishers write requests and archives, each publication in a directory of its own."""
+"""Below it callers of publishers write requests and archives; see `publish_prefix`."""
 
 PUBLISHING_PREFIX = f"{STAGING_PREFIX}publishing/"
-"""Below it the machine of a publisher writes what it makes of a request."""
+"""Below it the machines of publishers write what they make of requests; see `publishing_prefix`."""
 
 USED_BY_METADATA = "cdk-triton:UsedBy"
 """The key in the metadata of a store's bucket, in its template, of the names of the app's stacks that use the store."""
@@ -253,6 +256,22 @@ def parse_catalogue_object(object_key: str) -> CatalogueObject | None:
     """The published ensemble whose document a key names; None for any other key."""
     found = _CATALOGUE.fullmatch(object_key)
     return found and CatalogueObject(**found.groupdict())
+
+
+def publish_prefix(fleet: str) -> str:
+    """Below it callers of a publisher write requests and archives, each publication in a directory of its own."""
+    return f"{PUBLISH_PREFIX}{fleet}/"
+
+
+def publishing_prefix(fleet: str, platform: str) -> str:
+    """Below it the machine of a publisher writes what it makes of requests."""
+    return f"{PUBLISHING_PREFIX}{fleet}/{platform}/"
+
+
+def publishing_failures_prefix(fleet: str, platform: str, execution: str = "") -> str:
+    """Below it the machine writes why ensembles were not changed; without an execution, those of all executions."""
+    prefix = f"{publishing_prefix(fleet, platform)}failures/"
+    return f"{prefix}{execution}/" if execution else prefix
 
 
 def target_model(ensemble: str, source_key: str) -> str:

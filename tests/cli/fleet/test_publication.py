@@ -11,7 +11,7 @@ from cdk_triton.cli.fleet.publication import Publication
 
 def test_the_digest_of_a_publication_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is part of the object key of each archive, and grows with their number."""
-    publication = Publication(tuple({"ensemble": str(number)} for number in range(3)))
+    publication = Publication("requests/", tuple({"ensemble": str(number)} for number in range(3)))
     calls = []
     dumps = json.dumps
 

@@ -26,6 +26,7 @@ from publisher_machine import FLEET, KEYS, PLATFORM, STORE, Machine, packed, pac
 
 NAMES = ("prepare", "change", "record", "count")
 ARNS = Functions(*(f"arn:aws:lambda:us-east-1:123456789012:function:{name}" for name in NAMES))
+PREFIX = layout.publishing_prefix(FLEET, PLATFORM)
 ARCHIVES = [packed({"text/config.pbtxt": str(number).encode()}) for number in range(3)]
 
 
@@ -66,7 +67,7 @@ def _functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[FunctionDouble]:
     storage._client.cache_clear()
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
         boto3.client("s3").create_bucket(Bucket=STORE)
-        document = definition(ARNS, bucket=STORE, partition="aws", max_concurrency=8)
+        document = definition(ARNS, bucket=STORE, prefix=PREFIX, partition="aws", max_concurrency=8)
         role = "arn:aws:iam::123456789012:role/publisher"
         client = boto3.client("stepfunctions")
         client.create_state_machine(name="publisher", definition=json.dumps(document), roleArn=role)
@@ -106,7 +107,7 @@ def live(ensemble: str) -> bytes | None:
 def test_a_bad_ensemble_fails_alone_and_the_next_execution_does_what_is_left(functions: FunctionDouble) -> None:
     one, two, three = ARCHIVES
     upload("first", one=one, two=two, three=three)
-    bad = f"{layout.PUBLISH_PREFIX}first/{packed_keys(two).artifact}.tar.gz"
+    bad = f"{layout.publish_prefix(FLEET)}first/{packed_keys(two).artifact}.tar.gz"
     boto3.client("s3").put_object(Bucket=STORE, Key=bad, Body=b"damaged")
 
     failed = run("first")
@@ -138,7 +139,7 @@ def test_a_request_that_is_missing_fails_the_execution(functions: FunctionDouble
 
 
 def test_every_task_of_a_child_leads_to_its_end() -> None:
-    states = definition(ARNS, bucket=STORE, partition="aws", max_concurrency=3)["States"]
+    states = definition(ARNS, bucket=STORE, prefix=PREFIX, partition="aws", max_concurrency=3)["States"]
     assert states["Ensembles"]["MaxConcurrency"] == 3
     child = states["Ensembles"]["ItemProcessor"]["States"]
     for state in (each for each in child.values() if each["Type"] == "Task"):

@@ -73,22 +73,24 @@ def ending(resource: Any) -> str:
 def test_each_function_may_do_what_it_does_and_no_more(world: World, fleet: Fleet) -> None:
     fleet.add_publisher()
     served, catalogue = (f"/{part}/{fleet.model.name_in_store}/25.09-a10g/" for part in ("fleets", "catalogue"))
+    requests = f"/staging/publish/{fleet.model.name_in_store}/*"
+    own = f"/staging/publishing/{fleet.model.name_in_store}/25.09-a10g/*"
     common = {"logs:CreateLogStream", "logs:PutLogEvents", "kms:Decrypt", "kms:GenerateDataKey"}
     expected = {
         "Prepare": {
-            "s3:GetObject": ["/staging/publish/*", f"{served}index.json"],
-            "s3:PutObject": ["/staging/publishing/*", f"{served}index.json"],
+            "s3:GetObject": [requests, f"{served}index.json"],
+            "s3:PutObject": [own, f"{served}index.json"],
             "s3:ListBucket": ["?"],
         },
         "Change": {
-            "s3:GetObject": ["/staging/publish/*", f"{served}*", f"{catalogue}*"],
+            "s3:GetObject": [requests, f"{served}*", f"{catalogue}*"],
             "s3:PutObject": [f"{served}*", f"{catalogue}*"],
             "s3:ListMultipartUploadParts": [f"{served}*"],
             "s3:ListBucketMultipartUploads": ["?"],
             "s3:ListBucket": ["?"],
         },
-        "Record": {"s3:PutObject": ["/staging/publishing/*"]},
-        "Count": {"s3:GetObject": ["/staging/publishing/*", f"{catalogue}*"], "s3:ListBucket": ["?"]},
+        "Record": {"s3:PutObject": [own]},
+        "Count": {"s3:GetObject": [own, f"{catalogue}*"], "s3:ListBucket": ["?"]},
     }
     for name, allowed in expected.items():
         found = actions(world, fleet, f"FleetPublisher{name}Role")
@@ -161,8 +163,8 @@ def test_a_publisher_may_upload_and_start_and_readers_only_read(world: World, fl
 
     catalogue = f"/catalogue/{fleet.model.name_in_store}/*"
     found = actions(world, fleet, "Ci")
-    assert found["s3:PutObject"] == ["/staging/publish/*"]
-    assert found["s3:GetObject"] == [catalogue, "/staging/publishing/*"]
+    assert found["s3:PutObject"] == [f"/staging/publish/{fleet.model.name_in_store}/*"]
+    assert found["s3:GetObject"] == [catalogue, f"/staging/publishing/{fleet.model.name_in_store}/25.09-a10g/*"]
     assert found.keys() >= {"states:StartExecution", "states:StopExecution", "kms:GenerateDataKey"}
     assert found["states:DescribeMapRun"] == ["/*"]
     assert {action for action in found if action.startswith("cloudformation:")} == {

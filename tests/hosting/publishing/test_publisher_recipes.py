@@ -130,9 +130,9 @@ def test_only_the_store_s_handler_builds(world: World, fleet: Fleet) -> None:
     fleet.add_publisher(recipes=RECIPES)
     served, catalogue = (f"/{part}/{fleet.model.name_in_store}/25.09-a10g/*" for part in ("fleets", "catalogue"))
     found = actions(world, fleet, "FleetPublisherChangeRole")
-    assert found["s3:GetObject"] == sorted(
-        ["/staging/publish/*", "/staging/publishing/*", "/artifacts/*", served, catalogue]
-    )
+    requests = f"/staging/publish/{fleet.model.name_in_store}/*"
+    own = f"/staging/publishing/{fleet.model.name_in_store}/25.09-a10g/*"
+    assert found["s3:GetObject"] == sorted([requests, own, "/artifacts/*", served, catalogue])
     assert found["s3:PutObject"] == [catalogue, served]
     assert "codebuild:StartBuild" not in found
     machine = actions(world, fleet, "FleetPublisherStateMachineRole")

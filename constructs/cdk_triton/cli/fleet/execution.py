@@ -12,7 +12,6 @@ from typing import Any, Final
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as LostConnectionError
 
-from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import code_of, in_parallel
 from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.place import Fleet
@@ -125,7 +124,7 @@ def _arn(fleet: Fleet, name: str) -> str:
 
 def _outcome(fleet: Fleet, arn: str, found: dict[str, Any]) -> Outcome:
     name = arn.rsplit(":", 1)[-1]
-    keys = list(fleet.keys(f"{layout.PUBLISHING_PREFIX}{name}/failures/"))
+    keys = list(fleet.keys(fleet.failures(name)))
     failures = dict(in_parallel(lambda key: _failure(fleet, key), keys))
     succeeded = found["status"] == "SUCCEEDED"
     cause = "" if succeeded else _message(str(found.get("cause") or found["status"]))

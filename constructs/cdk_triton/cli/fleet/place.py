@@ -46,6 +46,15 @@ class Fleet:
         """The prefix of the catalogue."""
         return layout.catalogue_prefix(self.description.fleet, self.description.platform.label)
 
+    @property
+    def requests(self) -> str:
+        """The prefix of requests and their archives."""
+        return layout.publish_prefix(self.description.fleet)
+
+    def failures(self, execution: str) -> str:
+        """The prefix of the reasons why an execution did not change ensembles."""
+        return layout.publishing_failures_prefix(self.description.fleet, self.description.platform.label, execution)
+
     def keys(self, prefix: str) -> Iterator[str]:
         """The object keys below a prefix."""
         pages = self.aws.pages("s3", "list_objects_v2", "Contents", Bucket=self.bucket, Prefix=prefix)

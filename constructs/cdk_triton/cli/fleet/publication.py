@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import in_parallel
 from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
 from cdk_triton.cli.fleet.place import Fleet
@@ -41,21 +40,23 @@ class Publication:
     """The work of an execution.
 
     Attributes:
+        requests: the prefix of the requests of a publisher.
         items: one for each ensemble.
     """
 
+    requests: str
     items: tuple[Item, ...]
 
     @cached_property
     def id(self) -> str:
-        """Its name below `staging/publish/`."""
+        """Its name below the prefix of the requests."""
         text = json.dumps(self.items, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
 
     @property
     def prefix(self) -> str:
         """The prefix of the request and the archives."""
-        return f"{layout.PUBLISH_PREFIX}{self.id}/"
+        return f"{self.requests}{self.id}/"
 
     def upload_key(self, artifact_key: str) -> str:
         """The object key of an archive, or of the sources of one that is built."""

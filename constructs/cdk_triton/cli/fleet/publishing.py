@@ -66,7 +66,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     unchanged = [each.listed.ensemble for each in sound if is_live(each, catalogue.get(each.listed.ensemble))]
     if not new:
         return Report([], [], [], unchanged, rejected, {})
-    publication = Publication(tuple(publish_item(each) for each in new))
+    publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
     packed, failed = _upload(fleet, publication, new)
     outcome = _execute(fleet, publication, say)
     if not outcome.succeeded:
@@ -88,7 +88,7 @@ def change(fleet: Fleet, item: Item, *, say: Say) -> None:
         StoreError: the machine could not do so.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    publication = Publication((item,))
+    publication = Publication(fleet.requests, (item,))
     write_request(fleet, publication)
     outcome = _execute(fleet, publication, say)
     if not outcome.succeeded:

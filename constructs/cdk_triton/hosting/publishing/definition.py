@@ -24,7 +24,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cdk_triton.artifacts.layout import PUBLISHING_PREFIX
 from cdk_triton.hosting.store.provider import NOT_RUN
 
 __all__ = ["MAX_CHANGE_MINUTES", "Builds", "Functions", "definition"]
@@ -39,9 +38,6 @@ execution only makes publishing slower."""
 
 FAULT_ATTEMPTS: Final = 8
 """How often a function is called again that met a fault which may pass, or whose process ended."""
-
-RESULTS_PREFIX: Final = f"{PUBLISHING_PREFIX}results"
-"""Step Functions adds the id of the map run."""
 
 _END: Final = {"Type": "Pass", "Result": {}, "End": True}
 
@@ -88,20 +84,27 @@ class Builds:
 
 
 def definition(
-    functions: Functions, *, bucket: str, partition: str, max_concurrency: int, builds: Builds | None = None
+    functions: Functions,
+    *,
+    bucket: str,
+    prefix: str,
+    partition: str,
+    max_concurrency: int,
+    builds: Builds | None = None,
 ) -> dict[str, Any]:
     """The definition.
 
     Args:
         functions: what does the work.
         bucket: the name of the store's bucket.
+        prefix: below it the machine writes what it makes of requests.
         partition: of the state machine, as in `aws`.
         max_concurrency: how many ensembles are changed at a time.
         builds: of a publisher with recipes.
     """
     execution = {"execution.$": "$$.Execution.Id"}
     request: dict[str, Any] = {**execution, "publish.$": "$.publish"}
-    place = _Place(bucket, partition)
+    place = _Place(bucket, prefix, partition)
     ensembles = place.map(
         "$.items",
         max_concurrency,
@@ -137,6 +140,7 @@ class _Place:
     """The place of the items of maps."""
 
     bucket: str
+    prefix: str
     partition: str
 
     def map(
@@ -155,7 +159,8 @@ class _Place:
             "ItemProcessor": {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}, **child},
             "ResultWriter": {
                 "Resource": f"arn:{self.partition}:states:::s3:putObject",
-                "Parameters": {"Bucket": self.bucket, "Prefix": RESULTS_PREFIX},
+                # Step Functions adds the id of the map run.
+                "Parameters": {"Bucket": self.bucket, "Prefix": f"{self.prefix}results"},
             },
             "ResultPath": "$.map",
             "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.map", "Next": after}],

@@ -107,9 +107,9 @@ class TritonPublisher(Construct):
     def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to publish, roll back and unpublish.
 
-        It may read the template of this stack, write below `staging/publish/` of the store, start executions of this
-        state machine, follow and stop them, and read the catalogue and why an ensemble failed. Everything else is done
-        by the machine.
+        It may read the template of this stack, write below `staging/publish/<fleet>/` of the store, start executions of
+        this state machine, follow and stop them, and read the catalogue and why an ensemble failed. Everything else is
+        done by the machine. It may do nothing with another publisher of the store.
         """
         return grant_publish(grantee, self._served, self._machine)
 
@@ -135,7 +135,8 @@ class TritonPublisher(Construct):
         store, fleet, platform = self._served
         served = f"{layout.fleet_prefix(fleet, platform.label)}*"
         catalogue = f"{layout.catalogue_prefix(fleet, platform.label)}*"
-        requests, own = f"{layout.PUBLISH_PREFIX}*", f"{layout.PUBLISHING_PREFIX}*"
+        requests = f"{layout.publish_prefix(fleet)}*"
+        own = f"{layout.publishing_prefix(fleet, platform.label)}*"
         index = layout.index_key(fleet, platform.label)
         read, write = {
             "prepare": ([requests, index], [own, index]),
@@ -173,7 +174,8 @@ class TritonPublisher(Construct):
         self, functions: Functions, log_group: logs.ILogGroup, max_concurrency: int, builds: Builds | None
     ) -> sfn.CfnStateMachine:
         bucket = self._served.store.bucket
-        own = f"{layout.PUBLISHING_PREFIX}*"
+        prefix = layout.publishing_prefix(self._served.name, self._served.platform.label)
+        own = f"{prefix}*"
         inside = Construct(self, "StateMachine")
         role = iam.Role(inside, "Role", assumed_by=states_of_the_account(self))
         objects = [f"{arn_of(bucket)}/{own}"]
@@ -194,6 +196,7 @@ class TritonPublisher(Construct):
                 definition(
                     functions,
                     bucket=bucket.bucket_name,
+                    prefix=prefix,
                     partition=Aws.PARTITION,
                     max_concurrency=max_concurrency,
                     builds=builds,
