@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from artifacts.failure import ArtifactError
 from artifacts.publication import Item, Place, parse_request
 from build_model.faults import Fault
+from cdk_triton.artifacts import layout
 from golden_messages import Messages
 from publisher_machine import EXECUTION, FLEET, PLATFORM, STORE, Machine, packed, packed_keys
 
@@ -291,3 +292,13 @@ def test_a_machine_ignores_what_the_one_of_another_fleet_writes() -> None:
     machine.s3.put(STORE, "staging/publish/other/first/request.json", b"?")
     assert machine.run("first") is None
     assert machine.live("one") == archive
+
+
+@pytest.mark.parametrize("execution", ["first", "failures", "executions"])
+def test_sources_and_items_lie_outside_of_what_callers_read(execution: str) -> None:
+    item = Item("one", "publish", "one", "0" * 64, "1" * 64)
+    place = Place(FLEET, PLATFORM, EXECUTION + execution)
+    failures = layout.publishing_failures_prefix(FLEET, PLATFORM)
+    assert place.failures == layout.publishing_failures_prefix(FLEET, PLATFORM, execution)
+    written = (place.items, place.builds, place.sources(item), place.build_failure(item))
+    assert not [key for key in written if key.startswith(failures)]

@@ -164,7 +164,11 @@ def test_a_publisher_may_upload_and_start_and_readers_only_read(world: World, fl
     catalogue = f"/catalogue/{fleet.model.name_in_store}/*"
     found = actions(world, fleet, "Ci")
     assert found["s3:PutObject"] == [f"/staging/publish/{fleet.model.name_in_store}/*"]
-    assert found["s3:GetObject"] == [catalogue, f"/staging/publishing/{fleet.model.name_in_store}/25.09-a10g/*"]
+    # Not the sources that the machine keeps.
+    assert found["s3:GetObject"] == [
+        catalogue,
+        f"/staging/publishing/{fleet.model.name_in_store}/25.09-a10g/failures/*",
+    ]
     assert found.keys() >= {"states:StartExecution", "states:StopExecution", "kms:GenerateDataKey"}
     assert found["states:DescribeMapRun"] == ["/*"]
     assert {action for action in found if action.startswith("cloudformation:")} == {

@@ -38,18 +38,20 @@ class Served(NamedTuple):
 def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnStateMachine) -> iam.Grant:
     """Allow a principal what `cdk-triton fleet` does with a publisher."""
     bucket, stack = served.store.bucket, stack_of(machine)
-    requests, own = layout.publish_prefix(served.name), layout.publishing_prefix(served.name, served.platform.label)
+    requests = layout.publish_prefix(served.name)
+    # Not what else the machine writes: it keeps the sources of every caller's builds.
+    failures = layout.publishing_failures_prefix(served.name, served.platform.label)
     needed = [
         Statement(["cloudformation:GetTemplate", "cloudformation:DescribeStackResource"], [stack.stack_id]),
         Statement(["s3:PutObject", "s3:AbortMultipartUpload"], [bucket.arn_for_objects(f"{requests}*")]),
-        Statement(["s3:GetObject"], [bucket.arn_for_objects(f"{own}*")]),
+        Statement(["s3:GetObject"], [bucket.arn_for_objects(f"{failures}*")]),
         Statement(["states:DescribeStateMachine", "states:StartExecution"], [machine.ref]),
         Statement(
             ["states:DescribeExecution", "states:StopExecution", "states:ListMapRuns"], [executions_arn(machine, ":*")]
         ),
         Statement(["states:DescribeMapRun"], [_arn(machine, "mapRun", "/*")]),
     ]
-    prefixes = [requests, own, layout.fleet_prefix(served.name)]
+    prefixes = [requests, failures, layout.fleet_prefix(served.name)]
     return _granted(grantee, served, needed, prefixes=prefixes, key_actions=["kms:Decrypt", "kms:GenerateDataKey"])
 
 
