@@ -5,7 +5,7 @@ takes locks and commits, as `ensure` does for a deployment. So deployments and p
 
 A request names the recipes of each build by their numbers in the publisher's description, which a deployment wrote.
 The function reads the uploaded sources, computes the keys with these recipes, and goes on only if they are those of
-the request. It then keeps a copy of the sources where no publisher can write. The inputs from S3 are those of the
+the request. It then keeps a copy of the sources where no caller can write. The inputs from S3 are those of the
 recipes. The steps come with the request, because only the library can read a configuration.
 """
 
@@ -15,7 +15,6 @@ import dataclasses
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,8 +40,6 @@ of an execution has ("Quotas related to state machine executions"), and a build 
 
 YIELD_SECONDS = 2
 """Between two polls that copy; see `artifacts.YIELD_SECONDS`."""
-
-_SOURCES = re.compile(r"sources/[0-9a-f]{64}\.tar\.gz")
 
 log = logging.getLogger(__name__)
 
@@ -251,7 +248,7 @@ class _Batch:
         """
         document = self._request_of(item)
         recipes = self._recipes(item, document["recipes"])
-        ensemble = _checked(item, document["ensemble"])
+        ensemble = _ensemble(item, document["ensemble"])
         sources = self._place.sources(item)
         if self._storage.head(sources) is None:
             self._take_sources(item, recipes)
@@ -267,7 +264,7 @@ class _Batch:
             raise ArtifactError(f"the build {key} is missing; publish again, which uploads it")
         try:
             document: Mapping[str, Any] = json.loads(found[0])
-            _ = document["recipes"], document["ensemble"]["sources"]
+            _ = document["recipes"], document["ensemble"]["artifact_key"]
         except (ValueError, LookupError, TypeError) as error:
             raise ArtifactError(
                 f"the build {key} cannot be read ({error!r}); publish with the publisher's own cdk-triton"
@@ -320,19 +317,15 @@ class _Batch:
             log.info("the failure of %s is recorded", item.repository)
 
 
-def _checked(item: Item, ensemble: Mapping[str, Any]) -> Mapping[str, Any]:
-    key, sources = ensemble.get("artifact_key"), ensemble["sources"]
+def _ensemble(item: Item, uploaded: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The ensemble of the build plan, whose sources lie where this item says, whatever the caller has written."""
+    key = uploaded["artifact_key"]
     if key != item.artifact_key:
         raise ArtifactError(
             f"the build of the repository {item.repository} is one of the artifact key {key!r}, and the request says "
             f"{item.artifact_key}; publish with the publisher's own cdk-triton"
         )
-    if not isinstance(sources, str) or not _SOURCES.fullmatch(sources):
-        raise ArtifactError(
-            f"the build of the repository {item.repository} reads its sources from {sources!r}, which is not "
-            "sources/<sources key>.tar.gz; publish with the publisher's own cdk-triton"
-        )
-    return ensemble
+    return {**uploaded, "sources": f"sources/{item.artifact_key}.tar.gz"}
 
 
 def _canonical(document: Any) -> str:

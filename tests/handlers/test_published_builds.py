@@ -50,7 +50,6 @@ SPOILT: dict[str, Callable[[BuildingMachine], None]] = {
     "a recipe that is not declared": with_build(recipes=[1]),
     "no recipe": with_build(recipes=[]),
     "another key": with_build(ensemble={"artifact_key": "0" * 64}),
-    "a path that leads elsewhere": with_build(ensemble={"sources": "../program.pyz"}),
 }
 
 
@@ -146,6 +145,19 @@ def test_what_is_built_has_its_sources_compared_and_is_committed_for_every_stack
     manifest = json.loads(machine.s3.get(STORE, f"artifacts/one/{KEY}/manifest.json") or b"")
     assert manifest["build"]["artifact_key"] == KEY
     assert not machine.program.incomplete
+
+
+@pytest.mark.parametrize("path", ["../program.pyz", f"sources/{'0' * 64}.tar.gz", None])
+def test_a_caller_does_not_choose_the_path_of_sources(path: str | None) -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    with_build(ensemble={"sources": path})(machine)
+    assert run(machine, "first") is None
+    plans = [bodies[-1] for (_, key), bodies in machine.s3.history.items() if key.endswith("/in/plan.json")]
+    (ensemble,) = json.loads(plans[0])["ensembles"]
+    assert ensemble["sources"] == f"sources/{KEY}.tar.gz"
+    inputs = {key.partition("/in/")[2] for _, key in machine.s3.history if "/in/" in key}
+    assert inputs == {"plan.json", "program.pyz", f"sources/{KEY}.tar.gz"}
 
 
 def test_a_publisher_without_recipes_builds_nothing(messages: Messages) -> None:
