@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.cli.fleet.map_progress import MapProgress
 
+BEGAN = datetime(2026, 11, 25, tzinfo=UTC)
 ITEMS = {"total": 3, "pending": 1, "running": 1}
 
 
@@ -24,8 +26,8 @@ class States:
 
     def list_map_runs(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803 boto3's names
         self.lists.append(self.poll)
-        first = {"mapRunArn": f"{executionArn}/Builds:map", "startDate": 1}
-        second = {"mapRunArn": f"{executionArn}/Ensembles:map", "startDate": 2}
+        first = {"mapRunArn": f"{executionArn}/Builds:map", "startDate": BEGAN}
+        second = {"mapRunArn": f"{executionArn}/Ensembles:map", "startDate": BEGAN + timedelta(seconds=1)}
         runs = [second, first] if self.poll >= self._ends else [first]
         return {"mapRuns": runs if self.poll >= self._starts else []}
 
@@ -35,7 +37,7 @@ class States:
         if self._failure is not None:
             raise ClientError({"Error": {"Code": self._failure}}, "DescribeMapRun")
         has_ended = mapRunArn.startswith("execution/Builds:") and self.poll >= self._ends
-        return {"itemCounts": ITEMS, "status": "SUCCEEDED" if has_ended else "RUNNING"}
+        return {"itemCounts": ITEMS, "status": "SUCCEEDED" if has_ended else "RUNNING", "startDate": BEGAN}
 
     def follow(self, polls: int) -> list[dict[str, int] | None]:
         """The counts of each poll."""

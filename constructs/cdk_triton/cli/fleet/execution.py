@@ -149,7 +149,8 @@ def _progress(progress: MapProgress, seconds: float) -> str:
     if not counts or not counts["total"]:
         return f"the execution runs, {seconds:.0f} s"
     done, total = counts["total"] - counts["pending"] - counts["running"], counts["total"]
-    rest = f", about {_duration(seconds / done * (total - done))} left" if done else ""
+    # Not the time since the command follows: builds precede ensembles, and a command can be attached late.
+    rest = f", about {_duration(progress.seconds / done * (total - done))} left" if done else ""
     return f"{done:,} of {total:,} {progress.unit}{rest}"
 
 

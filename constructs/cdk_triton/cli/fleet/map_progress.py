@@ -7,6 +7,7 @@ pauses grow from one poll to 16, or to 64 while AWS rejects the question. 30 com
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -30,12 +31,14 @@ class MapProgress:
 
     Attributes:
         unit: what the items are, in the plural.
+        seconds: the time from the start of the map run to the answer with the last known items.
     """
 
     def __init__(self, states: Any, execution: str) -> None:
         self._states = states
         self._execution = execution
         self.unit = "ensembles"
+        self.seconds = 0.0
         self._run: str | None = None
         self._counts: dict[str, int] | None = None
         self._pause, self._left = 1, 0
@@ -67,6 +70,8 @@ class MapProgress:
             self._run = str(max(runs, key=lambda run: run["startDate"])["mapRunArn"])
         run = self._states.describe_map_run(mapRunArn=self._run)
         # Batches of builds come first; Step Functions names a map run after its state if this has a label.
+        # The clock of AWS may be ahead of the one here.
+        self.seconds = max(0.0, (datetime.now(UTC) - run["startDate"]).total_seconds())
         self.unit = "builds" if "/Builds:" in self._run else "ensembles"
         if run["status"] != "RUNNING":
             self._run = None
