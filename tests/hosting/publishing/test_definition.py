@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "lambda"))  # as Lambda does 
 
 from artifacts import publishing, storage
 from cdk_triton.artifacts import layout
-from cdk_triton.hosting.publishing.definition import Functions, definition
+from cdk_triton.hosting.publishing.definition import Builds, Functions, definition
 from publisher_machine import FLEET, KEYS, PLATFORM, STORE, Machine, packed, packed_keys
 
 NAMES = ("prepare", "change", "record", "count")
@@ -145,3 +145,13 @@ def test_every_task_of_a_child_leads_to_its_end() -> None:
     for state in (each for each in child.values() if each["Type"] == "Task"):
         assert [catcher["ErrorEquals"] for catcher in state["Catch"]] == [["States.ALL"]]
     assert child["Done"] == {"Type": "Pass", "Result": {}, "End": True}
+
+
+def test_a_child_that_fails_does_not_stop_the_others() -> None:
+    arns, builds = replace(ARNS, build=ARNS.change), Builds(2, "assets", "description", "0" * 64, "image")
+    document = definition(arns, bucket=STORE, prefix=PREFIX, partition="aws", max_concurrency=3, builds=builds)
+    maps = {name: state for name, state in document["States"].items() if state["Type"] == "Map"}
+    assert maps.keys() == {"Builds", "Ensembles"}
+    for each in maps.values():
+        assert each["ToleratedFailureCount"] > 10_000_000
+        assert "ToleratedFailurePercentage" not in each  # the lower threshold would end the map run

@@ -10,9 +10,12 @@ The functions are those of `lambda/artifacts/publishing.py`. The map has one chi
 an inline map has 40 at a time and one history of 25,000 events for all ("Orchestrating large-scale parallel workloads",
 https://docs.aws.amazon.com/step-functions/latest/dg/concepts-orchestrate-large-scale-parallel-workloads.html).
 
-No child fails: a task that fails leads to a state that records why, and `Count` fails the execution in the end. So one
-bad ensemble does not stop the others, and the threshold of failures, which moto does not enforce, does not matter. A
-child returns `{}`, and a ResultWriter takes the results, because without one more than 256 KiB of them fail the map
+A task that fails leads to a state that records why, and `Count` fails the execution in the end. So one bad ensemble
+does not stop the others. A child can fail nevertheless, because `States.ALL` catches neither `States.Runtime` nor
+`States.DataLimitExceeded` ("Handling errors in Step Functions workflows"). By default the first child that fails ends
+the map run, which stops the other children. So each map has `ALL_FAILURES`.
+
+A child returns `{}`, and a ResultWriter takes the results, because without one more than 256 KiB of them fail the map
 ("Quotas related to state machine executions"). Nothing reads what it writes.
 
 No `ResultPath` is null, because `Stack.to_json_string` drops what is null (aws-cdk-lib 2.275).
@@ -40,6 +43,11 @@ FAULT_ATTEMPTS: Final = 8
 """How often a function is called again that met a fault which may pass, or whose process ended."""
 
 _END: Final = {"Type": "Pass", "Result": {}, "End": True}
+
+ALL_FAILURES: Final = 100_000_000
+"""More children than a request has: a map run tolerates that all of them fail ("Setting failure thresholds for
+Distributed Map states in Step Functions"). It is not a percentage, because moto's grammar takes only one with a decimal
+point, and the CDK writes 100.0 as 100. moto does not enforce either."""
 
 LONGEST_PAUSE: Final = 30
 """Seconds between two attempts."""
@@ -150,6 +158,7 @@ class _Place:
         return {
             "Type": "Map",
             "MaxConcurrency": max_concurrency,
+            "ToleratedFailureCount": ALL_FAILURES,
             "ItemReader": {
                 "Resource": f"arn:{self.partition}:states:::s3:getObject",
                 "ReaderConfig": {"InputType": "JSON"},
