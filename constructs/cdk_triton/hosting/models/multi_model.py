@@ -228,7 +228,8 @@ class TritonMultiModel(Resource):
             max_concurrency: how many ensembles it changes at a time, 1 to 10,000. Each takes one of the account's
                 concurrent Lambda executions, of which a new account has 10.
             recipes: the builds of published repositories. A recipe applies to each repository that has its model. The
-                first builder of the store that has the platform's GPU builds.
+                first builder of the store that has the platform's GPU builds. With recipes, those who may publish
+                decide what a build does, and other stacks with the same keys adopt the result.
             max_builds: how many builds it runs at a time, 1 to 10,000: at most the account's quota of the service that
                 builds, which `cdk-triton doctor` prints.
 

@@ -110,6 +110,8 @@ class TritonPublisher(Construct):
         It may read the template of this stack, write below `staging/publish/<fleet>/` of the store, start executions of
         this state machine, follow and stop them, and read the catalogue and why an ensemble failed. Everything else is
         done by the machine. It may do nothing with another publisher of the store.
+
+        With recipes, the principal decides what a build does, and other stacks with the same keys adopt the result.
         """
         return grant_publish(grantee, self._served, self._machine)
 
