@@ -82,8 +82,8 @@ DIFFERENCES = (
     "The accounts that SageMaker's Triton images are in have those of this library's table, for BatchGetImage alone.",
     "Auto scaling, alarms, schedules and lifecycle rules are recorded and never act.",
     "A distributed map of Step Functions never compares its failures with a threshold, so a failed child does not "
-    "fail it, and its ResultWriter writes a manifest without results. Thresholds, batches of items, other inputs than "
-    "a JSON file and child executions of the type EXPRESS are rejected.",
+    "fail it, and its ResultWriter writes a manifest without results. Thresholds in percent, batches of items, other "
+    "inputs than a JSON file and child executions of the type EXPRESS are rejected.",
     "`RedriveExecution` is rejected, and a state machine writes no log.",
     "IAM, bucket, queue and key policies are recorded and never enforced; nothing is encrypted.",
     "State is in memory and ends with the process; S3 objects above 5 MB are in unnamed temporary files.",

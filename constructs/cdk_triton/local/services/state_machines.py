@@ -34,6 +34,7 @@ _KEYS_BESIDE_A_MAP = {
         "Type",
         "Label",
         "MaxConcurrency",
+        "ToleratedFailureCount",
         "ItemReader",
         "ItemSelector",
         "ItemProcessor",
