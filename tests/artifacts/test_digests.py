@@ -87,7 +87,7 @@ def test_a_link_shares_the_memory_of_its_file(weights: Path, tmp_path: Path, ope
 @pytest.mark.parametrize(
     "change",
     [
-        lambda file: file.write_bytes(b"x" + file.read_bytes()[1:]),
+        lambda file: file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:]),
         lambda file: file.write_bytes(file.read_bytes() + b"x"),
         lambda file: (file.unlink(), file.write_bytes(os.urandom(1_500_000))),
     ],

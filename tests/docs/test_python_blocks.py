@@ -34,7 +34,7 @@ PARAMETERS = {
     "/tenants/endpoint-name": "tenants",
     "/tenants/target-models/tenant-7": "tenant-7-1.tar.gz",
 }
-BUCKET = "tritonartifacts-storebucket4fbde984-1x2y3z"
+BUCKETS = ("bucket", "payments-tritonartifactsbucket4fbde984-1x2y3z", "tritonartifacts-storebucket4fbde984-1x2y3z")
 SUBMITTED, OF_ANOTHER = "async/output/1.out", "async/output/5f0c….out"
 OUTPUTS = [{"name": name, "shape": [2], "datatype": "FP32", "data": [0.25, 0.75]} for name in NAMES]
 ANSWER = json.dumps({"model_name": "any", "model_version": "1", "outputs": OUTPUTS}).encode()
@@ -54,7 +54,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
     with LocalAws(tmp_path_factory.mktemp("aws")) as running:
         for name, value in PARAMETERS.items():
             running.client("ssm").put_parameter(Name=name, Value=value, Type="String")
-        for bucket in (BUCKET, "bucket"):
+        for bucket in BUCKETS:
             running.client("s3").create_bucket(Bucket=bucket)
         for key in (SUBMITTED, OF_ANOTHER):
             running.client("s3").put_object(Bucket="bucket", Key=key, Body=ANSWER, ContentType="application/json")
