@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.conftest import PROGRAM
+from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -123,10 +124,9 @@ def test_the_package_is_the_command_too() -> None:
 
 
 def test_each_group_of_commands_is_an_imperative_in_the_help() -> None:
-    said = [
-        command.get_short_help_str(limit=200).split()[0]
-        for command in get_command(app).commands.values()  # type: ignore[attr-defined]
-    ]
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    said = [command.get_short_help_str(limit=200).split()[0] for command in group.commands.values()]
     assert [each for each in said if each.endswith("s")] == []
 
 

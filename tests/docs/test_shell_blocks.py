@@ -194,7 +194,9 @@ def test_the_commands_of_a_page_run_in_a_directory(page: str, directory: Path, t
 
 @pytest.mark.parametrize("block", [block for block in of_kind(CONSOLE) if block.language == "console"], ids=str)
 def test_a_command_prints_what_the_page_shows(tutorial: Tutorial, block: Block) -> None:
-    command, shown = re.fullmatch(r"\$ ((?:[^\n]*\\\n)*[^\n]*\n)(.*)", block.text, re.DOTALL).groups()  # type: ignore[union-attr]
+    parts = re.fullmatch(r"\$ ((?:[^\n]*\\\n)*[^\n]*\n)(.*)", block.text, re.DOTALL)
+    assert parts is not None, "a console block begins with the command"
+    command, shown = parts.groups()
     outputs = tutorial.shell.run("cat outputs.json")
     (endpoint,) = re.findall(r'"EndpointName": "(.*?)"', outputs)
     printed = tutorial.shell.run(command.replace("my-endpoint", endpoint))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,9 @@ def test_the_digest_of_a_publication_is_computed_once(monkeypatch: pytest.Monkey
     calls = []
     dumps = json.dumps
 
-    def counted(*arguments: object, **named: bool) -> str:
+    def counted(*arguments: Any, **named: Any) -> str:
         calls.append(arguments)
-        return dumps(*arguments, **named)  # type: ignore[arg-type]
+        return dumps(*arguments, **named)
 
     monkeypatch.setattr(json, "dumps", counted)
     keys = {publication.upload_key(f"key{number}") for number in range(3)}
