@@ -138,9 +138,9 @@ def test_the_page_of_errors_has_every_class(root: Path, name: str) -> None:
     assert f"| `{name}` |" in (root / "docs" / "errors.md").read_text()
 
 
-def test_the_page_of_the_command_has_every_command_and_option(root: Path) -> None:
-    page = (root / "docs" / "cli.md").read_text()
+def test_the_page_of_a_command_has_its_commands_and_options(root: Path) -> None:
     for path, command in every_command():
+        page = (root / "docs" / "cli" / f"{path.split()[0]}.md").read_text(encoding="utf-8")
         assert f"`{path}`" in page or f"cdk-triton {path}\n" in page, path
         for parameter in command.params:
             for option in parameter.opts:

@@ -136,7 +136,7 @@ def test_the_commands_for_aws_run_here(tutorial: Tutorial) -> None:
 
 
 DEPLOYED = [
-    ("docs/cli.md", "cdk deploy TritonArtifacts"),
+    ("docs/cli/artifacts.md", "cdk deploy TritonArtifacts"),
     ("docs/cli.md", "CDK_TRITON_NO_CACHE"),
     ("docs/instance_pools.md", "cdk-triton"),
     ("docs/getting_started.md", "python -c"),
@@ -181,7 +181,7 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-ALONE = ["README.md", "docs/cli.md", "docs/notebook_model.md"]
+ALONE = ["README.md", "docs/cli/config.md", "docs/cli/init.md", "docs/notebook_model.md"]
 
 
 @pytest.mark.parametrize("page", ALONE)
