@@ -36,7 +36,7 @@ Actions = dict[str, Counter[str]]
 
 def documented() -> Actions:
     """The page's rows; a row without a role goes on with the one before."""
-    page = (TESTS.parent / "docs" / "security.md").read_text()
+    page = (TESTS.parent / "docs" / "roles.md").read_text()
     found: Actions = defaultdict(Counter)
     roles: list[str] = []
     for row in re.findall(r"^\|(.*)\|$", page.split("## Roles")[1].split("\n## ")[0], re.MULTILINE):
@@ -117,7 +117,7 @@ def test_the_page_has_every_role_and_action_of_the_templates_and_no_other(
 
 
 def test_the_page_has_what_a_network_adds(world: World) -> None:
-    page = (TESTS.parent / "docs" / "security.md").read_text()
+    page = (TESTS.parent / "docs" / "roles.md").read_text()
     (paragraph,) = (text for text in page.split("\n\n") if text.startswith("With `vpc=`"))
     network = {
         "vpc_id": "vpc-0123456789abcdef0",

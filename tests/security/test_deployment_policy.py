@@ -33,13 +33,12 @@ def actions() -> set[str]:
     return {action for each in allowed for action in ([each] if isinstance(each, str) else each)}
 
 
-def section() -> str:
-    page = (ROOT / "docs" / "security.md").read_text()
-    return page.partition("## Permissions of a deployment\n")[2].partition("\n## ")[0]
+def page() -> str:
+    return (ROOT / "docs" / "deployment_permissions.md").read_text(encoding="utf-8")
 
 
 def test_the_page_lists_the_actions_of_the_policy() -> None:
-    rows = "\n".join(line for line in section().splitlines() if line.startswith("|"))
+    rows = "\n".join(line for line in page().splitlines() if line.startswith("|"))
 
     assert set(re.findall(r"`([a-z0-9-]+:[A-Z]\w+)`", rows)) == actions()
 
@@ -51,11 +50,11 @@ def test_the_page_has_every_type_of_resource(world: World) -> None:
         for resource in Template.from_stack(stack).to_json()["Resources"].values()
     }
 
-    assert types <= set(re.findall(r"`(\w+::[\w:]+)`", section()))
+    assert types <= set(re.findall(r"`(\w+::[\w:]+)`", page()))
 
 
 def test_what_the_local_cloudformation_calls_for_these_types_is_allowed() -> None:
-    for name in re.findall(r"`(AWS::[\w:]+)`", section()):
+    for name in re.findall(r"`(AWS::[\w:]+)`", page()):
         for service, method in calls(type(find(name))) - {("s3", "list_buckets")}:  # S3's own doing
             action = f"{service.replace('stepfunctions', 'states')}:{operation(service, method)}"
             assert action in actions(), f"{name} needs {action}"

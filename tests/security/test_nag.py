@@ -1,4 +1,4 @@
-"""What cdk-nag finds in the examples: nothing in two packs, and in the others what the page of security says.
+"""What cdk-nag finds in the examples: nothing in two packs, and in the others what its page says.
 
 `make generate` rewrites the tables of that page: read the diff.
 """
@@ -20,7 +20,7 @@ from tests.security.examples import EXAMPLES
 
 from cdk_triton import TritonArtifactStore
 
-PAGE = ROOT / "docs" / "security.md"
+PAGE = ROOT / "docs" / "cdk_nag.md"
 CLEAN = {"AwsSolutions": cdk_nag.AwsSolutionsChecks, "NIST 800-53 R5": cdk_nag.NIST80053R5Checks}
 REPORTED = {
     "HIPAA": cdk_nag.HIPAASecurityChecks,
@@ -155,7 +155,7 @@ def assert_on_page(heading: str, table: list[str]) -> None:
     """The table below a heading of the page is this one."""
 
     def with_table(page: str) -> str:
-        before, mark, rest = page.partition(f"### {heading}\n")
+        before, mark, rest = page.partition(f"## {heading}\n")
         assert mark, f"there is no heading {heading}"
         old = next(block for block in rest.split("\n\n") if block.startswith("|")).rstrip("\n")
         return before + mark + rest.replace(old, "\n".join(table), 1)

@@ -1,4 +1,4 @@
-"""The tables of docs/security.md that list what cdk-nag finds in the examples."""
+"""The tables of docs/cdk_nag.md that list what cdk-nag finds in the examples."""
 
 from __future__ import annotations
 

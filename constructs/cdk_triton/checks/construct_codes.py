@@ -333,7 +333,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "The role was imported with mutable=False, or is of another account, or is one without_policy_updates. The "
         "warning lists the actions and resources that the role needs. Let its owner allow them, then acknowledge "
         "the warning.",
-        "security.md",
+        "roles.md",
     ),
     ConstructCode(
         "cdk-triton:RollbackAlarmTooSlow",

@@ -164,13 +164,13 @@ def test_the_role_reads_and_writes_by_prefix_before_the_endpoint_exists(
     assert name in world.only(stack, ENDPOINT)["DependsOn"]
 
 
-def test_the_page_of_security_has_what_the_roles_get(world: World, stack: cdk.Stack, model: TritonModel) -> None:
+def test_the_page_of_roles_has_what_the_roles_get(world: World, stack: cdk.Stack, model: TritonModel) -> None:
     topic = sns.Topic(stack, "Topic")
     given = AsyncInference(encryption_key=kms.Key(stack, "Key"), error_topic=topic)
     TritonEndpoint(stack, "Endpoint", model=model, asynchronous=given)
 
     allowed = {action for key in actions(policy(world, stack)[1]) for action in key.split()}
-    page = (world.root / "docs" / "security.md").read_text()
+    page = (world.root / "docs" / "roles.md").read_text()
     (paragraph,) = (text for text in page.split("\n\n") if text.startswith("With `asynchronous=`"))
     assert set(re.findall(r"`(\w+:\w+)`", paragraph)) == allowed
 

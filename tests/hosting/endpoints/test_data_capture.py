@@ -112,7 +112,7 @@ def test_a_key_encrypts_what_is_captured(world: World, stack: cdk.Stack, model: 
     }
 
 
-def test_the_page_of_security_has_what_the_roles_get(
+def test_the_page_of_roles_has_what_the_roles_get(
     world: World, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket
 ) -> None:
     alarm = cloudwatch.Alarm.from_alarm_arn(stack, "Alarm", "arn:aws:cloudwatch:us-east-1:111122223333:alarm:a")
@@ -130,7 +130,7 @@ def test_the_page_of_security_has_what_the_roles_get(
     for policy in (found for name, found in policies.items() if name.startswith("Endpoint")):
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
             actions.update([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
-    page = (world.root / "docs" / "security.md").read_text()
+    page = (world.root / "docs" / "roles.md").read_text()
     (paragraph,) = (text for text in page.split("\n\n") if text.startswith("With `data_capture=`"))
     assert set(re.findall(r"`(\w+:\w+)`", paragraph)) == actions
 
