@@ -73,7 +73,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the role of the builds may not pull the image",
         "The name of the image is not that of a repository in Amazon ECR, so the library cannot grant the pull. Call "
         "grant_pull on its repository for each of the store's build_roles.",
-        "builds.md",
+        "builders.md",
     ),
     ConstructCode(
         "cdk-triton:BuildTimeout",
@@ -325,7 +325,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "a recipe does not fit its repository or serving platform",
         "The build would fail, or the server could not load what it makes. The message names the recipe, the value "
         "and the fix.",
-        "builds.md",
+        "recipes.md",
     ),
     ConstructCode(
         "cdk-triton:RoleNotGranted",
