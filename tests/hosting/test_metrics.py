@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 INVOCATIONS, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
 

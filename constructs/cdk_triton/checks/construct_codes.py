@@ -218,7 +218,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:MetricsEveryFewMinutes",
         "an endpoint publishes its metrics less often than each minute",
         "Alarms and scaling policies look at each minute, so they see gaps and act late. Publish at least each minute.",
-        "monitoring.md",
+        "metrics.md",
     ),
     ConstructCode(
         "cdk-triton:ModelInAnotherStack",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-PAGE = Path(__file__).parents[3] / "docs" / "monitoring.md"
+DOCS = Path(__file__).parents[3] / "docs"
 
 ALARM = "AWS::CloudWatch::Alarm"
 
@@ -47,11 +47,12 @@ def documented(gpus: int) -> dict[str, dict[str, Row]]:
         "single-model": ["single-model", "asynchronous"],
     }
     pattern = (
-        r"^\| \[`(\w+)`\]\(#(\w+)\) \| `(\w+)` \| (\w+) \| (above|below) (\d+) (%|s|requests)( of each GPU)? \| "
+        r"^\| (?:<.*?></a>)?\[`(\w+)`\]\(runbook\.md#(\w+)\) \| `(\w+)` \| (\w+) \| "
+        r"(above|below) (\d+) (%|s|requests)( of each GPU)? \| "
         r"(\d+) minutes? \| (\d+) of (\d+) \| ([\w-]+) \|$"
     )
     for name, anchor, metric, statistic, side, number, unit, each, minutes, breaching, of, kind in re.findall(
-        pattern, PAGE.read_text(), re.MULTILINE
+        pattern, (DOCS / "monitoring.md").read_text(), re.MULTILINE
     ):
         assert anchor == name.lower()
         comparison = {"above": "GreaterThanThreshold", "below": "LessThanThreshold"}[side]
@@ -152,7 +153,7 @@ class TestAlarms:
             messages.record("alarm", alarm["AlarmDescription"])
             assert alarm["AlarmDescription"].startswith("Stack/Endpoint/VariantAllTraffic: ")
             assert alarm["AlarmDescription"].endswith(f" https://wiki.example.com/triton#{name.lower()}")
-            assert f"\n### {name}\n" in PAGE.read_text()
+            assert f"\n## {name}\n" in (DOCS / "runbook.md").read_text()
 
     def test_without_a_runbook_each_says_what_to_do_first(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel

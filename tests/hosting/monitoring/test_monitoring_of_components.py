@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ALARM, DASHBOARD, SCHEDULE = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::Scheduler::Schedule"
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
 COPY: dict[str, Any] = {"accelerators": 2, "memory": cdk.Size.gibibytes(8)}
-PAGE = Path(__file__).parents[3] / "docs" / "monitoring.md"
+RUNBOOK = Path(__file__).parents[3] / "docs" / "runbook.md"
 
 
 @pytest.fixture(name="text")
@@ -98,7 +98,7 @@ def test_each_alarm_says_what_happened_and_what_to_do(
     for name, alarm in found(world, stack, "Text").items():
         messages.record("alarm", alarm["AlarmDescription"])
         assert alarm["AlarmDescription"].startswith("Stack/Components/Components/Text: ")
-        assert f"\n### {name}\n" in PAGE.read_text()
+        assert f"\n## {name}\n" in RUNBOOK.read_text()
 
 
 def test_thresholds_of_ones_own(

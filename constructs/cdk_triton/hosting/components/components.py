@@ -318,7 +318,7 @@ class TritonComponents(Resource):
                 Without a topic, alarms are seen on the dashboard only.
             thresholds: what the alarms wait for, where the defaults do not suit.
             log_retention: how long the logs are kept; `INFINITE` leaves that alone.
-            runbook: the address where you publish the guide's page on monitoring, or one of your own; `#` and the
+            runbook: the address where you publish the guide's runbook, or a page of your own; `#` and the
                 alarm's name in small letters are added.
             dashboard_name: up to 255 letters, digits, `-` and `_`, unique in the account, which has one list of
                 dashboards for all regions; by default CloudFormation makes one up.
