@@ -69,7 +69,7 @@ def deploy(aws: LocalAws) -> None:
 def test_the_guide_reads_captured_tensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "updates.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "data_capture.md").read_text(encoding="utf-8")
     (snippet,) = (code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "parse_response_body" in code)
     with LocalAws(tmp_path / "aws") as aws:
         deploy(aws)

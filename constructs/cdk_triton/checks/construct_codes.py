@@ -38,7 +38,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "a rollback alarm of an endpoint is in another stack",
         "CloudFormation rejects the removal of what another stack imports. So the alarm can go only one deployment "
         "after the endpoint no longer uses it. Create the alarm in the endpoint's stack.",
-        "updates.md",
+        "rollback_alarms.md",
     ),
     ConstructCode(
         "cdk-triton:ArtifactStoreInStack",
@@ -101,7 +101,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "an endpoint with data capture has a scaled variant",
         "An update of a scaled endpoint keeps properties of the endpoint. AWS does not document whether data capture "
         "is one of them. After a change, compare it with DataCaptureConfig of describe-endpoint.",
-        "updates.md",
+        "data_capture.md",
     ),
     ConstructCode(
         "cdk-triton:ComponentMemory",
@@ -340,7 +340,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "an update may end before its alarms can go off",
         "The policy watches its alarms for less time than an alarm needs. Wait longer, or give the alarms shorter "
         "periods or fewer datapoints.",
-        "updates.md",
+        "rollback_alarms.md",
     ),
     ConstructCode(
         "cdk-triton:ScaleToZeroInstances",

@@ -1,4 +1,4 @@
-"""The examples of the page on updates run, and deploy what they show."""
+"""The examples of the pages on updates run, and deploy what they show."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from cdk_triton.hosting import ImportedEndpoint
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
-PAGE = Path(__file__).parents[3] / "docs" / "updates.md"
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = ("updates.md", "rollback_alarms.md", "data_capture.md", "callers.md")
 MINUTES = cdk.Duration.minutes
 
 
 def examples(*, of: str = "") -> list[str]:
-    """Those of the page that write an app, and have this text in them."""
-    found = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    """Those of the pages that write an app, and have this text in them."""
+    text = "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
+    found = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return [each for each in found if "captureData" not in each and of in each]
 
 
@@ -100,7 +102,7 @@ def test_the_alarm_of_the_new_instances_is_for_several_variants_as_well(world: W
         deployment_policy=Canary(size=Capacity(25), wait=MINUTES(10)),
     )
     (example,) = examples(of="SlowUpdate")
-    exec(f"from aws_cdk import Duration\n{example}", known)
+    exec(example, known)
 
     (alarm,) = world.resources(stack, "AWS::CloudWatch::Alarm").values()
     watched = {each["Name"]: each["Value"] for each in alarm["Properties"]["Dimensions"]}
