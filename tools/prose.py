@@ -46,6 +46,8 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
 """Name of the fault → what shows it within one sentence."""
 
 _CODE = re.compile(r"```.*?```|`[^`]*`|^ {4,}.*$|<[^>]+>", re.DOTALL | re.MULTILINE)
+_SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):\n(?: {4}.*(?:\n|\Z)|\n)*", re.MULTILINE)
+_ENTRY = re.compile(r"^ {4}(?! )(?:[*\w.]+(?:, [*\w.]+)*: )?", re.MULTILINE)  # up to its text
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+(?=[A-Z`*\[(])|\n\s*\n|\n\s*(?=[-*|#])")
 _FEWEST_WORDS = 4
 _SHOWN = 90
@@ -88,7 +90,7 @@ def faults_in(path: Path) -> Iterator[Fault]:
         yield from faults_of_text(text)
         return
     for literal in _literals(ast.parse(text)):
-        yield from faults_of_text(inspect.cleandoc(literal))  # the lines of a docstring are indented, and are not code
+        yield from faults_of_text(_plain(inspect.cleandoc(literal)))
 
 
 def faults_of_text(text: str) -> Iterator[Fault]:
@@ -100,6 +102,11 @@ def faults_of_text(text: str) -> Iterator[Fault]:
         for kind, pattern in PATTERNS.items():
             if pattern.search(sentence):
                 yield Fault(kind, sentence[:_SHOWN])
+
+
+def _plain(docstring: str) -> str:
+    """Return a docstring whose entries, such as those of Args, are paragraphs: they are indented, and are not code."""
+    return _SECTION.sub(lambda section: re.sub(r"^ +", "", _ENTRY.sub("\n", section[0]), flags=re.MULTILINE), docstring)
 
 
 def _literals(tree: ast.Module) -> Iterator[str]:

@@ -43,7 +43,7 @@ def tenants(scope: Construct) -> int:
     """The number of tenants, from the context value `tenants`: 6 by default.
 
     Raises:
-        ConfigurationError: it is no number from 1 to `MOST_TENANTS`.
+        ConfigurationError: the value is not a number from 1 to `MOST_TENANTS`.
     """
     given = scope.node.try_get_context("tenants")
     text = "6" if given is None else str(given)

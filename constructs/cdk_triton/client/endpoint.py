@@ -57,7 +57,7 @@ class TritonClient:
         s3: a boto3 `s3` client for asynchronous requests. By default one is made from the environment.
 
     Raises:
-        ConfigurationError: `endpoint_name` cannot be one, `input_location` is not an S3 URI, or no AWS region is
+        ConfigurationError: `endpoint_name` is not a valid name, `input_location` is not an S3 URI, or no AWS region is
             configured.
     """
 
@@ -176,7 +176,7 @@ class TritonClient:
             parameters: custom parameters of the request, for models that read them.
 
         Raises:
-            ConfigurationError: an input cannot be sent, or boto3 refuses an argument.
+            ConfigurationError: an input cannot be sent, or boto3 rejects an argument.
             PayloadTooLargeError: the request body is larger than 6,291,456 bytes; nothing was sent.
             ModelError: the container answered with an error; the message holds Triton's own words.
             NoCapacityError: the component has no copy, for example because it has scaled to zero; call again later.
@@ -327,7 +327,7 @@ class TritonClient:
 
         Raises:
             ConfigurationError: an input cannot be sent, a time is out of its range, the request is too large for the
-                call and the client has no `input_location`, or boto3 refuses an argument.
+                call and the client has no `input_location`, or boto3 rejects an argument.
             PayloadTooLargeError: the request is larger than SageMaker accepts; nothing was sent.
             InvocationTimeoutError: no connection or no answer in time; the request may be in the queue.
             InvocationError: anything else that SageMaker, S3 or the network did wrong.

@@ -215,7 +215,7 @@ def _json_head(body: bytes) -> tuple[Any, int]:
     """The JSON object that a body begins with, and the number of its bytes.
 
     Raises:
-        ValueError: there is none, or it does not end.
+        ValueError: the body does not begin with JSON, or the JSON does not end.
     """
     if not body.startswith(b"{"):
         raise ValueError("the body does not begin with a JSON object")

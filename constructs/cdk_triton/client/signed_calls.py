@@ -33,7 +33,7 @@ class Call:
         url: the whole URL.
         path: its path.
         headers: with the signature.
-        body: the request; "" bytes if there is none.
+        body: the request; empty for a call without one.
     """
 
     url: str
@@ -84,8 +84,8 @@ class SignedCalls:
         """Return credentials that are valid now.
 
         Raises:
-            NoCredentialsError: there are none.
-            BotoCoreError: new ones cannot be had.
+            NoCredentialsError: boto3 finds no credentials.
+            BotoCoreError: expired credentials could not be renewed.
         """
         from botocore.exceptions import NoCredentialsError
 

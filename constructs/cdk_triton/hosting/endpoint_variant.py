@@ -71,7 +71,7 @@ class EndpointVariant(Construct, VariantMetrics):
             max_capacity: instances at most.
 
         Returns:
-            What policies are added to, such as `.scale_on_invocations(...)`.
+            An object that takes scaling policies, such as `.scale_on_invocations(...)`.
 
         Raises:
             ConfigurationError: the limits contradict each other or the initial count, or the variant is scaled already.

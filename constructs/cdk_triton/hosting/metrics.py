@@ -313,7 +313,7 @@ class EndpointMetrics(VariantMetrics):
         variant_name: the variant's name.
 
     Raises:
-        ConfigurationError: a name is none that SageMaker would take.
+        ConfigurationError: SageMaker would reject one of the names.
     """
 
     endpoint_name: str

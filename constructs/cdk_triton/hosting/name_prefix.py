@@ -39,7 +39,7 @@ class NamePrefix:
         prefix: up to 20 letters, digits and `+=,.@_-`, such as `bank-`.
 
     Raises:
-        ConfigurationError: the prefix is none.
+        ConfigurationError: the prefix is empty, is too long, or contains another character.
     """
 
     @checked

@@ -31,7 +31,7 @@ def own_bucket(
         id: the construct's id.
         key: encrypts the objects; None: S3 does it by itself.
         access_logs: the bucket for access logs.
-        why_not_replicated: the reason for the rule of NIST 800-53 that asks for replication.
+        why_not_replicated: the reason why the bucket is not replicated, for the rule of NIST 800-53.
         bucket_name: a name of the user's own.
         lifecycle_rules: the rules by which objects expire.
     """

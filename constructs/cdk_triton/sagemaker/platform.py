@@ -41,8 +41,9 @@ class ServingPlatform:
 
     Attributes:
         instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
-        release: the Triton container release, such as "25.09". Beside an image of your own it gives the versions that
-            image has, and may be left out; it may be newer than this library's tables, whose newest row then holds.
+        release: the Triton container release, such as "25.09". An image of your own does not need it; if you give
+            it, it determines the versions in the image. It may be newer than this library's tables, whose newest row
+            then holds.
         image: an image of your own instead of SageMaker's, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
             Its registry may contain CDK tokens, its digest may not.
         inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). Derived from the CUDA version of

@@ -37,11 +37,11 @@ def completed_pair(
     """`platform` and `backend` as the server completes them, or "" where it cannot.
 
     Args:
-        config: the configuration, or None where there is none.
+        config: the configuration, or None if the model does not have one.
         name: the model's name, which may end in a dot and the backend.
-        entries_of: tells what is in the first version directory: names, and whether each is a directory. It is called
-            where the configuration leaves something open.
-        knows_aoti: whether the release knows the platform `torch_aoti`.
+        entries_of: returns the entries of the first version directory: names, and whether each is a directory. It is
+            called where the configuration leaves something open.
+        knows_aoti: whether the release has the platform `torch_aoti`.
         knows_libtorch: whether the release takes the platform `libtorch` for PyTorch (and then rejects the pair).
     """
     config = config or ModelConfig()

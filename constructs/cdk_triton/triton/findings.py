@@ -29,7 +29,7 @@ class Finding:
         field: the field of the file, for example `ensemble_scheduling.step[1].input_map`, or "" for the whole of it.
         message: what was found, with its value, and what would happen in production in the server's own words.
         fix: what to do.
-        line: the line of the file, counted from 1, if the rule knows it and no field gives it; it takes no part in
+        line: the line of the file, counted from 1, if the rule has found it and no field gives it; it takes no part in
             comparisons.
     """
 

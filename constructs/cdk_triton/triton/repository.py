@@ -56,7 +56,7 @@ class Model:
     Attributes:
         name: the name that the server gives it: its directory's.
         directory: relative to the repository; `.` where the repository itself is the model.
-        config_text: the text of `config.pbtxt`, or None where there is none; see `decoded` for what is not UTF-8.
+        config_text: the text of `config.pbtxt`, or None if the file is missing; see `decoded` for what is not UTF-8.
         subdirectories: the names of the directories in the model's own, empty ones included, sorted.
         files: everything in the model's directory, sorted, with paths relative to the repository.
         produced: the files that recipes will write into the model's directory, with paths relative to the repository.
@@ -230,7 +230,7 @@ class ModelRepository:
         root: the directory.
         models: one per directory that holds a file, sorted by name; exactly one, named like the root, where
             `config.pbtxt` is at the top.
-        files: everything that belongs into an archive, sorted by path, litter left out.
+        files: everything that belongs into an archive, without litter, sorted by path.
         acknowledgements: the codes of warnings that its owner knows of, each with the reason why they are right.
         recipes: the builds that will add files to it.
         read_ns: when it was begun to be read, in nanoseconds since 1970.
@@ -263,11 +263,11 @@ class ModelRepository:
 
         Args:
             path: the directory that holds the models' directories.
-            acknowledge: codes of warnings that are right as they are, each with the reason, which findings of these
-                codes are then left out of the checks' answer. The table `[acknowledge]` of a file `cdk-triton.toml` in
-                the directory says the same for everybody who reads it; where both know a code, this reason counts.
-            recipes: the builds that will add files. The checks take what a recipe produces for present, and what the
-                list `produced` of `cdk-triton.toml` promises.
+            acknowledge: codes of warnings that are right as they are, each with the reason. The checks do not report
+                findings of these codes. The table `[acknowledge]` of a file `cdk-triton.toml` in the directory does the
+                same for every app that reads it. If both have a code, this reason counts.
+            recipes: the builds that will add files. For the checks, the files that a recipe produces are present,
+                and so are those in the list `produced` of `cdk-triton.toml`.
 
         Raises:
             RepositoryError: the directory is missing, empty or unreadable, or a link leads out of it or nowhere; or an
@@ -364,8 +364,8 @@ class ModelRepository:
             platform: release and instance that will serve it; without it, the rules that need them are skipped.
             default_model: the model that a single-model container loads, where it is not `entry_model()`.
             additional_models: further models that a single-model container loads (`--load-model`).
-            environment: the container's other settings; where it is None, rules that need them assume nothing, or
-                warn of what follows from the defaults.
+            environment: the container's other settings. Without them, rules that need them assume nothing, or warn of
+                the effect of the defaults.
             preflight: whether TensorRT's own parser reads the networks of plans. It needs the extra `preflight`
                 and takes seconds for each network; without it, the rules that need the parser are skipped.
 

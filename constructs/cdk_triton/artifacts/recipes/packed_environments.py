@@ -24,7 +24,7 @@ def archive_target(recipe: BuildRecipe, model: str, archive: str) -> str:
     """The packed environment, relative to the repository.
 
     Raises:
-        ConfigurationError: the path leaves the model's directory, or is no `.tar.gz`.
+        ConfigurationError: the path leaves the model's directory, or does not end in `.tar.gz`.
     """
     target = path_in_model(model, archive, f"archive of {recipe}")
     if not target.endswith(".tar.gz"):

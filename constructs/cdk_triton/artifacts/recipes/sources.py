@@ -23,7 +23,7 @@ def required_text(repository: ModelRepository, path: str, label: str) -> str:
         label: what the file is, to begin a sentence with: "the lock file of CondaEnvironment('preprocess')".
 
     Raises:
-        ConfigurationError: it is not there, cannot be read, or is no UTF-8.
+        ConfigurationError: the file is missing, cannot be read, or is not UTF-8.
     """
     files = {file.path.as_posix(): file.source for file in repository.files}
     if path not in files:

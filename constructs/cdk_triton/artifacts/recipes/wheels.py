@@ -55,11 +55,11 @@ class WheelEnvironment:
 
     Attributes:
         model: the directory of the model that holds the environment.
-        requirements: the requirements file, relative to the model's directory. It is left out of the archive.
+        requirements: the requirements file, relative to the model's directory. The archive does not contain it.
         archive: the packed environment, relative to the model's directory.
 
     Raises:
-        ConfigurationError: a path leaves the model's directory, or the archive is no `.tar.gz`.
+        ConfigurationError: a path leaves the model's directory, or the archive's name does not end in `.tar.gz`.
     """
 
     model: str

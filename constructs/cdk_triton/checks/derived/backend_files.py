@@ -101,7 +101,7 @@ class BackendFile:
 
     Attributes:
         model: the model.
-        config: its configuration, empty where there is none.
+        config: its configuration; empty if it does not have one.
         backend: the backend that loads it.
         version: the version's directory.
         path: the file, or the directory of TensorFlow's saved models.

@@ -45,12 +45,12 @@ class End(NamedTuple):
         what: the place in words.
         tensor: the name of the input or output there.
         field: the place as a field of the ensemble's configuration.
-        data_type: as the file spells it, or "" where it says none.
-        dims: the shape without batch dimension, or None where it says none, or a wrong one.
+        data_type: as the file spells it; "" if the file has no type.
+        dims: the shape without batch dimension; None if the file has no shape, or a wrong one.
         batches: whether a batch dimension comes before the dims; both where the backend decides.
         writes: whether the tensor comes from there: from the request, or from a step.
         reads: whether it goes into a step there.
-        is_optional: whether it is an input that may be left out.
+        is_optional: whether it is an input that a request may omit.
     """
 
     model: Model

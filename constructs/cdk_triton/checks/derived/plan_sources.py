@@ -45,8 +45,8 @@ class PlanSource:
         config: its configuration.
         version: the version's directory, which has the plan.
         network: the ONNX file.
-        onnx: what the file says of itself, or None where it cannot be read.
-        profiles: the optimisation profiles; empty where nothing says them.
+        onnx: the description of its network; None if the file cannot be read.
+        profiles: the optimisation profiles; empty if no file and no recipe has them.
         recipe: builds the plan. None: nothing builds it, and the profiles are those of the configuration.
     """
 

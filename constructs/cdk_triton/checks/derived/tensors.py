@@ -33,8 +33,8 @@ class ConfiguredTensor:
         index: its position in the file, from 0.
         name: its name, or "".
         data_type: its type, a value of `DataType`.
-        dims: its dimensions; () where there are none.
-        reshape: the dimensions that the model sees, or None where nothing is said about that.
+        dims: its dimensions; () if it does not have any.
+        reshape: the dimensions that the model sees, or None if the configuration has no `reshape`.
         message: the message itself.
     """
 

@@ -30,7 +30,7 @@ class OnnxModelFile:
     Attributes:
         backend_file: where it is, and whose.
         file: the file in the repository.
-        onnx: what it says.
+        onnx: the description of its network.
     """
 
     backend_file: BackendFile

@@ -30,7 +30,7 @@ class Asset:
         bucket: where to.
         key: its object key there.
         role: the role that publishes it, if the bootstrap has one.
-        external_id: what that role asks for besides.
+        external_id: the external id that the role requires; None if it requires none.
     """
 
     path: Path
@@ -79,7 +79,7 @@ class StackAssembly:
 
     Attributes:
         name: its name in CloudFormation.
-        planned: what it asks of the store.
+        planned: the artifacts that it needs from the store.
         assets: what it publishes, by object key.
     """
 

@@ -104,7 +104,7 @@ class StoredLock:
     Attributes:
         artifact_key: the key.
         document: the lock: `repository`, `build`, …
-        state: the build that it points to: `state`, `kind`, `created_at`, `members`, `link`, …; None if there is none.
+        state: the build that it points to: `state`, `kind`, `created_at`, `members`, `link`, …; None without a build.
     """
 
     artifact_key: str

@@ -236,7 +236,7 @@ def manifest_of(store: Store, prefix: str) -> dict[str, Any]:
     A target model, which ends with `.tar.gz`, names the artifact that it is a copy of.
 
     Raises:
-        ConfigurationError: there is none, or there are several.
+        ConfigurationError: no artifact matches, or several do.
     """
     if prefix.endswith(".tar.gz"):
         return _manifest_of_target_model(store, prefix)

@@ -58,8 +58,8 @@ def run(
 
     Raises:
         ConfigurationError: the stack's assets lack what its plan reads.
-        StoreError: a build has failed, or the handler refuses the plan.
-        ClientError, BotoCoreError: AWS refused a call.
+        StoreError: a build has failed, or the handler rejects the plan.
+        ClientError, BotoCoreError: AWS rejected a call.
     """
     publisher = Publisher(store.aws, account, say)
     for planned in stack.planned:

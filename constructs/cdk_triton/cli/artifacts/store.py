@@ -40,7 +40,7 @@ def open_store(stack: str) -> Store:
     Raises:
         ConfigurationError: there is no such stack, or no artifact store in it.
         StoreError: the stack holds several.
-        ClientError, BotoCoreError: AWS refused a call, or could not be asked.
+        ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
     """
     aws = Aws()
     found = [
@@ -65,7 +65,7 @@ def only_store() -> Store:
     """The store of the region, where there is one.
 
     Raises:
-        ConfigurationError: there is none, or there are several.
+        ConfigurationError: the region has no store, or several.
         ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
     """
     aws = Aws()

@@ -25,7 +25,7 @@ class ColdLoad:
         target: its name.
         first: seconds of the first request, in which it may have been loaded.
         second: seconds of the next one.
-        error: the reason why there are none; "" if there are.
+        error: the reason why the times are missing; "" if they are there.
     """
 
     target: str

@@ -34,7 +34,7 @@ def face_of(path: Path) -> Face:
     """Read a model: a network, a Python model, or the directory of either.
 
     Raises:
-        BadParameter: it is none of these, or cannot be read.
+        BadParameter: the path is not a network, a Python model or a directory of a model, or cannot be read.
     """
     directory = _model_directory(path)
     if directory is not None and (directory / CONFIG_NAME).is_file():

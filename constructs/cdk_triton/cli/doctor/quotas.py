@@ -42,7 +42,7 @@ def quotas(account: Account, service: str, names: Sequence[str]) -> dict[str, Qu
     retrieved").
 
     Raises:
-        ClientError, BotoCoreError: AWS refused, or could not be asked.
+        ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
     """
     found: dict[str, Quota] = {}
     for operation in ("list_service_quotas", "list_aws_default_service_quotas"):

@@ -27,7 +27,7 @@ def artifact_stores(account: Account, app: Path) -> Iterator[Answer]:
 
     Raises:
         ConfigurationError: a file of the cloud assembly cannot be read.
-        ClientError: CloudFormation refuses to answer.
+        ClientError: CloudFormation rejected a call.
     """
     stores = {name: _users(template) for name, template in read_templates(app, account.id, account.region)}
     stores = {name: users for name, users in stores.items() if users}

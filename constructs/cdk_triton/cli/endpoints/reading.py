@@ -53,7 +53,7 @@ class ServedModel:
 
     Attributes:
         name: the name of the variant or of the component.
-        model: the name of the SageMaker Model; None where there is none, or the caller may not see it.
+        model: the name of the SageMaker Model; None if it does not exist, or the caller may not see it.
         data: the S3 URI of its archive, its files or its target models; None where it is not known.
         environment: the variables of its container.
         instance_type: of a variant.

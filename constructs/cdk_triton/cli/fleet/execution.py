@@ -72,7 +72,7 @@ def find(fleet: Fleet, name: str) -> str:
     """The ARN of an execution by its name.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: the publisher does not have an execution of this name.
         ClientError, BotoCoreError: AWS rejected a call.
     """
     arn = _arn(fleet, name)

@@ -46,7 +46,7 @@ class Verdict:
         repository: the name of the repository's directory.
         findings: what the checks found.
         keys: its keys; None if it cannot be published.
-        faults: why it has no keys, besides the findings.
+        faults: why it has no keys, apart from the findings.
         build: how its archive is built: the numbers of the recipes in the publisher's description, and the ensemble of
             a build plan. None if the repository itself is packed.
     """

@@ -29,7 +29,7 @@ class Body:
 
     Attributes:
         inputs: its tensors.
-        outputs: the outputs that it asks for; none for all.
+        outputs: the requested outputs; empty for all.
         request_id: its identifier.
         parameters: its parameters.
     """

@@ -55,7 +55,7 @@ class Signature:
     """The inputs of a model.
 
     Attributes:
-        source: the place that says so, for messages.
+        source: the place where it was found, for messages.
         inputs: the inputs.
         max_batch_size: the largest batch; 0 where the model does not batch.
     """
@@ -68,7 +68,7 @@ class Signature:
         """The input of a name.
 
         Raises:
-            ConfigurationError: there is none.
+            ConfigurationError: the model has no input of this name.
         """
         for each in self.inputs:
             if each.name == name:

@@ -154,7 +154,7 @@ def staging_statements(
         of_bucket: those that it needs on the bucket itself.
 
     Returns:
-        What a job is allowed, and why with wildcards, by ARN.
+        The statements for the role of a job, and the reason for each ARN with a wildcard.
     """
     bucket_arn = arn_of(bucket)
     read_from, written_to = layout.build_inputs_prefix("*"), layout.build_outputs_prefix("*")

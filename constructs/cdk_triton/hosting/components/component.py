@@ -227,9 +227,9 @@ class TritonComponent(Resource, ComponentMetrics):
             alarms: at most 10, with those of the policy.
 
         Raises:
-            ConfigurationError: there is no deployment policy that waits, there are none or more alarms than SageMaker
-                watches, or one that is composite, of another account or region, or names the component or its endpoint
-                by an attribute.
+            ConfigurationError: there is no deployment policy that waits; no alarm or more alarms than SageMaker watches
+                were given; or an alarm is composite, belongs to another account or region, or names the component or
+                its endpoint by an attribute.
         """
         self._updates.add_alarms(alarms)
 

@@ -97,9 +97,9 @@ class TritonComponents(Resource):
         capacity_reservation_arn: a training plan or an ML reservation, in which all instances start.
 
     Raises:
-        ConfigurationError: the numbers of instances contradict each other, the name or the path is bad or of another
-            endpoint of the account and region, the key is of another region, or the reservation is none or of another
-            region or account.
+        ConfigurationError: the numbers of instances contradict each other, the name or the path is not valid or belongs
+            to another endpoint of the account and region, the key is of another region, or the reservation is not
+            valid or is of another region or account.
     """
 
     @checked

@@ -64,8 +64,8 @@ class DataCapture:
             one. It may be an alias, because nothing reads what it has encrypted before.
 
     Raises:
-        ConfigurationError: the percentage is out of its range, the prefix is none or belongs to an artifact store, or
-            there is nothing to keep.
+        ConfigurationError: the percentage is out of its range, the prefix is not valid or belongs to an artifact
+            store, or neither requests nor answers are captured.
     """
 
     bucket: s3.IBucket

@@ -250,7 +250,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """An endpoint that exists already, by its name as callers say it and its ARN as IAM compares it.
 
         Raises:
-            ConfigurationError: the name is none, or the ARN names no endpoint or another one.
+            ConfigurationError: the name is not a valid endpoint name, or the ARN is that of something else.
         """
         return ImportedEndpoint(scope, id, endpoint_name=endpoint_name, endpoint_arn=endpoint_arn)
 
@@ -300,7 +300,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """A variant with its metrics and its scaling.
 
         Args:
-            variant_name: its name, a shadow's as well; may be left out where there is one production variant.
+            variant_name: its name, also that of a shadow. An endpoint with one production variant does not need it.
 
         Raises:
             ConfigurationError: there is no such variant, or there are several and none is named.
@@ -333,7 +333,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             max_capacity: instances at most.
 
         Returns:
-            What policies are added to, such as `.scale_on_invocations(...)`.
+            An object that takes scaling policies, such as `.scale_on_invocations(...)`.
 
         Raises:
             ConfigurationError: there are several variants, the limits contradict each other or the initial count, or
@@ -391,9 +391,9 @@ class TritonEndpoint(Resource, VariantMetrics):
         They are watched while the deployment policy waits. An alarm that is in ALARM at the start stops it at once.
 
         Raises:
-            ConfigurationError: there is no deployment policy that waits, the endpoint has no literal `endpoint_name`,
-                there are none or more alarms than SageMaker watches, or one that is composite, of another account or
-                region, or names the endpoint by an attribute.
+            ConfigurationError: there is no deployment policy that waits; the endpoint has no literal `endpoint_name`;
+                no alarm or more alarms than SageMaker watches were given; or an alarm is composite, belongs to another
+                account or region, or names the endpoint by an attribute.
         """
         self._updates.add_alarms(alarms)
 

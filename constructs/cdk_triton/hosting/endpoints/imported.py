@@ -49,7 +49,7 @@ class ImportedEndpoint(Resource):
         endpoint_arn: its ARN; by default that of the name in the scope's account and region.
 
     Raises:
-        ConfigurationError: the name is none, or the ARN names no endpoint or another one.
+        ConfigurationError: the name is not a valid endpoint name, or the ARN is that of something else.
     """
 
     @checked

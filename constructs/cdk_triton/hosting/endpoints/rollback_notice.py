@@ -44,7 +44,7 @@ def add_rollback_notification(
     Args:
         scope: the endpoint.
         endpoint: its L1.
-        config: the configuration that it shall have.
+        config: the configuration that the template gives it.
         endpoint_name: its name, literally.
         topic: where to; None: a topic of the endpoint's own, encrypted, with a key that EventBridge may use.
 

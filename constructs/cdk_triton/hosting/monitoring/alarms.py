@@ -332,7 +332,7 @@ class Watched(ABC):
         """The rows of the dashboard.
 
         Args:
-            alarms: its alarms by name; the row of their states is omitted where there are none.
+            alarms: its alarms by name; without alarms, the row of their states is omitted.
             lines: their thresholds, in the units that the metrics have.
         """
 

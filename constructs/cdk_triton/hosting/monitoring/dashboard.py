@@ -28,7 +28,7 @@ def section(variant: EndpointVariant, alarms: Alarms, lines: Mapping[str, float]
 
     Args:
         variant: the variant.
-        alarms: its alarms by name; the row of their states is left out where there are none.
+        alarms: its alarms by name; without alarms, the row of their states is omitted.
         lines: the thresholds of the alarms, in the units that the metrics have.
     """
     model, pools = variant.variant.model, bool(variant.variant.fallback_models)

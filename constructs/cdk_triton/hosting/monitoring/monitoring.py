@@ -62,7 +62,7 @@ class EndpointMonitoring(Construct):
         topic: the topic of every alarm.
         thresholds: the thresholds of the alarms.
         log_retention: how long the logs are kept.
-        runbook: the page that alarms and dashboard link to; None if there is none.
+        runbook: the page that alarms and dashboard link to, or None.
         dashboard_name: the dashboard's name; None: CloudFormation makes one up. "All dashboards in your account are
             global, not region-specific" (PutDashboard).
     """

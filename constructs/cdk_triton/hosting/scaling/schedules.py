@@ -57,8 +57,8 @@ class ScheduledScaling:
             time_zone: of a `cron` or `at` schedule; it follows daylight saving time.
 
         Raises:
-            ConfigurationError: no limit is given, limits contradict each other or allow none although the standing ones
-                do not, the schedule is none or a rate with a time zone, or the name is taken.
+            ConfigurationError: no limit is given; limits contradict each other, or allow zero instances although the
+                standing ones do not; the schedule is not valid, or is a rate with a time zone; or the name is taken.
         """
         what = f"schedule {id!r} of {self._what}"
         if id in self._scheduled:
@@ -115,8 +115,8 @@ def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> No
     the citing guide has been without it, so that is not checked here.
 
     Raises:
-        ConfigurationError: it is none of these, a field of `cron` is not what the reference describes, the time of
-            `at` is none, or a rate has a time zone.
+        ConfigurationError: the expression is not a `cron`, an `at` or a `rate`; a field of `cron` is not what the
+            reference describes; the time of `at` does not exist; or a rate has a time zone.
     """
     if has_token(expression):
         return

@@ -90,7 +90,7 @@ class TrtexecEngine:
         """Read a plan of this stand-in.
 
         Raises:
-            TrtexecError: it is none.
+            TrtexecError: the file is not an engine of the stand-in.
         """
         try:
             return cls(onnx_in_plan(file.read_bytes(), name=file.name))

@@ -85,7 +85,7 @@ class TemplateEngine:
         """The stack; a deleted one is found by its id only.
 
         Raises:
-            NoSuchStackError: there is none.
+            NoSuchStackError: no stack has this name or id.
         """
         if name_or_id in self._stacks:
             return self._stacks[name_or_id]

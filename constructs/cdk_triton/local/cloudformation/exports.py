@@ -33,7 +33,7 @@ def resolve_outputs(declared: Mapping[str, Mapping[str, Any]], resolver: Resolve
     """The outputs whose condition holds, with their values.
 
     Raises:
-        TemplateError: a value is not known, or is no string.
+        TemplateError: a value is not known, or is not a string.
     """
     outputs = []
     for key, body in declared.items():
@@ -58,7 +58,7 @@ def check_exports(
 
     Args:
         before: the stack's outputs as they are.
-        after: the stack's outputs as they shall be.
+        after: the stack's outputs after the change.
         exported_elsewhere: export name to the other stack that has it.
         importers: export name to the other stacks that use it.
 

@@ -39,7 +39,7 @@ class ComponentState:
         specification: as it was created or updated with.
         copies: as many as it has.
         room: the specification of each copy that holds room on the instances; while it changes, of the new ones too.
-        desired: as many as it shall have.
+        desired: the number that was asked for.
         status: as DescribeInferenceComponent reports it.
         scale: brings the number of copies to another one; for Application Auto Scaling.
     """

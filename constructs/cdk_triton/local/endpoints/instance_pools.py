@@ -81,7 +81,7 @@ def place(variant: Mapping[str, Any], count: int, capacity: Callable[[str], int 
 
     Args:
         variant: as an endpoint configuration has it.
-        count: how many instances it shall have.
+        count: the number of instances to place.
         capacity: how many instances of a type are free; None: as many as anybody asks for.
     """
     pools, counts, lacking = _pools(variant), list[int](), list[str]()

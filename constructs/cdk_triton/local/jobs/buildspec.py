@@ -57,7 +57,7 @@ class Artifacts:
         """The base directory, and the files in it that match; links are not followed.
 
         Raises:
-            LocalError: there are none; the message is CodeBuild's.
+            LocalError: no file matches; the message is CodeBuild's.
         """
         base = source / self.base_directory
         if not base.is_dir():

@@ -31,7 +31,7 @@ def download_folder(s3: Any, bucket: str, prefix: str, target: Path, checkpoint:
         checkpoint: called before each object; may raise to end the download.
 
     Raises:
-        LocalError: S3 refuses it, or a key leads out of the directory.
+        LocalError: S3 rejects a request, or a key leads out of the directory.
     """
     target.mkdir(parents=True, exist_ok=True)
     number = 0

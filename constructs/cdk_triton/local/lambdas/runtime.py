@@ -89,7 +89,7 @@ class LambdaRuntime:
 
     Args:
         directory: where code is unpacked and logs are written, to `logs/lambda-<name>.log`.
-        environment: what every function gets besides its own variables: region, credentials, endpoint.
+        environment: the variables that every function gets in addition to its own: region, credentials, endpoint.
         look_up: gives a function by name, or None.
         publish: gets the name of a function and what it has printed, after each invocation.
 

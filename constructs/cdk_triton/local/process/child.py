@@ -139,8 +139,8 @@ class Child:
         """Ask the child to end (SIGTERM), wait `grace` seconds, then kill it and all of its descendants.
 
         Returns:
-            The exit status; 137 (SIGKILL) tells that the child did not end when asked to. Stopping a child that has
-            ended is no error.
+            The exit status; 137 (SIGKILL) means that the child did not end when asked to. Stopping a child that has
+            ended is not an error.
         """
         # Popen.send_signal checks that the process has not been reaped, so it cannot hit a stranger.
         self._guardian.send_signal(signal.SIGTERM)

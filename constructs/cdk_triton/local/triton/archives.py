@@ -106,7 +106,8 @@ def unpack(body: IO[bytes], target: Path, location: str, size: int | None) -> No
         size: of the archive in bytes, or None if it is not known.
 
     Raises:
-        LocalError: it is not a complete `.tar.gz`, it holds something that is refused or too much, or the disk is full.
+        LocalError: it is not a complete `.tar.gz`, it contains something that is not allowed or too much, or the disk
+            is full.
     """
     try:
         content = igzip.open(body, "rb")  # type: ignore[no-untyped-call]  # isal types its classes, not this function

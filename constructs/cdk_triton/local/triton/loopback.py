@@ -32,7 +32,7 @@ def loopback_library() -> Path:
     """The compiled library, from the user's cache directory or made now.
 
     Raises:
-        LocalError: there is no C compiler, or it refuses the source.
+        LocalError: there is no C compiler, or it rejects the source.
     """
     source = _SOURCE.read_bytes()
     key = hashlib.sha256(source + platform.machine().encode()).hexdigest()[:16]

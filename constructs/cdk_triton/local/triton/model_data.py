@@ -86,7 +86,7 @@ def fetch_archive(store: ObjectStore, location: S3Location, target: Path) -> Non
 
     Raises:
         ModelDataNotFoundError: there is no such object.
-        LocalError: it is not a complete `.tar.gz`, it holds something that is refused, or the disk is full.
+        LocalError: it is not a complete `.tar.gz`, it contains something that is not allowed, or the disk is full.
     """
     body, size = _open(store, location)
     target.mkdir(parents=True)

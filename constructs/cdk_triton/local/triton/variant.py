@@ -72,7 +72,7 @@ class RunningVariant:
     """A variant whose server is ready.
 
     Args:
-        variant: what the endpoint configuration says.
+        variant: its entry in the endpoint configuration.
         settings: see there.
         directory: for model data; of this variant alone, made here and removed when it stops.
         log_file: gets what the servers say.

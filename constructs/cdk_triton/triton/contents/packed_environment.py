@@ -35,7 +35,7 @@ class PackedEnvironment:
     Attributes:
         python: the version of its Python, `3.10`; None where none is in it.
         has_activate: whether it has the script `bin/activate`, which the Python backend asks for.
-        top: the one directory that holds everything, or "" where there is none.
+        top: the one directory that contains everything, or "" if there is not one.
         has_directory: whether a directory has the name of that script.
     """
 

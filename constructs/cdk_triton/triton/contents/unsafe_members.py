@@ -21,7 +21,7 @@ def unsafe_member(path: Path) -> UnsafeMember | None:
     `cleanup_pathname_fsobj` and `check_symlinks_fsobj` in libarchive/archive_write_disk_posix.c decide.
 
     Returns:
-        The member; None where there is none, and where the archive is too large to be read to its end, or damaged.
+        The member; None if all members are safe, or if the archive is damaged or too large to be read to its end.
     """
     try:
         if path.stat().st_size > MAX_BYTES:
