@@ -8,12 +8,12 @@ Nothing is written to a disk, and no more than the paths and hashes of its files
 from __future__ import annotations
 
 import hashlib
-import json
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, NamedTuple, cast
 
+from .canonical import sha256_of_json
 from .failure import ArtifactError
 
 __all__ = ["ArchiveKeys", "KeyDocument", "archive_keys"]
@@ -80,7 +80,7 @@ def archive_keys(chunks: Iterator[bytes], document: KeyDocument, name: str) -> A
     except (tarfile.TarError, zlib.error, EOFError, ValueError) as error:
         raise ArtifactError(f"the archive {name} is damaged ({error}); upload it again") from error
     source = {**document.source, "files": files}
-    return ArchiveKeys(_sha256(source), _sha256(source | dict(document.target)))
+    return ArchiveKeys(sha256_of_json(source), sha256_of_json(source | dict(document.target)))
 
 
 class _RejectedError(Exception):
@@ -135,9 +135,3 @@ class _Gunzip:
             found += self._stream.decompress(chunk, size - len(found))
             self._input = self._stream.unconsumed_tail
         return bytes(found)
-
-
-def _sha256(document: Mapping[str, Any]) -> str:
-    """As `cdk_triton.artifacts.canonical` does."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()

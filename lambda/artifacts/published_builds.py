@@ -21,6 +21,7 @@ from typing import Any
 
 from .archive_keys import ArchiveKeys, KeyDocument, archive_keys
 from .building import build_each
+from .canonical import canonical_json, sha256_of_json
 from .commits import committed
 from .copying import copy_if_absent, reading
 from .failure import ArtifactError, is_transient
@@ -134,7 +135,7 @@ class _Description:
 
     def keys_with(self, recipes: Sequence[Mapping[str, Any]]) -> KeyDocument:
         """The inputs of the keys of a repository with these recipes, as in `cdk_triton.artifacts.keys`."""
-        parameters = sorted((each["parameters"] for each in recipes), key=_canonical)
+        parameters = sorted((each["parameters"] for each in recipes), key=canonical_json)
         return self.keys._replace(source={**self.keys.source, "recipes": parameters, "program": self.program})
 
 
@@ -225,8 +226,7 @@ class _Batch:
 
     def _request(self) -> Request:
         """The request in the form of a deployment; executions with the same batch share its builds."""
-        text = _canonical([self._description.label, sorted(item.artifact_key for item in self._event.batch)])
-        holder = hashlib.sha256(text.encode()).hexdigest()
+        holder = sha256_of_json([self._description.label, sorted(item.artifact_key for item in self._event.batch)])
         event = self._event
         return Request(
             is_delete=False,
@@ -326,8 +326,3 @@ def _ensemble(item: Item, uploaded: Mapping[str, Any]) -> Mapping[str, Any]:
             f"{item.artifact_key}; publish with the publisher's own cdk-triton"
         )
     return {**uploaded, "sources": f"sources/{item.artifact_key}.tar.gz"}
-
-
-def _canonical(document: Any) -> str:
-    """As `cdk_triton.artifacts.canonical` does."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
