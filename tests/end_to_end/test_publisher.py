@@ -16,7 +16,7 @@ from tests.cli.conftest import PROGRAM, Outcome, run
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import artifact_key, layout, source_key
-from cdk_triton.cli.fleet import execution, publishing
+from cdk_triton.cli.fleet import execution, place, publishing
 from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.local.aws import LocalAws
@@ -124,6 +124,31 @@ def test_ensembles_are_published_rolled_back_and_unpublished_without_a_deploymen
     assert account.current()["tenant-0"] == changed
     published = run("fleet", "publish", tenants, *FLEET)  # tenant-1 is rejected, tenant-2 was served before
     assert "published, archives were there: tenant-2" in published.out
+
+
+def test_documents_that_a_publication_wrote_are_not_read_again(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents: list[str] = []
+    opened = place.open_fleet
+
+    def counted(name: str) -> place.Fleet:
+        fleet = opened(name)
+
+        def note(params: dict[str, Any], **_: Any) -> None:
+            documents.append(params["Key"])
+
+        fleet.aws.client("s3").meta.events.register("provide-client-params.s3.GetObject", note)
+        return fleet
+
+    monkeypatch.setattr(place, "open_fleet", counted)
+    manifest = account.manifest("tenant-12")
+    assert run("fleet", "publish", manifest, *FLEET).out.splitlines()[-1] == "1 published"
+    assert any(key.endswith("/tenant-12.json") for key in documents)
+
+    documents.clear()
+    assert run("fleet", "publish", manifest, *FLEET).out == "0 published, 1 unchanged\n"
+    assert documents == []
 
 
 def test_an_archive_that_is_not_the_one_of_its_keys_fails_alone(

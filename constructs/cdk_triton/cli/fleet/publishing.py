@@ -9,6 +9,7 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
 from cdk_triton.cli.fleet.catalogue import read_catalogue
 from cdk_triton.cli.fleet.execution import Outcome, follow, start
 from cdk_triton.cli.fleet.manifest import Listed
@@ -61,7 +62,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     verdicts = _judged(fleet, ensembles, recheck=recheck)
     sound = [each for each in verdicts if not each.errors]
     rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
-    catalogue = read_catalogue(fleet)
+    catalogue = _catalogue(fleet)
     new = [each for each in sound if not is_live(each, catalogue.get(each.listed.ensemble))]
     unchanged = [each.listed.ensemble for each in sound if is_live(each, catalogue.get(each.listed.ensemble))]
     if not new:
@@ -69,8 +70,9 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
     packed, failed = _upload(fleet, publication, new)
     outcome = _execute(fleet, publication, say)
+    # After a success too: the next run then finds these documents in the cache, and reads none of them.
+    catalogue = _catalogue(fleet)
     if not outcome.succeeded:
-        catalogue = read_catalogue(fleet)
         names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
         failed = {name: failed.get(name) or outcome.failures.get(name, outcome.cause) for name in names}
     live = [each for each in new if each.listed.ensemble not in failed]
@@ -116,6 +118,11 @@ def _judged(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool) -> list
             recheck=recheck,
             progress=lambda done: shown.say(f"checked {done:,} of {len(ensembles):,} repositories"),
         )
+
+
+def _catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
+    with working("reading the catalogue"):
+        return read_catalogue(fleet)
 
 
 def _upload(fleet: Fleet, publication: Publication, new: Sequence[Verdict]) -> tuple[set[str], dict[str, str]]:
