@@ -68,6 +68,7 @@ class Version:
         source_key: of what it is made from, whatever serves it.
         repository: the name of the repository's directory.
         live: who made it live most recently, and when.
+        built: whether the archive was built, from sources that are kept beside it.
     """
 
     target_model: str
@@ -75,6 +76,7 @@ class Version:
     source_key: str
     repository: str
     live: Change
+    built: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,12 @@
     staging/publishing/<fleet>/<platform>/                   written by the machine
         executions/<execution>/items.json                    one item for each ensemble
         executions/<execution>/builds.json                   batches of what is to be built
-        executions/<execution>/builds/<artifact key>.tar.gz  sources, once they have been compared with their keys
         executions/<execution>/builds/<artifact key>.json    why an archive was not built
         failures/<execution>/<ensemble>.json                 why an ensemble was not changed
         results/                                             written by Step Functions; nothing reads it
+
+Sources that have been compared with their keys are kept beside the archive that is built from them. So they outlive
+`staging/`, because another platform may need another build.
 
 Publishers of one store share no prefix: two machines may have executions of the same name, and a caller of one machine
 may be forbidden to use the other. Failures have a prefix of their own, because callers read nothing else.
@@ -171,10 +173,6 @@ class Place:
     def builds(self) -> str:
         """The object key of the batches to build."""
         return f"{self._execution}builds.json"
-
-    def sources(self, item: Item) -> str:
-        """The object key of the sources of a build, which have the keys of the item."""
-        return f"{self._execution}builds/{item.artifact_key}.tar.gz"
 
     def build_failure(self, item: Item) -> str:
         """The object key of the reason why an archive was not built."""

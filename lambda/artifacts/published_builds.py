@@ -5,8 +5,9 @@ takes locks and commits, as `ensure` does for a deployment. So deployments and p
 
 A request names the recipes of each build by their numbers in the publisher's description, which a deployment wrote.
 The function reads the uploaded sources, computes the keys with these recipes, and goes on only if they are those of
-the request. It then keeps a copy of the sources where no caller can write. The inputs from S3 are those of the
-recipes. The steps come with the request, because only the library can read a configuration.
+the request. It then keeps a copy of the sources where no caller can write, below the prefix of the archive: a change of
+the platform builds from it again. The copy of a build that fails stays until `gc` deletes it. The inputs from S3 are
+those of the recipes. The steps come with the request, because only the library can read a configuration.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from .request import Request
 from .storage import LostRaceError
 from .turn import Turn, TurnIsOverError
 
-__all__ = ["BuildEvent", "build_batch", "built_commit", "is_build"]
+__all__ = ["BuildEvent", "build_batch", "built_commit", "is_build", "kept_sources"]
 
 FIRST_HOUR = 60 * 60
 POLL_SECONDS, LATER_POLL_SECONDS = 30, 120
@@ -181,6 +182,11 @@ def built_commit(item: Item, platform: str) -> Commit:
     )
 
 
+def kept_sources(repository: str, artifact_key: str) -> str:
+    """The object key of the sources of a built archive."""
+    return f"artifacts/{repository}/{artifact_key}/sources.tar.gz"
+
+
 class _Batch:
     """The builds of one call."""
 
@@ -217,9 +223,11 @@ class _Batch:
         if self._storage.read(self._place.build_failure(item)) is not None:
             return None
         try:
-            if committed(self._commit(item, EnsembleBuild((), {})), self._storage) is not None:
+            is_there = committed(self._commit(item, EnsembleBuild((), {})), self._storage) is not None
+            if is_there and self._storage.head(kept_sources(item.repository, item.artifact_key)) is not None:
                 return None
-            return self._commit(item, self._verified(item))
+            build = self._verified(item)  # which keeps the sources also of an archive that a deployment has built
+            return None if is_there else self._commit(item, build)
         except ArtifactError as error:
             self._fail(item, error.full)
             return None
@@ -249,7 +257,7 @@ class _Batch:
         document = self._request_of(item)
         recipes = self._recipes(item, document["recipes"])
         ensemble = _ensemble(item, document["ensemble"])
-        sources = self._place.sources(item)
+        sources = kept_sources(item.repository, item.artifact_key)
         if self._storage.head(sources) is None:
             self._take_sources(item, recipes)
         inputs = [BuildInput(self._storage.bucket, sources, None, ensemble["sources"], None)]
@@ -307,7 +315,8 @@ class _Batch:
                 f"the sources {upload} of {source.size:,} bytes take longer to read than a function may run; move "
                 "large files into inputs of recipes (S3File), and publish again"
             )
-        copy_if_absent(source, self._place.sources(item), {}, self._storage, finish)
+        kept = kept_sources(item.repository, item.artifact_key)
+        copy_if_absent(source, kept, {"artifact-key": item.artifact_key}, self._storage, finish)
 
     def _fail(self, item: Item, reason: str) -> None:
         body = json.dumps({"repository": item.repository, "reason": reason}, indent=2).encode()

@@ -220,7 +220,7 @@ class Publisher:
         return None
 
     def _publish(self, entry: Entry, item: Item, by: Change, publication: str) -> Entry:
-        version = Version(item.target_model, item.artifact_key, item.source_key, item.repository, by)
+        version = Version(item.target_model, item.artifact_key, item.source_key, item.repository, by, item.built)
         changed = catalogue.publish(entry, version)
         if changed != entry:
             check_owner(self._served(item, publication), item.artifact_key)

@@ -21,6 +21,7 @@ paths = st.text(min_size=1)
 def test_the_objects_of_an_artifact_are_read_as_they_were_written(repository: str, key: str, path: str) -> None:
     written = {
         layout.archive_key(repository, key): layout.ARCHIVE,
+        layout.kept_sources_key(repository, key): layout.SOURCES,
         layout.manifest_key(repository, key): layout.MANIFEST,
         layout.files_prefix(repository, key) + path: layout.FILES + path,
     }
@@ -88,6 +89,7 @@ def test_the_tree_has_every_place_that_the_module_makes() -> None:
     assert places == [
         layout.archive_key(*artifact),
         layout.files_prefix(*artifact) + "<path>",
+        layout.kept_sources_key(*artifact),
         layout.manifest_key(*artifact),
         layout.fleet_prefix("<fleet>", platform) + layout.target_model("<ensemble>", "<source10>"),
         layout.index_key("<fleet>", platform),

@@ -98,6 +98,14 @@ def storage(s3: S3 | None = None, wire: Wire | None = None) -> Storage:
     return Storage(Client("s3", s3 or S3(Clock()), wire or Wire()), STORE)  # type: ignore[arg-type]  # a double
 
 
+def test_a_document_of_before_there_was_the_field_built_is_read() -> None:
+    store, made = storage(), Entry(FLEET, "text", (version(1, 0),))
+    document = made.document()
+    del document["versions"][0]["built"]
+    store.write(KEY, json.dumps(document).encode())
+    assert catalogue.read_entry(*PLACE, store) == made
+
+
 @pytest.mark.slow
 @settings(deadline=None)
 @given(steps)

@@ -10,10 +10,11 @@ import pytest
 
 from artifacts.publication import Item
 from artifacts.publishing import MAX_BATCH, MAX_NAMES, batches
+from cdk_triton.artifacts import layout
 from golden_messages import Messages
 from publisher_builds import ASSETS, BuildingMachine, built_keys
 from publisher_executions import Execution
-from publisher_machine import STORE, Machine, packed, packed_keys
+from publisher_machine import FLEET, PLATFORM, STORE, Machine, packed, packed_keys
 
 SOURCES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(2)]
 KEY = built_keys(SOURCES[0]).artifact
@@ -145,6 +146,31 @@ def test_what_is_built_has_its_sources_compared_and_is_committed_for_every_stack
     manifest = json.loads(machine.s3.get(STORE, f"artifacts/one/{KEY}/manifest.json") or b"")
     assert manifest["build"]["artifact_key"] == KEY
     assert not machine.program.incomplete
+
+
+def test_the_sources_of_what_was_built_are_kept_with_it_before_it_is_committed() -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    assert run(machine, "first") is None
+    kept, manifest = layout.kept_sources_key("one", KEY), layout.manifest_key("one", KEY)
+    assert machine.s3.get(STORE, kept) == SOURCES[0]
+    written = [key for _, key in machine.s3.history]
+    assert written.index(kept) < written.index(manifest)
+    entry = machine.entry("one")
+    assert entry is not None
+    assert entry["versions"][0]["built"] is True
+
+
+def test_the_sources_of_an_archive_that_a_deployment_has_built_are_kept_too() -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    assert run(machine, "first") is None
+    for key in (layout.kept_sources_key("one", KEY), f"fleets/{FLEET}/{PLATFORM}/", "catalogue/"):
+        machine.s3.expire(STORE, key)
+    machine.publish_sources("second", one=SOURCES[0])
+    assert run(machine, "second") is None
+    assert machine.s3.get(STORE, layout.kept_sources_key("one", KEY)) == SOURCES[0]
+    assert len(machine.codebuild.requests()) == 1
 
 
 @pytest.mark.parametrize("path", ["../program.pyz", f"sources/{'0' * 64}.tar.gz", None])

@@ -27,6 +27,7 @@ ROWS = (
         (
             (f"{layout.ARTIFACTS_PREFIX}<repository>/{KEY}/{layout.ARCHIVE}", "the archive of a repository"),
             (f"{layout.ARTIFACTS_PREFIX}<repository>/{KEY}/{layout.FILES}…", "its files, if it is served uncompressed"),
+            (f"{layout.ARTIFACTS_PREFIX}<repository>/{KEY}/{layout.SOURCES}", "its sources, if a publisher built it"),
             (f"{layout.ARTIFACTS_PREFIX}<repository>/{KEY}/{layout.MANIFEST}", "written last: the commit"),
             (
                 f"{layout.FLEETS_PREFIX}{FLEET}/<ensemble>-<source10>.tar.gz",

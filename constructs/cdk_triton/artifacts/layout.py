@@ -4,6 +4,7 @@
 
     artifacts/<repository>/<artifact key>/model.tar.gz        immutable
     artifacts/<repository>/<artifact key>/files/<path>        instead of the archive, for a model with uncompressed=True
+    artifacts/<repository>/<artifact key>/sources.tar.gz      of an archive that a publisher had built: its sources
     artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
     fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
     fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
@@ -25,7 +26,7 @@ ModelDataUrl, and the `TargetModel` of callers survives it. Names are flat below
 on reject a `/` in a model's name (triton-inference-server/core 66f09f8).
 
 The handlers in `lambda/` cannot import this module. They get most object keys from the plan, and repeat only those
-below `staging/`.
+below `staging/`, and those of published ensembles.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ __all__ = [
     "PUBLISHING_PREFIX",
     "PUBLISH_PREFIX",
     "SERVED_PREFIXES",
+    "SOURCES",
     "SOURCE_DIGITS",
     "STAGING_PREFIX",
     "TARGET_MODELS_METADATA",
@@ -73,6 +75,7 @@ __all__ = [
     "files_prefix",
     "fleet_prefix",
     "index_key",
+    "kept_sources_key",
     "lock_key",
     "manifest_key",
     "parse_artifact_object",
@@ -122,7 +125,7 @@ TARGET_MODELS_METADATA = "cdk-triton:TargetModels"
 LOCKS_PREFIX = f"{STAGING_PREFIX}locks/"
 """Below it lie the locks of builds."""
 
-ARCHIVE, FILES, MANIFEST, INDEX = "model.tar.gz", "files/", "manifest.json", "index.json"
+ARCHIVE, FILES, SOURCES, MANIFEST, INDEX = "model.tar.gz", "files/", "sources.tar.gz", "manifest.json", "index.json"
 """The names below an artifact's prefix, and that of the index below a multi-model endpoint's prefix."""
 
 SOURCE_DIGITS = 10
@@ -132,7 +135,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME_LENGTH = 200  # leaves room for the rest of a target model's name and of a URL of 1024 characters
 
 _KEY = r"(?P<key>[0-9a-f]{64})"
-_ARTIFACT_FILE = rf"(?P<file>{re.escape(ARCHIVE)}|{re.escape(MANIFEST)}|{FILES}.+)"
+_ARTIFACT_FILE = rf"(?P<file>{re.escape(ARCHIVE)}|{re.escape(SOURCES)}|{re.escape(MANIFEST)}|{FILES}.+)"
 _ARTIFACT = re.compile(rf"{ARTIFACTS_PREFIX}(?P<repository>[^/]+)/{_KEY}/{_ARTIFACT_FILE}", re.DOTALL)
 _FLEET = re.compile(rf"{FLEETS_PREFIX}(?P<fleet>[^/]+)/(?P<platform>[^/]+)/(?P<file>[^/]+)")
 _CATALOGUE = re.compile(rf"{CATALOGUE_PREFIX}(?P<fleet>[^/]+)/(?P<platform>[^/]+)/(?P<ensemble>[^/]+)\.json")
@@ -145,7 +148,7 @@ class ArtifactObject(NamedTuple):
     Attributes:
         repository: the name of the repository's directory.
         key: the artifact key, 64 hexadecimal digits.
-        file: `ARCHIVE`, `MANIFEST`, or `FILES` and the path of a file that is served uncompressed.
+        file: `ARCHIVE`, `SOURCES`, `MANIFEST`, or `FILES` and the path of a file that is served uncompressed.
     """
 
     repository: str
@@ -218,6 +221,11 @@ def files_prefix(repository: str, artifact_key: str) -> str:
 def manifest_key(repository: str, artifact_key: str) -> str:
     """The object key of the manifest that commits an archive."""
     return f"{artifact_prefix(repository, artifact_key)}{MANIFEST}"
+
+
+def kept_sources_key(repository: str, artifact_key: str) -> str:
+    """The object key of the sources of an archive that a publisher had built."""
+    return f"{artifact_prefix(repository, artifact_key)}{SOURCES}"
 
 
 def parse_artifact_object(object_key: str) -> ArtifactObject | None:

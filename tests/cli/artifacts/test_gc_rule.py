@@ -43,8 +43,11 @@ def artifacts(draw: st.DrawFn) -> tuple[StoredArtifact, ...]:
         uncompressed = tuple(
             StoredFile(f"{prefix}m/{n}", 1, draw(ages), "etag") for n in range(draw(st.integers(0, 2)))
         )
+        sources = StoredFile(layout.kept_sources_key(repository, key), 1, draw(ages), "etag") if draw(maybe) else None
         is_committed = (archive is None and not uncompressed) or draw(maybe)
-        found.append(StoredArtifact(repository, key, archive, manifest if is_committed else None, uncompressed))
+        found.append(
+            StoredArtifact(repository, key, archive, manifest if is_committed else None, uncompressed, sources)
+        )
     return tuple(found)
 
 

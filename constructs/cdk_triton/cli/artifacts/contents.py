@@ -51,6 +51,7 @@ class StoredArtifact:
         archive: the archive.
         manifest: what was written last, or is deleted first.
         uncompressed: the files, where they are served as they are.
+        sources: what the archive was built from, if a publisher had it built.
     """
 
     repository: str
@@ -58,6 +59,7 @@ class StoredArtifact:
     archive: StoredFile | None
     manifest: StoredFile | None
     uncompressed: tuple[StoredFile, ...] = ()
+    sources: StoredFile | None = None
 
     @property
     def data(self) -> tuple[StoredFile, ...]:
@@ -67,7 +69,7 @@ class StoredArtifact:
     @property
     def files(self) -> tuple[StoredFile, ...]:
         """Its existing objects."""
-        return self.data if self.manifest is None else (self.manifest, *self.data)
+        return tuple(file for file in (self.manifest, *self.data, self.sources) if file is not None)
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,8 @@ def _artifacts(files: Iterator[StoredFile]) -> Iterator[StoredArtifact]:
             found.setdefault((part.repository, part.key), {})[part.file] = file
     for (repository, key), parts in sorted(found.items()):
         uncompressed = tuple(file for name, file in sorted(parts.items()) if name.startswith(layout.FILES))
-        yield StoredArtifact(repository, key, parts.get(layout.ARCHIVE), parts.get(layout.MANIFEST), uncompressed)
+        archive, manifest, sources = map(parts.get, (layout.ARCHIVE, layout.MANIFEST, layout.SOURCES))
+        yield StoredArtifact(repository, key, archive, manifest, uncompressed, sources)
 
 
 def _artifact_key(store: Store, file: StoredFile) -> str | None:

@@ -70,12 +70,12 @@ class Candidate:
     @property
     def data(self) -> tuple[StoredFile, ...]:
         """What goes next."""
-        return self.item.data if isinstance(self.item, StoredArtifact) else (self.item.file,)
+        return tuple(file for file in self.files if file != self.manifest)
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
         """Its objects."""
-        return self.data if self.manifest is None else (self.manifest, *self.data)
+        return self.item.files if isinstance(self.item, StoredArtifact) else (self.item.file,)
 
     @property
     def size(self) -> int:
