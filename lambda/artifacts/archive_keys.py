@@ -2,7 +2,8 @@
 
 A publisher names the keys of what it uploads. They decide which object serves which caller, so they are not taken on
 trust. The archive is unpacked as a stream, within bounds, and its keys are computed as in `cdk_triton.artifacts.keys`.
-Nothing is written to a disk, and no more than the paths and hashes of its files is kept.
+Nothing is written to a disk, and no more than the paths and hashes of its files is kept. A function has 512 MB, and may
+read two archives at once.
 """
 
 from __future__ import annotations
@@ -10,29 +11,39 @@ from __future__ import annotations
 import hashlib
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
-from typing import IO, Any, NamedTuple, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any, NamedTuple, NoReturn, cast
 
 from .canonical import sha256_of_json
 from .failure import ArtifactError
 
 __all__ = ["ArchiveKeys", "KeyDocument", "archive_keys"]
 
-MAX_FILES = 100_000
+MAX_ENTRIES = 100_000
+"""Files and directories."""
+
 MAX_PATH_LENGTH = 1024
 """The characters of a path. An object key of S3 has as many bytes."""
+
+MAX_PATHS_LENGTH = 4 * 1024**2
+"""The characters of all paths. The text that is hashed has up to 12 bytes for each of them."""
+
+MAX_BYTES = 100 * 1024**3
+"""The size of the content. A function unpacks less in the 15 minutes that it may run."""
+
+MAX_RATIO = 100
+MIN_BOMB_BYTES = 1024**3
+"""Content of more than this size may be `MAX_RATIO` times as large as its archive. Weights hardly compress, and gzip
+makes zeros 1,032 times smaller ("Maximum Compression Factor", https://zlib.net/zlib_tech.html)."""
 
 MAX_HEADER_BYTES = 64 * 1024
 """The size of an extended header, which `tarfile` reads as a whole."""
 
 _BLOCK_BYTES = 1024 * 1024
-_EXTENDED = (
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-)
+_EXTENDED = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_UNBOUNDED = (tarfile.XGLTYPE, tarfile.GNUTYPE_SPARSE)
+"""`tarfile` keeps all global headers, and reads the map of a sparse file, of any length, as a whole."""
+
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -55,28 +66,44 @@ class ArchiveKeys(NamedTuple):
     artifact: str
 
 
-def archive_keys(chunks: Iterator[bytes], document: KeyDocument, name: str) -> ArchiveKeys:
+def archive_keys(
+    chunks: Iterator[bytes], document: KeyDocument, name: str, is_over: Callable[[], bool] = lambda: False
+) -> ArchiveKeys:
     """Read an archive, a single gzip member, to its end and return its keys.
 
     Args:
         chunks: its bytes.
         document: what the keys depend on beside its files.
         name: the archive's, for messages.
+        is_over: whether the time for reading it is up.
 
     Raises:
-        ArtifactError: it is damaged, or contains something that no archive of this library contains.
+        ArtifactError: it is damaged, contains something that no archive of this library contains, or takes too long.
     """
-    stream = _Gunzip(chunks)
+    stream = _Gunzip(chunks, is_over)
     files: dict[str, str] = {}
+    length = 0
     try:
-        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", tarinfo=_Member) as members:
-            for member in members:
+        with _Archive.open(fileobj=cast(IO[bytes], stream), mode="r|", tarinfo=_Member) as members:
+            for number, member in enumerate(members):
+                if number >= MAX_ENTRIES:
+                    raise _RejectedError(f"has more than {MAX_ENTRIES} files and directories")
+                length += len(member.name)
+                if length > MAX_PATHS_LENGTH:
+                    raise _RejectedError(f"has paths of more than {MAX_PATHS_LENGTH} characters together")
                 _take(members, member, files)
+                members.members.clear()  # else it keeps every header
         while rest := stream.read(_BLOCK_BYTES):
             if rest.strip(b"\0"):
                 raise _RejectedError("has data behind its end")
-    except _RejectedError as error:
-        raise ArtifactError(f"the archive {name} {error}; upload one that cdk-triton has packed") from error
+    except (_RejectedError, RecursionError) as error:
+        fault = error if isinstance(error, _RejectedError) else "has headers within headers"
+        raise ArtifactError(f"the archive {name} {fault}; upload one that cdk-triton has packed") from error
+    except _TooSlowError as error:
+        raise ArtifactError(
+            f"the archive {name} takes longer to read than a function may run; move large files into inputs of recipes "
+            "(S3File), and publish again"
+        ) from error
     except (tarfile.TarError, zlib.error, EOFError, ValueError) as error:
         raise ArtifactError(f"the archive {name} is damaged ({error}); upload it again") from error
     source = {**document.source, "files": files}
@@ -87,13 +114,28 @@ class _RejectedError(Exception):
     """The fault of an archive, as the rest of a sentence."""
 
 
+class _TooSlowError(Exception):
+    """The time for reading is up."""
+
+
+class _Archive(tarfile.TarFile):
+    members: list[tarfile.TarInfo]
+    """The headers that were read."""
+
+
 class _Member(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
         found = super().frombuf(buf, encoding, errors)
+        if found.type in _UNBOUNDED:
+            raise _RejectedError("has a global header or a sparse file")
         if found.type in _EXTENDED and found.size > MAX_HEADER_BYTES:
             raise _RejectedError(f"has a header of {found.size} bytes, and {MAX_HEADER_BYTES} are allowed")
         return found
+
+    def _proc_gnusparse_10(self, *_: object) -> NoReturn:
+        """`tarfile` reads the map of a sparse file of PAX here, of any length, as a whole."""
+        raise _RejectedError("has a sparse file")
 
 
 def _take(members: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, str]) -> None:
@@ -104,8 +146,8 @@ def _take(members: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, st
         return
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
         raise _RejectedError(f"has {name!r}, which is a link or another special file")
-    if name in files or len(files) >= MAX_FILES:
-        raise _RejectedError(f"has {name!r} twice" if name in files else f"has more than {MAX_FILES} files")
+    if name in files:
+        raise _RejectedError(f"has {name!r} twice")
     content = members.extractfile(member)
     digest = hashlib.sha256()
     while content is not None and (block := content.read(_BLOCK_BYTES)):
@@ -116,15 +158,19 @@ def _take(members: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, st
 class _Gunzip:
     """The content of a single gzip member, in bounded memory; whatever follows the member is an error."""
 
-    def __init__(self, chunks: Iterator[bytes]) -> None:
+    def __init__(self, chunks: Iterator[bytes], is_over: Callable[[], bool]) -> None:
         self._chunks = chunks
+        self._is_over = is_over
         self._stream = zlib.decompressobj(_GZIP)
         self._input = b""
+        self._packed = self._unpacked = 0
 
     def read(self, size: int) -> bytes:
         """Up to `size` bytes; fewer at the end only."""
         found = bytearray()
         while len(found) < size:
+            if self._is_over():
+                raise _TooSlowError
             if self._stream.eof:
                 if self._stream.unused_data or self._input or next(self._chunks, b""):
                     raise _RejectedError("has data behind its gzip member")
@@ -132,6 +178,17 @@ class _Gunzip:
             chunk = self._input or next(self._chunks, b"")
             if not chunk:
                 raise EOFError("it ends too early")
-            found += self._stream.decompress(chunk, size - len(found))
+            content = self._stream.decompress(chunk, size - len(found))
             self._input = self._stream.unconsumed_tail
+            self._count(len(chunk) - len(self._input), len(content))
+            found += content
         return bytes(found)
+
+    def _count(self, packed: int, unpacked: int) -> None:
+        """Keep the content within its bounds."""
+        self._packed += packed
+        self._unpacked += unpacked
+        if self._unpacked > MAX_BYTES:
+            raise _RejectedError(f"has more than {MAX_BYTES} bytes of content")
+        if self._unpacked > max(MIN_BOMB_BYTES, MAX_RATIO * self._packed):
+            raise _RejectedError(f"has content of more than {MAX_RATIO} times its size")

@@ -20,11 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .archive_keys import ArchiveKeys, KeyDocument, archive_keys
+from .archive_keys import ArchiveKeys, KeyDocument
 from .building import build_each
 from .canonical import canonical_json, sha256_of_json
 from .commits import committed
-from .copying import copy_if_absent, reading
+from .copying import reading
 from .failure import ArtifactError, is_transient
 from .invocation import Invocation
 from .plan import BuildInput, BuildMachine, Commit, EnsembleBuild
@@ -32,6 +32,7 @@ from .publication import Item, Place
 from .request import Request
 from .storage import LostRaceError
 from .turn import Turn, TurnIsOverError
+from .uploads import take_upload
 
 __all__ = ["BuildEvent", "build_batch", "built_commit", "is_build", "kept_sources"]
 
@@ -293,30 +294,14 @@ class _Batch:
         return [declared[number] for number in numbers]
 
     def _take_sources(self, item: Item, recipes: Sequence[Mapping[str, Any]]) -> None:
-        """Read the uploaded sources, and keep a copy if they are those of the keys."""
+        """Keep a copy of the uploaded sources if they are those of the keys."""
         upload = self._place.upload(self._event.publication, item.artifact_key)
         with reading(upload, self._invocation.turn):
-            opened = self._storage.open(upload)
-            if opened is None:
-                raise ArtifactError(f"the sources {upload} are missing; publish again, which uploads them")
-            source, chunks = opened
-            keys = archive_keys(chunks, self._description.keys_with(recipes), upload)
-        if keys != ArchiveKeys(item.source_key, item.artifact_key):
-            raise ArtifactError(
-                f"the sources {upload} have the source key {keys.source} and the artifact key {keys.artifact} with the "
-                f"recipes of the publisher, and the request says {item.source_key} and {item.artifact_key}; publish "
-                "with the publisher's own cdk-triton, for its platform"
-            )
-        # The turn may end while the sources are read. A poll that then kept nothing would be followed by one that reads
-        # them again, and so on without an end.
-        finish = Turn(self._invocation.remaining_millis, is_last=True)
-        if finish.is_over():
-            raise ArtifactError(
-                f"the sources {upload} of {source.size:,} bytes take longer to read than a function may run; move "
-                "large files into inputs of recipes (S3File), and publish again"
-            )
-        kept = kept_sources(item.repository, item.artifact_key)
-        copy_if_absent(source, kept, {"artifact-key": item.artifact_key}, self._storage, finish)
+            # The turn may end while sources are read, and a poll that keeps nothing would be repeated without an end.
+            finish = Turn(self._invocation.remaining_millis, is_last=True)
+            wanted, document = ArchiveKeys(item.source_key, item.artifact_key), self._description.keys_with(recipes)
+            kept = kept_sources(item.repository, item.artifact_key)
+            take_upload(upload, kept, wanted, document, self._storage, finish)
 
     def _fail(self, item: Item, reason: str) -> None:
         body = json.dumps({"repository": item.repository, "reason": reason}, indent=2).encode()

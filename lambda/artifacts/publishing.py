@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from . import catalogue
-from .archive_keys import KeyDocument, archive_keys
+from .archive_keys import ArchiveKeys, KeyDocument
 from .catalogue import Change, Entry, Version
 from .commits import check_owner, stored
 from .copying import copy_if_absent
@@ -33,6 +33,7 @@ from .publication import Item, Place, parse_request
 from .published_builds import built_commit
 from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject
 from .turn import Turn
+from .uploads import take_upload
 
 __all__ = ["Publisher", "batches", "change", "count", "prepare", "record"]
 
@@ -252,20 +253,9 @@ class Publisher:
         if item.built:
             source, target = self._built(item), self.place.served + item.target_model
             return copy_if_absent(source, target, {"artifact-key": item.artifact_key}, self.storage, self.turn)
-        upload = self.place.upload(publication, item.artifact_key)
-        opened = self.storage.open(upload)
-        if opened is None:
-            raise ArtifactError(f"the archive {upload} is missing; upload it, and start again")
-        source, chunks = opened
-        keys = archive_keys(chunks, self.keys, upload)
-        if keys != (item.source_key, item.artifact_key):
-            raise ArtifactError(
-                f"the archive {upload} has the source key {keys.source} and the artifact key {keys.artifact}, and the "
-                f"request says {item.source_key} and {item.artifact_key}; publish with the publisher's own cdk-triton, "
-                "for its platform"
-            )
-        target = self.place.served + item.target_model
-        return copy_if_absent(source, target, {"artifact-key": keys.artifact}, self.storage, self.turn)
+        upload, target = self.place.upload(publication, item.artifact_key), self.place.served + item.target_model
+        wanted = ArchiveKeys(item.source_key, item.artifact_key)
+        return take_upload(upload, target, wanted, self.keys, self.storage, self.turn)
 
     def _built(self, item: Item) -> StoredObject:
         """The archive that was built.

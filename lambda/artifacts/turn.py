@@ -39,10 +39,10 @@ class Turn:
         self._is_last = is_last
         self._began: int | None = None
 
-    def is_over(self) -> bool:
-        """Whether no other part may be begun."""
+    def is_over(self, more_millis: int = 0) -> bool:
+        """Whether no other part may be begun, if `more_millis` more than `RESERVE_MILLIS` are to be left."""
         left = self._remaining_millis()
         if self._began is None:
             self._began = left
         worked = self._began - left
-        return left < RESERVE_MILLIS or (worked >= TURN_MILLIS and not self._is_last)
+        return left < RESERVE_MILLIS + more_millis or (worked >= TURN_MILLIS and not self._is_last)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import tarfile
+import tracemalloc
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -67,6 +70,30 @@ def twice() -> bytes:
     return gzip.compress(content[:1024] + content)
 
 
+def entry(kind: bytes, content: bytes, name: str = "entry") -> bytes:
+    """A header and its content."""
+    header = tarfile.TarInfo(name)
+    header.type, header.size = kind, len(content)
+    return header.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
+
+
+def extended(**fields: str) -> bytes:
+    """A file with an extended header of PAX."""
+    text = "".join(record(name.replace("_", "."), value) for name, value in fields.items())
+    return entry(tarfile.XHDTYPE, text.encode()) + entry(tarfile.REGTYPE, b"1\n0\n0\n")
+
+
+def record(name: str, value: str) -> str:
+    rest = f" {name}={value}\n"
+    size = len(rest) + len(str(len(rest)))
+    return f"{len(rest) + len(str(size))}{rest}"
+
+
+def headers_of_headers() -> bytes:
+    """`tarfile` reads each of them within the one before."""
+    return entry(tarfile.GNUTYPE_LONGNAME, b"name") * 1000
+
+
 def huge_header() -> bytes:
     header = tarfile.TarInfo("header")
     header.type, header.size = tarfile.XHDTYPE, 1 << 30
@@ -86,6 +113,11 @@ BAD = {
     "data behind the gzip member": GOOD + b"x",
     "data behind the archive": gzip.compress(gzip.decompress(GOOD) + b"x"),
     "a huge header": huge_header(),
+    "a global header": gzip.compress(entry(tarfile.XGLTYPE, b"11 a=1234\n")),
+    "a sparse file": gzip.compress(entry(tarfile.GNUTYPE_SPARSE, b"1")),
+    "a sparse file of PAX 0.1": gzip.compress(extended(GNU_sparse_map="0,1", GNU_sparse_size="1")),
+    "a sparse file of PAX 1.0": gzip.compress(extended(GNU_sparse_major="1", GNU_sparse_minor="0")),
+    "headers of headers": gzip.compress(headers_of_headers()),
     "cut off": GOOD[:-20],
     "empty": b"",
     "not gzip": b"text",
@@ -99,7 +131,56 @@ def test_what_no_archive_of_this_library_contains_is_rejected(messages: Messages
         archive_keys(pieces(BAD[name], size), KEYS, "staging/publish/first/key.tar.gz")
 
 
-def test_the_number_of_files_is_bounded(messages: Messages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "MAX_FILES", 2)
+@pytest.mark.parametrize(
+    ("bound", "value"),
+    [("MAX_ENTRIES", 2), ("MAX_PATHS_LENGTH", 2), ("MAX_BYTES", 1000)],
+)
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE], ids=["files", "directories"])
+def test_what_an_archive_contains_is_bounded(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch, bound: str, value: int, kind: bytes
+) -> None:
+    archive = gzip.compress(b"".join(entry(kind, b"", name) for name in "abc") + bytes(1024))
+    archive_keys(iter([archive]), KEYS, "a.tar.gz")
+    monkeypatch.setattr(subject, bound, value)
     with messages.raises(ArtifactError):
-        archive_keys(iter([packed(dict.fromkeys("abc", b"1"))]), KEYS, "a.tar.gz")
+        archive_keys(iter([archive]), KEYS, "a.tar.gz")
+
+
+@pytest.mark.parametrize("at", ["in a file", "behind the archive"])
+def test_a_gzip_bomb_is_rejected_before_it_is_unpacked(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    monkeypatch.setattr(subject, "MIN_BOMB_BYTES", 1 << 20)
+    zeros = bytes(1 << 24)
+    content = entry(tarfile.REGTYPE, zeros) if at == "in a file" else entry(tarfile.REGTYPE, b"1") + zeros
+    left = pieces(gzip.compress(content), 100)
+    with messages.raises(ArtifactError):
+        archive_keys(left, KEYS, "a.tar.gz")
+    assert next(left)
+
+
+def test_an_archive_that_takes_too_long_is_not_read_to_its_end(messages: Messages) -> None:
+    times = iter(range(99))
+    left = pieces(packed({name: os.urandom(1 << 16) for name in "abc"}), 100)
+    with messages.raises(ArtifactError):
+        archive_keys(left, KEYS, "a.tar.gz", lambda: next(times) > 10)
+    assert next(left)
+
+
+@pytest.mark.slow
+def test_the_memory_does_not_grow_with_the_headers_of_an_archive() -> None:
+    comment = "c" * 60_000
+
+    def archive() -> Iterator[bytes]:
+        gzipped = zlib.compressobj(1, wbits=31)
+        for number in range(1000):
+            header = entry(tarfile.XHDTYPE, record("comment", f"{number}{comment}").encode())
+            yield gzipped.compress(header + entry(tarfile.DIRTYPE, b"", f"directory-{number}"))
+        yield gzipped.compress(bytes(1024)) + gzipped.flush()
+
+    tracemalloc.start()
+    try:
+        archive_keys(filter(None, archive()), KEYS, "a.tar.gz")
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20  # the headers are 60 MB
+    finally:
+        tracemalloc.stop()
