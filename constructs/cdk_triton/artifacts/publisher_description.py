@@ -42,6 +42,7 @@ class PublisherDescription:
         recipes: each applies to the repositories that have its model.
         builder: the builder in the form of plans; empty without recipes.
         max_builds: how many builds the state machine runs at a time.
+        is_next: whether the endpoint does not serve the platform yet.
     """
 
     multi_model: str
@@ -52,6 +53,13 @@ class PublisherDescription:
     recipes: tuple[DeclaredRecipe, ...] = ()
     builder: Mapping[str, Any] = field(default_factory=dict)
     max_builds: int = 1
+    is_next: bool = False
+
+    @property
+    def platform_name(self) -> str:
+        """The platform as the option `--platform` names it: RELEASE/INSTANCE, or the label of an image of your own."""
+        platform = self.platform
+        return platform.label if platform.image is not None else f"{platform.release}/{platform.instance_type}"
 
     def document(self) -> dict[str, Any]:
         """It as JSON."""
@@ -71,6 +79,7 @@ class PublisherDescription:
             "max_concurrency": self.max_concurrency,
             "keys": key_document(platform),
             **({"builds": self._builds()} if self.recipes else {}),
+            **({"is_next": True} if self.is_next else {}),
         }
 
     def _builds(self) -> str:
@@ -112,6 +121,7 @@ class PublisherDescription:
                 recipes=tuple(map(parse_recipe, builds.get("recipes", ()))),
                 builder=builds.get("builder", {}),
                 max_builds=builds.get("max_builds", 1),
+                is_next=bool(document.get("is_next")),
             )
             keys = document["keys"]
         except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:

@@ -14,7 +14,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from cdk_triton import TritonArtifactStore, TritonMultiModel, TritonPublisher
+from cdk_triton import ServingPlatform, TritonArtifactStore, TritonMultiModel, TritonPublisher
 from cdk_triton.artifacts.keys import key_document
 from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.errors import ConfigurationError
@@ -184,6 +184,41 @@ def test_a_publisher_may_upload_and_start_and_readers_only_read(world: World, fl
     }
 
 
+NEXT = ServingPlatform(release="26.05", instance_type="ml.g6.xlarge")
+
+
+def test_a_next_platform_has_a_machine_of_its_own_that_copies_from_the_present_one(world: World, fleet: Fleet) -> None:
+    role = iam.Role(fleet.stack, "Ci", assumed_by=iam.AccountPrincipal("111122223333"))
+    fleet.add_publisher(next_platform=NEXT).grant_publish(role)
+
+    described = [each["Metadata"][PUBLISHER_METADATA] for each in machines(fleet)]
+    found = [PublisherDescription.parse(each, "Serving/Fleet") for each in described]
+    assert sorted((each.platform.label, each.is_next) for each in found) == [("25.09-a10g", False), ("26.05-l4", True)]
+    assert {each.multi_model for each in found} == {"Fleet"}
+    present, following = (f"/fleets/{fleet.model.name_in_store}/{label}/*" for label in ("25.09-a10g", "26.05-l4"))
+    reading = actions(world, fleet, "FleetNextPublisherChangeRole")
+    assert {present, following} <= set(reading["s3:GetObject"])
+    assert present not in reading["s3:PutObject"]
+    assert following not in actions(world, fleet, "FleetPublisherChangeRole")["s3:GetObject"]
+    (started,) = [
+        each["Resource"] for each in world.statements(fleet.stack, "Ci") if "states:StartExecution" in each["Action"]
+    ]
+    assert len(started) == 2
+    (model,) = fleet.resources("AWS::SageMaker::Model").values()
+    assert "25.09-a10g" in json.dumps(model)  # no endpoint serves the next one
+
+
+def machines(fleet: Fleet) -> list[dict[str, Any]]:
+    return list(fleet.resources("AWS::StepFunctions::StateMachine").values())
+
+
+def test_a_next_platform_that_serves_the_same_archives_is_rejected(
+    messages: Messages, world: World, fleet: Fleet
+) -> None:
+    with messages.raises(ConfigurationError):
+        fleet.add_publisher(next_platform=replace(world.platform, instance_type="ml.g5.2xlarge"))
+
+
 def test_a_multi_model_without_an_ensemble_needs_a_publisher(messages: Messages, world: World, fleet: Fleet) -> None:
     with pytest.raises(RuntimeError, match="neither an ensemble nor a publisher"):
         fleet.app.synth()
@@ -228,7 +263,7 @@ def test_a_store_that_promotes_has_no_publisher(messages: Messages, world: World
 @pytest.mark.slow
 @pytest.mark.parametrize("pack", [cdk_nag.AwsSolutionsChecks, cdk_nag.NIST80053R5Checks])
 def test_cdk_nag_finds_nothing(fleet: Fleet, pack: Any) -> None:
-    fleet.add_publisher()
+    fleet.add_publisher(next_platform=NEXT)
     fleet.app.synth()
     report = pack().validate_scope(fleet.stack)
     found = {(each.rule_name, each.violating_resources[0].resource_logical_id) for each in report.violations}

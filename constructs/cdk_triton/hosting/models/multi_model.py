@@ -217,7 +217,12 @@ class TritonMultiModel(Resource):
 
     @checked
     def add_publisher(
-        self, *, max_concurrency: int = 8, recipes: Sequence[BuildRecipe] = (), max_builds: int = 1
+        self,
+        *,
+        max_concurrency: int = 8,
+        recipes: Sequence[BuildRecipe] = (),
+        max_builds: int = 1,
+        next_platform: ServingPlatform | None = None,
     ) -> TritonPublisher:
         """Add what publishes ensembles without a deployment: a state machine, its functions and an alarm.
 
@@ -232,11 +237,15 @@ class TritonMultiModel(Resource):
                 decide what a build does, and other stacks with the same keys adopt the result.
             max_builds: how many builds it runs at a time, 1 to 10,000: at most the account's quota of the service that
                 builds, which `cdk-triton doctor` prints.
+            next_platform: the platform that you are going to change to. Another machine publishes for it, beside what
+                serves: `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`. Afterwards change `platform` and
+                remove this argument. No endpoint serves it before.
 
         Raises:
-            ConfigurationError: there is a publisher, the store promotes from another one, or a number is not within its
-                bounds. With recipes also: one is not of this library, two write the same file, or the store has no
-                builder with the platform's GPU or belongs to another app.
+            ConfigurationError: there is a publisher, the store promotes from another one, a number is not within its
+                bounds, or the next platform serves the same archives as the present one. With recipes also: one is not
+                of this library, two write the same file, or the store has no builder with the platform's GPU or belongs
+                to another app.
         """
         # A plain model takes no state machine.
         from cdk_triton.hosting.models.published_recipes import declared_recipes
@@ -247,7 +256,8 @@ class TritonMultiModel(Resource):
             self._served(),
             self._environment,
             max_concurrency=max_concurrency,
-            recipes=declared_recipes(self, self._served(), recipes, max_builds),
+            recipes=lambda served: declared_recipes(self, served, recipes, max_builds),
+            next_platform=next_platform,
         )
         for use in self._uses_of_catalogue:
             use(self._catalogue())

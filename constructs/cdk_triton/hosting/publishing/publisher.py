@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, replace
 
 from aws_cdk import Aws, Duration, RemovalPolicy
@@ -33,6 +33,7 @@ from cdk_triton.hosting.publishing.recipes import Recipes
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
 from cdk_triton.hosting.store.store import TritonArtifactStore
 from cdk_triton.hosting.trust import states_of_the_account
+from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 
 __all__ = ["TritonPublisher", "add_publisher"]
@@ -59,7 +60,8 @@ class TritonPublisher(Construct):
     """A state machine that publishes ensembles, rolls them back and unpublishes them; see `add_publisher`.
 
     It changes the archives below the prefix of one `TritonMultiModel`, for its present platform, and the catalogue.
-    No stack and no endpoint is updated.
+    No stack and no endpoint is updated. With `next_platform` it has a second machine, which does the same for that
+    platform, below a prefix that no endpoint serves yet.
 
     Attributes:
         state_machine_arn: its ARN.
@@ -75,10 +77,13 @@ class TritonPublisher(Construct):
         environment: ContainerEnvironment,
         max_concurrency: int,
         recipes: Recipes | None,
+        present: Served | None = None,
     ) -> None:
         super().__init__(scope, id)
         self._served = served
         self._recipes = recipes
+        self._present = present
+        self._next: TritonPublisher | None = None
         log_group = logs.LogGroup(
             self,
             "Logs",
@@ -90,7 +95,9 @@ class TritonPublisher(Construct):
         network = served.store._network if isinstance(served.store, TritonArtifactStore) else None
         made = HandlerFunctions(handler_code(), log_group, network)
         multi_model = scope.node.path.removeprefix(f"{stack_of(self).node.path}/")
-        described = PublisherDescription(multi_model, served.name, served.platform, environment, max_concurrency)
+        described = PublisherDescription(
+            multi_model, served.name, served.platform, environment, max_concurrency, is_next=present is not None
+        )
         made_of = {name: self._function(made, name) for name in FUNCTIONS}
         builds = None
         if recipes is not None:
@@ -113,7 +120,8 @@ class TritonPublisher(Construct):
 
         With recipes, the principal decides what a build does, and other stacks with the same keys adopt the result.
         """
-        return grant_publish(grantee, self._served, self._machine)
+        grant = grant_publish(grantee, self._served, self._machine)
+        return grant if self._next is None else grant.combine(self._next.grant_publish(grantee))
 
     def _function(self, made: HandlerFunctions, name: str) -> str:
         """Make a function with a role of its own, and return its ARN."""
@@ -148,6 +156,8 @@ class TritonPublisher(Construct):
         }[name]
         if name == "change" and self._recipes is not None:
             read = [*read, own, f"{layout.ARTIFACTS_PREFIX}*"]
+        if name == "change" and self._present is not None:  # what is published there is copied
+            read = [*read, f"{layout.fleet_prefix(fleet, self._present.platform.label)}*"]
         statements = []
         for action, keys in (("s3:GetObject", read), ("s3:PutObject", write)):
             if keys:
@@ -277,12 +287,22 @@ def add_publisher(
     environment: ContainerEnvironment,
     *,
     max_concurrency: int,
-    recipes: Recipes | None,
+    recipes: Callable[[Served], Recipes | None],
+    next_platform: ServingPlatform | None = None,
 ) -> TritonPublisher:
-    """Make the publisher of a `TritonMultiModel`, its child `Publisher`.
+    """Make the publisher of a `TritonMultiModel`, its child `Publisher`, and one for a next platform, `NextPublisher`.
+
+    Args:
+        scope: the `TritonMultiModel`.
+        served: the destination of what is published.
+        environment: how the container starts Triton.
+        max_concurrency: how many ensembles each machine changes at a time.
+        recipes: checks the recipes for a destination.
+        next_platform: what is going to serve it; None if that is not to change.
 
     Raises:
-        ConfigurationError: there is one, the store promotes from another one, or the concurrency is not a count.
+        ConfigurationError: there is a publisher, the store promotes from another one, the concurrency is not a count,
+            or the next platform serves the same archives.
     """
     if scope.node.try_find_child("Publisher") is not None:
         raise ConfigurationError(f"{path_of(scope)} has a publisher: keep what add_publisher() returned, and use it")
@@ -296,6 +316,24 @@ def add_publisher(
             f"max_concurrency of the publisher of {path_of(scope)} is {max_concurrency}: use 1 to {MAX_CONCURRENCY}, "
             "which is what Step Functions runs at a time"
         )
-    return TritonPublisher(
-        scope, "Publisher", served, environment=environment, max_concurrency=max_concurrency, recipes=recipes
-    )
+    if next_platform is not None and next_platform.label == served.platform.label:
+        raise ConfigurationError(
+            f"next_platform of the publisher of {path_of(scope)} has the label {next_platform.label!r} of the present "
+            "platform, so it serves the same archives: remove next_platform, and change the platform itself"
+        )
+
+    def made(id: str, where: Served, present: Served | None = None) -> TritonPublisher:
+        return TritonPublisher(
+            scope,
+            id,
+            where,
+            environment=environment,
+            max_concurrency=max_concurrency,
+            recipes=recipes(where),
+            present=present,
+        )
+
+    publisher = made("Publisher", served)
+    if next_platform is not None:
+        publisher._next = made("NextPublisher", served._replace(platform=next_platform), served)
+    return publisher
