@@ -290,11 +290,17 @@ def batches(items: Iterable[Item], max_builds: int) -> list[list[Item]]:
 
 def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]) -> dict[str, Any]:
     """Let a publisher work; what is worth another attempt becomes a NotYetError, which the machine repeats."""
-    keys = json.loads(os.environ["KEYS"])
+    keys, platform = json.loads(os.environ["KEYS"]), os.environ["PLATFORM"]
+    if event["platform"] != platform:
+        # Else a rollback or a built archive of one platform would change the other's prefix.
+        raise ArtifactError(
+            f"the execution began for {event['platform']}, and a deployment has changed the publisher to {platform}; "
+            "run the command again"
+        )
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         publisher = Publisher(
             Storage.of_environment(),
-            Place(os.environ["FLEET"], os.environ["PLATFORM"], str(event["execution"])),
+            Place(os.environ["FLEET"], platform, str(event["execution"])),
             KeyDocument(keys["source"], keys["target"]),
             Turn(context.get_remaining_time_in_millis, is_last=True),
             lambda: datetime.now(UTC),

@@ -51,7 +51,9 @@ class Interpreter:
     def __init__(self) -> None:
         self.machine = Machine()
         self._states = boto3.client("stepfunctions")
-        document = json.dumps(definition(FUNCTIONS, bucket=STORE, prefix=PREFIX, partition="aws", max_concurrency=1))
+        document = json.dumps(
+            definition(FUNCTIONS, bucket=STORE, prefix=PREFIX, platform=PLATFORM, partition="aws", max_concurrency=1)
+        )
         role = "arn:aws:iam::123456789012:role/publisher"
         self._arn = self._states.create_state_machine(name="machine", definition=document, roleArn=role)[
             "stateMachineArn"

@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "lambda"))  # as Lambda does 
 from artifacts import publishing, storage
 from cdk_triton.artifacts import layout
 from cdk_triton.hosting.publishing.definition import Builds, Functions, definition
+from golden_messages import Messages
 from publisher_machine import FLEET, KEYS, PLATFORM, STORE, Machine, packed, packed_keys
 
 NAMES = ("prepare", "change", "record", "count")
@@ -37,10 +38,17 @@ class Context:
 
 @dataclass
 class FunctionDouble:
-    """Lambda's client, which the interpreter calls; the first calls of a function may not be run."""
+    """Lambda's client, which the interpreter calls; the first calls of a function may not be run.
+
+    Attributes:
+        throttled: how many calls of a function are not run.
+        calls: how often a function was called.
+        after: is called with the name of each function that has run.
+    """
 
     throttled: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
+    after: Callable[[str], None] = lambda name: None
 
     def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803  Lambda's names
         name = FunctionName.rsplit(":", 1)[-1]
@@ -49,6 +57,7 @@ class FunctionDouble:
             if self.calls[name] <= self.throttled[name]:
                 raise TimeoutError
             answer, fault = getattr(publishing, name)(json.loads(Payload), Context()), {}
+            self.after(name)
         except Exception as error:
             kind = "Lambda.TooManyRequestsException" if isinstance(error, TimeoutError) else type(error).__name__
             answer, fault = {"errorMessage": str(error), "errorType": kind}, {"FunctionError": "Unhandled"}
@@ -67,7 +76,7 @@ def _functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[FunctionDouble]:
     storage._client.cache_clear()
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
         boto3.client("s3").create_bucket(Bucket=STORE)
-        document = definition(ARNS, bucket=STORE, prefix=PREFIX, partition="aws", max_concurrency=8)
+        document = definition(ARNS, bucket=STORE, prefix=PREFIX, platform=PLATFORM, partition="aws", max_concurrency=8)
         role = "arn:aws:iam::123456789012:role/publisher"
         client = boto3.client("stepfunctions")
         client.create_state_machine(name="publisher", definition=json.dumps(document), roleArn=role)
@@ -99,6 +108,8 @@ def live(ensemble: str) -> bytes | None:
     if not s3.list_objects_v2(Bucket=STORE, Prefix=key).get("Contents"):
         return None
     current = json.loads(s3.get_object(Bucket=STORE, Key=key)["Body"].read())["current"]
+    if current is None:
+        return None
     found: bytes = s3.get_object(Bucket=STORE, Key=layout.fleet_prefix(FLEET, PLATFORM) + current)["Body"].read()
     return found
 
@@ -138,8 +149,38 @@ def test_a_request_that_is_missing_fails_the_execution(functions: FunctionDouble
     assert "nobody/request.json is missing" in failed["cause"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["prepare", "change"])
+def test_an_execution_changes_nothing_for_the_platform_that_a_deployment_brings(
+    messages: Messages, functions: FunctionDouble, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    """An execution keeps its definition, and its functions get the variables of the new platform meanwhile."""
+    upload("first", one=ARCHIVES[0])
+    assert run("first")["status"] == "SUCCEEDED"
+    before = keys()
+    functions.after = lambda name: monkeypatch.setenv("PLATFORM", "26.05-a10g") if name == function else None
+    machine = Machine()
+    machine.upload("second", [{"ensemble": "one", "action": "unpublish"}])
+    for (_, key), bodies in machine.s3.history.items():
+        boto3.client("s3").put_object(Bucket=STORE, Key=key, Body=bodies[-1])
+
+    failed = run("second")
+
+    assert failed["status"] == "FAILED"
+    messages.record("ArtifactError", json.loads(failed["cause"])["errorMessage"])
+    assert {key for key in keys() - before if not key.startswith("staging/")} == set()
+    assert (live("one") is None) is (function == "change")  # for its own platform it is unpublished, or it is not
+
+
+def keys() -> set[str]:
+    """The keys of all objects."""
+    return {each["Key"] for each in boto3.client("s3").list_objects_v2(Bucket=STORE)["Contents"]}
+
+
 def test_every_task_of_a_child_leads_to_its_end() -> None:
-    states = definition(ARNS, bucket=STORE, prefix=PREFIX, partition="aws", max_concurrency=3)["States"]
+    states = definition(ARNS, bucket=STORE, prefix=PREFIX, platform=PLATFORM, partition="aws", max_concurrency=3)[
+        "States"
+    ]
     assert states["Ensembles"]["MaxConcurrency"] == 3
     child = states["Ensembles"]["ItemProcessor"]["States"]
     for state in (each for each in child.values() if each["Type"] == "Task"):
@@ -149,7 +190,9 @@ def test_every_task_of_a_child_leads_to_its_end() -> None:
 
 def test_a_child_that_fails_does_not_stop_the_others() -> None:
     arns, builds = replace(ARNS, build=ARNS.change), Builds(2, "assets", "description", "0" * 64, "image")
-    document = definition(arns, bucket=STORE, prefix=PREFIX, partition="aws", max_concurrency=3, builds=builds)
+    document = definition(
+        arns, bucket=STORE, prefix=PREFIX, platform=PLATFORM, partition="aws", max_concurrency=3, builds=builds
+    )
     maps = {name: state for name, state in document["States"].items() if state["Type"] == "Map"}
     assert maps.keys() == {"Builds", "Ensembles"}
     for each in maps.values():

@@ -96,6 +96,7 @@ def definition(
     *,
     bucket: str,
     prefix: str,
+    platform: str,
     partition: str,
     max_concurrency: int,
     builds: Builds | None = None,
@@ -106,11 +107,12 @@ def definition(
         functions: what does the work.
         bucket: the name of the store's bucket.
         prefix: below it the machine writes what it makes of requests.
+        platform: the label of the platform. An execution keeps it while a deployment changes the functions.
         partition: of the state machine, as in `aws`.
         max_concurrency: how many ensembles are changed at a time.
         builds: of a publisher with recipes.
     """
-    execution = {"execution.$": "$$.Execution.Id"}
+    execution = {"execution.$": "$$.Execution.Id", "platform": platform}
     request: dict[str, Any] = {**execution, "publish.$": "$.publish"}
     place = _Place(bucket, prefix, partition)
     ensembles = place.map(
@@ -121,15 +123,16 @@ def definition(
             "publish.$": "$.publish",
             "publisher.$": "$.publisher",
             "execution.$": "$.execution",
+            "platform": platform,
         },
-        _change(functions),
+        _change(functions, platform),
         # Whatever ends the map early, Count finds the ensembles that it did not reach.
         after="Count",
     )
     if builds is None:
         building, first, prepare = {}, "Ensembles", request
     else:
-        building, first = _builds(functions, builds, place), "HasBuilds"
+        building, first = _builds(functions, builds, place, platform), "HasBuilds"
         prepare = {**request, "max_builds": builds.max_builds}
     return {
         "Comment": "cdk-triton: publishes, rolls back and unpublishes ensembles",
@@ -138,7 +141,7 @@ def definition(
             "Prepare": _task(functions.prepare, prepare, Next=first),
             **building,
             "Ensembles": ensembles,
-            "Count": _task(functions.count, {"execution.$": "$.execution"}, End=True),
+            "Count": _task(functions.count, {"execution.$": "$.execution", "platform": platform}, End=True),
         },
     }
 
@@ -177,7 +180,7 @@ class _Place:
         }
 
 
-def _builds(functions: Functions, builds: Builds, place: _Place) -> dict[str, Any]:
+def _builds(functions: Functions, builds: Builds, place: _Place, platform: str) -> dict[str, Any]:
     """The states that build; `Change` finds archives that are missing."""
     assert functions.build is not None  # of a publisher with recipes
     asked = {
@@ -190,7 +193,7 @@ def _builds(functions: Functions, builds: Builds, place: _Place) -> dict[str, An
         "sha256": builds.sha256,
         "image": builds.image,
     }
-    record = {"execution.$": "$.execution", "batch.$": "$.batch", "failure.$": "$.failure"}
+    record = {"execution.$": "$.execution", "batch.$": "$.batch", "failure.$": "$.failure", "platform": platform}
     child = {
         "StartAt": "Build",
         "States": {
@@ -230,8 +233,8 @@ def _builds(functions: Functions, builds: Builds, place: _Place) -> dict[str, An
     }
 
 
-def _change(functions: Functions) -> dict[str, Any]:
-    record = {"execution.$": "$.execution", "item.$": "$.item", "failure.$": "$.failure"}
+def _change(functions: Functions, platform: str) -> dict[str, Any]:
+    record = {"execution.$": "$.execution", "item.$": "$.item", "failure.$": "$.failure", "platform": platform}
     # Count finds the ensemble that neither is what was asked for nor has a failure.
     unrecorded = [_caught("unrecorded", "Done")]
     return {

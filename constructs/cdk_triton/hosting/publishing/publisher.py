@@ -209,6 +209,7 @@ class TritonPublisher(Construct):
                     functions,
                     bucket=bucket.bucket_name,
                     prefix=prefix,
+                    platform=self._served.platform.label,
                     partition=Aws.PARTITION,
                     max_concurrency=max_concurrency,
                     builds=builds,
