@@ -53,9 +53,15 @@ class DeployedFleet:
         self._publish_assets(directory / "cdk.out")
         self._deploy(directory / "cdk.out" / "Serving.template.json")
         found = aws.client("cloudformation").describe_stack_resources(StackName="Serving")["StackResources"]
-        kinds = {(each["ResourceType"], each["LogicalResourceId"][:5]): each["PhysicalResourceId"] for each in found}
-        self.bucket = kinds["AWS::S3::Bucket", "Trito"]
-        self.machine = kinds["AWS::StepFunctions::StateMachine", "Fleet"]
+
+        def physical(kind: str, logical: str) -> str:
+            """The one resource of a type whose logical id begins so."""
+            ours = [each for each in found if each["ResourceType"] == kind]
+            (one,) = [each["PhysicalResourceId"] for each in ours if each["LogicalResourceId"].startswith(logical)]
+            return str(one)
+
+        self.bucket = physical("AWS::S3::Bucket", "TritonArtifacts")
+        self.machine = physical("AWS::StepFunctions::StateMachine", "FleetPublisher")
 
     def _publish_assets(self, assembly: Path) -> None:
         """As the CDK CLI does."""
@@ -84,9 +90,9 @@ class DeployedFleet:
         found: list[dict[str, Any]] = self.states.list_executions(stateMachineArn=self.machine)["executions"]
         return found
 
-    def current(self) -> dict[str, str | None]:
-        """Ensemble to the target model that callers send."""
-        prefix = layout.catalogue_prefix(self.fleet.name_in_store, self._platform.label)
+    def current(self, platform: ServingPlatform | None = None) -> dict[str, str | None]:
+        """Ensemble to the target model that callers send, by the catalogue of a platform."""
+        prefix = layout.catalogue_prefix(self.fleet.name_in_store, (platform or self._platform).label)
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         keys = [each["Key"] for page in pages for each in page.get("Contents", [])]
         documents = [self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read() for key in keys]

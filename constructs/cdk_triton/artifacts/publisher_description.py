@@ -19,7 +19,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 
-__all__ = ["PUBLISHER_METADATA", "PublisherDescription"]
+__all__ = ["PUBLISHER_METADATA", "PublisherDescription", "platform_name"]
 
 PUBLISHER_METADATA: Final = "cdk-triton:Publisher"
 """The key in the metadata of a publisher's state machine."""
@@ -27,6 +27,11 @@ PUBLISHER_METADATA: Final = "cdk-triton:Publisher"
 _SCHEMA: Final = 1
 _NOT_CHECKED = frozenset({"variables"})
 """They are for the models' own use, and may contain unresolved tokens."""
+
+
+def platform_name(platform: ServingPlatform) -> str:
+    """A platform as the option `--platform` names it: RELEASE/INSTANCE, or the label of one with an own image."""
+    return platform.label if platform.image is not None else f"{platform.release}/{platform.instance_type}"
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,6 @@ class PublisherDescription:
     builder: Mapping[str, Any] = field(default_factory=dict)
     max_builds: int = 1
     is_next: bool = False
-
-    @property
-    def platform_name(self) -> str:
-        """The platform as the option `--platform` names it: RELEASE/INSTANCE, or the label of an image of your own."""
-        platform = self.platform
-        return platform.label if platform.image is not None else f"{platform.release}/{platform.instance_type}"
 
     def document(self) -> dict[str, Any]:
         """It as JSON."""

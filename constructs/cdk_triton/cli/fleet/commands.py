@@ -38,6 +38,13 @@ Manifest = Annotated[
 Attach = Annotated[
     str | None, typer.Option(metavar="EXECUTION", help="Only follow an execution that was started before.")
 ]
+Platform = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RELEASE/INSTANCE",
+        help="Publish for this platform; by default for the one that the endpoint serves.",
+    ),
+]
 Recheck = Annotated[bool, typer.Option("--recheck", help="Check also repositories that have not changed.")]
 Version = Annotated[
     str | None,
@@ -46,14 +53,20 @@ Version = Annotated[
 
 
 @app.command()
-def publish(fleet: FleetOption, manifest: Manifest = None, attach: Attach = None, recheck: Recheck = False) -> None:
+def publish(
+    fleet: FleetOption,
+    manifest: Manifest = None,
+    platform: Platform = None,
+    attach: Attach = None,
+    recheck: Recheck = False,
+) -> None:
     """Check, pack and upload repositories, and make them live; exit 1 if one of them is not live in the end.
 
     Example: cdk-triton fleet publish tenants --fleet Serving/Fleet
     """
     if (manifest is None) is (attach is None):
         raise typer.BadParameter("give either a manifest or --attach", param_hint="MANIFEST")
-    with _opened(fleet) as found:
+    with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import execution, publishing, text
 
         if attach is not None:
@@ -122,14 +135,14 @@ def unpublish(ensemble: Ensemble, fleet: FleetOption) -> None:
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[Fleet]:
-    """The publisher; an error of AWS within becomes a sentence, and a wrong argument a usage error."""
+def _opened(name: str, platform: str | None = None) -> Iterator[Fleet]:
+    """The publisher for a platform; an error of AWS within becomes a sentence, and a wrong argument a usage error."""
     from cdk_triton.cli.artifacts.aws import sentences
     from cdk_triton.cli.fleet.place import open_fleet
 
     try:
         with sentences():
-            yield open_fleet(name)
+            yield open_fleet(name, platform)
     except ConfigurationError as error:
         raise typer.BadParameter(str(error)) from error
 

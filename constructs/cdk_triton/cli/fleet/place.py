@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from cdk_triton._wording import listed
 from cdk_triton.artifacts import layout
-from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription, platform_name
 from cdk_triton.cli.artifacts.aws import Aws, code_of
 from cdk_triton.errors import ConfigurationError
 
@@ -35,6 +35,11 @@ class Fleet:
     description: PublisherDescription
     machine: str
     bucket: str
+
+    @property
+    def platform_option(self) -> str:
+        """The option of a command that is to find this publisher again; "" for the one of the present platform."""
+        return f" --platform {platform_name(self.description.platform)}" if self.description.is_next else ""
 
     @property
     def served(self) -> str:
@@ -61,14 +66,16 @@ class Fleet:
         return (each["Key"] for each in pages)
 
 
-def open_fleet(name: str) -> Fleet:
+def open_fleet(name: str, platform: str | None = None) -> Fleet:
     """The publisher of a `TritonMultiModel`.
 
     Args:
         name: the stack, a slash, and the construct's path within the stack.
+        platform: the platform that it publishes for, RELEASE/INSTANCE; None for the one that the endpoint serves.
 
     Raises:
-        ConfigurationError: there is no such stack, it has no such publisher, or another version of the library made it.
+        ConfigurationError: there is no such stack, it has no such publisher, none for the platform, or another version
+            of the library made it.
         ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
     """
     stack, slash, path = name.partition("/")
@@ -77,16 +84,33 @@ def open_fleet(name: str) -> Fleet:
             f"'{name}' is not STACK/FLEET: give the stack and the construct id, e.g. Serving/Fleet"
         )
     aws = Aws()
-    found = {each["multi_model"]: (logical, each) for logical, each in _publishers(_template(aws, stack))}
-    if path not in found:
-        known = f"it has {listed(sorted(found))}" if found else "it has none: call add_publisher() and deploy it"
+    found = list(_publishers(_template(aws, stack)))
+    paths = {each["multi_model"] for _, each in found}
+    if path not in paths:
+        known = f"it has {listed(sorted(paths))}" if paths else "it has none: call add_publisher() and deploy it"
         raise ConfigurationError(f"the stack {stack} in {aws.region} has no publisher of a {path}; {known}")
-    logical, document = found[path]
+    ours = [(logical, PublisherDescription.parse(each, name)) for logical, each in found if each["multi_model"] == path]
+    logical, description = _chosen(ours, platform, name)
     resource = aws.client("cloudformation").describe_stack_resource(StackName=stack, LogicalResourceId=logical)
     machine = resource["StackResourceDetail"]["PhysicalResourceId"]
     definition = json.loads(aws.client("stepfunctions").describe_state_machine(stateMachineArn=machine)["definition"])
     bucket = definition["States"]["Ensembles"]["ItemReader"]["Parameters"]["Bucket"]
-    return Fleet(aws, name, PublisherDescription.parse(document, name), machine, bucket)
+    return Fleet(aws, name, description, machine, bucket)
+
+
+def _chosen(
+    publishers: Sequence[tuple[str, PublisherDescription]], platform: str | None, name: str
+) -> tuple[str, PublisherDescription]:
+    """The publisher for a platform, and its logical id."""
+    known = {platform_name(each.platform): (logical, each) for logical, each in publishers}
+    if platform is None:
+        return next((logical, each) for logical, each in publishers if not each.is_next)
+    if platform not in known:
+        raise ConfigurationError(
+            f"{name} has no publisher for the platform {platform}; it has {listed(sorted(known))}: use one of them, or "
+            "deploy add_publisher(next_platform=…) first"
+        )
+    return known[platform]
 
 
 def _template(aws: Aws, stack: str) -> Mapping[str, Any]:

@@ -104,7 +104,7 @@ def attach(fleet: Fleet, arn: str, *, say: Say) -> Outcome:
         ClientError, BotoCoreError: AWS rejected a call.
     """
     name = arn.rsplit(":", 1)[-1]
-    again = f"cdk-triton fleet publish --fleet {fleet.name} --attach {name}"
+    again = f"cdk-triton fleet publish --fleet {fleet.name}{fleet.platform_option} --attach {name}"
     hint = f"the execution {name} goes on; to follow it again, run: {again}"
     with _explained(hint, say), working("the execution starts") as shown:
         return follow(fleet, arn, say=shown.say)
