@@ -25,6 +25,9 @@ from cdk_triton.cli.program import app
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 
+FOLDERS = {"benchmarks", "constructs", "docs", "examples", "lambda", "model_assets", "tests", "tools"}
+
+
 def heading_anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as MkDocs makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -157,15 +160,28 @@ def test_every_rule_has_an_anchor(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_message_names_a_page_by_its_path(root: Path) -> None:
-    """A wheel contains no docs/: a message carries the text, or the title of the page."""
-    for path in sorted((root / "constructs").rglob("*.py")):
+def test_no_text_of_the_library_names_a_file_of_the_checkout(root: Path) -> None:
+    """A wheel contains no docs/ or tests/: a message carries the text, or the title of a page."""
+    for path in sorted([*(root / "constructs").rglob("*.py"), *(root / "lambda").rglob("*.py")]):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         for node in nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
-                named = re.findall(r"docs/[\w/]+\.md", node.value)
-                assert not [page for page in named if (root / page).exists()], f"{path}:{node.lineno}"
+                assert files_of_the_checkout(root, node.value) == [], f"{path}:{node.lineno}"
+
+
+def test_no_message_names_a_file_of_the_checkout(root: Path) -> None:
+    """Findings, errors, and the descriptions of alarms. The example app runs in the checkout only."""
+    golden = (root / "tests" / "messages.golden").read_text(encoding="utf-8")
+    assert "\n== alarm\n" in golden
+    messages = [line for line in golden.splitlines() if line.startswith(">") and not line.startswith("> app.py:")]
+    assert [message for message in messages if files_of_the_checkout(root, message)] == []
+
+
+def files_of_the_checkout(root: Path, text: str) -> list[str]:
+    """The files and directories that a text names by a path from the top of the checkout, without a web address."""
+    named = re.findall(r"(?<![\w/.-])[\w-]+/[\w./-]*\w", re.sub(r"https?://\S+", "", text))
+    return [each for each in named if each.split("/")[0] in FOLDERS and (root / each).exists()]
 
 
 def every_command() -> list[tuple[str, Any]]:

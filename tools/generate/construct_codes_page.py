@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tools.generate import Files, Generator
+from tools.generate import ROOT, Files, Generator
 
 from cdk_triton.checks.construct_codes import CONSTRUCT_CODES, ConstructCode
 
@@ -44,7 +44,17 @@ def _index(codes: Iterable[ConstructCode]) -> str:
 
 
 def _section(each: ConstructCode) -> str:
-    return f"### {each.name}\n\n**{each.title}**\n\n{each.reason} [More about it]({each.page}).\n"
+    return f"### {each.name}\n\n**{each.title}**\n\n{each.reason} More about it: [{each.page}]({_file(each.page)}).\n"
+
+
+def _file(title: str) -> str:
+    """Return the name of the page with this title."""
+    (found,) = (
+        page.name
+        for page in (ROOT / "docs").glob("*.md")
+        if page.read_text(encoding="utf-8").startswith(f"# {title}\n")
+    )
+    return found
 
 
 def _files() -> Files:

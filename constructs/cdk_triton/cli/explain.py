@@ -55,7 +55,7 @@ def _page_of_constructs(found: ConstructCode) -> str:
             f"{bold(found.code)}  {bold(found.title)}",
             _paragraphs(found.reason),
             "The constructs report it at `cdk synth`; `cdk-triton validate` does not see it.",
-            f"User guide: page {found.page.removesuffix('.md')}",
+            f"More about it: the page {found.page!r} of the user guide",
         ]
     )
 
