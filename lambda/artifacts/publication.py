@@ -23,25 +23,34 @@ All of it expires with `staging/`. Neither is taken on trust: object keys are de
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .documents import parse_json
 from .failure import ArtifactError
 
-__all__ = ["ACTIONS", "Item", "Place", "parse_request"]
+__all__ = ["ACTIONS", "MAX_REQUEST_BYTES", "Item", "Place", "parse_request"]
 
 SCHEMA = 1
 ACTIONS = ("publish", "roll_back", "unpublish")
+
+MAX_ITEMS = 100_000
+"""More of them do not fit into the time of `count`, and into the memory of the functions (docs/scale.md)."""
+
+MAX_REQUEST_BYTES = 32 * 1024**2
+"""As many items with names of 40 characters."""
+
+MAX_PUBLISHER_LENGTH = 2048
+"""As long as an ARN can be ("Amazon Resource Names (ARNs)")."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """As `cdk_triton.artifacts.layout.check_name` has it."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _ID = re.compile(r"[A-Za-z0-9-]{1,80}")
-_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
 _SOURCE_DIGITS = 10
 
 
@@ -101,8 +110,8 @@ class Item:
         for name, form in fields:
             value = getattr(item, name)
             if not isinstance(value, str) or not form.fullmatch(value):
-                raise _malformed(f"{name} of the ensemble {item.ensemble!r} is {value!r}")
-        if not isinstance(item.built, bool):
+                raise _malformed(f"{name} of the ensemble {item.ensemble!r} is {value!r:.300}")
+        if not isinstance(item.built, bool) or (item.built and item.action != "publish"):
             raise _malformed(f"built of the ensemble {item.ensemble!r} is {item.built!r}")
         return item
 
@@ -203,20 +212,23 @@ def parse_request(text: bytes) -> tuple[str, list[Item]]:
         ArtifactError: it is not one that this version of the library takes.
     """
     try:
-        document = json.loads(text)
+        document = parse_json(text)
         schema, publisher, items = document["schema"], document["publisher"], document["items"]
     except (ValueError, LookupError, TypeError) as error:
         raise _malformed(f"it is not a JSON object with schema, publisher and items ({error!r})") from error
-    if schema != SCHEMA or not isinstance(publisher, str) or not isinstance(items, list) or not items:
-        raise _malformed(f"it has schema {schema!r}, publisher {publisher!r} and {len(items or ())} items")
+    if schema != SCHEMA or not isinstance(publisher, str) or len(publisher) > MAX_PUBLISHER_LENGTH:
+        raise _malformed(f"it has schema {schema!r:.300} and publisher {publisher!r:.300}")
+    if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
+        found = f"{len(items)} items" if isinstance(items, list) else f"{items!r:.300} for items"
+        raise _malformed(f"it has {found}, and 1 to {MAX_ITEMS:,} are read at once")
     allowed = {"ensemble", "action", "repository", "source_key", "artifact_key", "to", "built"}
     if any(not isinstance(each, dict) or each.keys() - allowed for each in items):
         raise _malformed(f"an item has other fields than {', '.join(sorted(allowed))}")
-    found = [Item.parse(each) for each in items]
-    names = {item.ensemble for item in found}
-    if len(names) < len(found):
+    parsed = [Item.parse(each) for each in items]
+    names = {item.ensemble for item in parsed}
+    if len(names) < len(parsed):
         raise _malformed("it names an ensemble twice")
-    return publisher, found
+    return publisher, parsed
 
 
 def _malformed(what: str) -> ArtifactError:

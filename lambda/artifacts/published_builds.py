@@ -30,8 +30,9 @@ from .invocation import Invocation
 from .plan import BuildInput, BuildMachine, Commit, EnsembleBuild
 from .publication import Item, Place
 from .request import Request
-from .storage import LostRaceError
+from .storage import LostRaceError, TooLargeError
 from .turn import Turn, TurnIsOverError
+from .uploaded_builds import MAX_BUILD_BYTES, UploadedBuild, parse_build
 from .uploads import take_upload
 
 __all__ = ["BuildEvent", "build_batch", "built_commit", "is_build", "kept_sources"]
@@ -255,9 +256,8 @@ class _Batch:
             TurnIsOverError: the time is up.
             ArtifactError: they are not, or the build is not one of the publisher's.
         """
-        document = self._request_of(item)
-        recipes = self._recipes(item, document["recipes"])
-        ensemble = _ensemble(item, document["ensemble"])
+        uploaded = self._uploaded(item)
+        recipes, ensemble = self._recipes(item, uploaded.recipes), uploaded.ensemble
         sources = kept_sources(item.repository, item.artifact_key)
         if self._storage.head(sources) is None:
             self._take_sources(item, recipes)
@@ -266,30 +266,22 @@ class _Batch:
         inputs += [BuildInput(file["bucket"], file["key"], None, f"inputs/{sha}", sha) for sha, file in files.items()]
         return EnsembleBuild(tuple(inputs), ensemble)
 
-    def _request_of(self, item: Item) -> Mapping[str, Any]:
+    def _uploaded(self, item: Item) -> UploadedBuild:
         key = self._place.build(self._event.publication, item.artifact_key)
-        found = self._storage.read(key)
+        try:
+            found = self._storage.read(key, most=MAX_BUILD_BYTES)
+        except TooLargeError as error:
+            raise ArtifactError(f"{error.full}; publish the repository {item.repository} with fewer files") from error
         if found is None:
             raise ArtifactError(f"the build {key} is missing; publish again, which uploads it")
-        try:
-            document: Mapping[str, Any] = json.loads(found[0])
-            _ = document["recipes"], document["ensemble"]["artifact_key"]
-        except (ValueError, LookupError, TypeError) as error:
-            raise ArtifactError(
-                f"the build {key} cannot be read ({error!r}); publish with the publisher's own cdk-triton"
-            ) from error
-        return document
+        return parse_build(found[0], item, key)
 
-    def _recipes(self, item: Item, numbers: Any) -> list[Mapping[str, Any]]:
+    def _recipes(self, item: Item, numbers: Sequence[int]) -> list[Mapping[str, Any]]:
         declared = dict(enumerate(self._description.recipes))
-        if (
-            not isinstance(numbers, list)
-            or not numbers
-            or not all(isinstance(n, int) and n in declared for n in numbers)
-        ):
+        if not numbers or not all(number in declared for number in numbers):
             raise ArtifactError(
-                f"the build of the repository {item.repository} names the recipes {numbers!r}, and the publisher has "
-                f"{len(declared)}; publish with the publisher's own cdk-triton"
+                f"the build of the repository {item.repository} names the recipes {list(numbers)}, and the publisher "
+                f"has {len(declared)}; publish with the publisher's own cdk-triton"
             )
         return [declared[number] for number in numbers]
 
@@ -309,14 +301,3 @@ class _Batch:
             self._storage.write(self._place.build_failure(item), body)
         except LostRaceError:
             log.info("the failure of %s is recorded", item.repository)
-
-
-def _ensemble(item: Item, uploaded: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The ensemble of the build plan, whose sources lie where this item says, whatever the caller has written."""
-    key = uploaded["artifact_key"]
-    if key != item.artifact_key:
-        raise ArtifactError(
-            f"the build of the repository {item.repository} is one of the artifact key {key!r}, and the request says "
-            f"{item.artifact_key}; publish with the publisher's own cdk-triton"
-        )
-    return {**uploaded, "sources": f"sources/{item.artifact_key}.tar.gz"}

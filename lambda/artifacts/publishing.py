@@ -29,9 +29,9 @@ from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError, is_transient
 from .fleet_index import open_catalogue
 from .invocation import Each
-from .publication import Item, Place, parse_request
+from .publication import MAX_REQUEST_BYTES, Item, Place, parse_request
 from .published_builds import built_commit
-from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject
+from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject, TooLargeError
 from .turn import Turn
 from .uploads import take_upload
 
@@ -112,7 +112,10 @@ class Publisher:
             ArtifactError: the request is missing, or not one that this version of the library takes.
         """
         request = self.place.request(publication)
-        found = self.storage.read(request)
+        try:
+            found = self.storage.read(request, most=MAX_REQUEST_BYTES)
+        except TooLargeError as error:
+            raise ArtifactError(f"{error.full}; publish fewer ensembles at once") from error
         if found is None:
             raise ArtifactError(f"the request {request} is missing; upload it, and start again")
         publisher, items = parse_request(found[0])

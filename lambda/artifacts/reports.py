@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from . import copying
+from .documents import parse_json
 from .locks import staging
 from .plan import Commit
-from .storage import Storage, StoredObject
+from .storage import Storage, StoredObject, TooLargeError
 
 __all__ = ["BrokenBuildError", "BuildReport", "read_failure", "read_report"]
 
 SCHEMA = 1
+
+MAX_REPORT_BYTES = 4 * 1024**2
+"""The size of a report; the hashes of the 10,000 parts that an archive may have take 0.7 MB."""
 
 
 class BrokenBuildError(Exception):
@@ -61,15 +64,15 @@ def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | N
         BrokenBuildError: it is not a report of this ensemble.
     """
     name = f"{staging(build)}out/{commit.artifact_key}/build.json"
-    found = storage.read(name)
-    if found is None:
-        return None
     try:
-        document = json.loads(found[0])
+        found = storage.read(name, most=MAX_REPORT_BYTES)
+        if found is None:
+            return None
+        document = parse_json(found[0])
         archive = document["archive"]
         report = BuildReport(document, int(archive["size"]), tuple(archive["parts"]))
         said = (document["schema"], document["artifact_key"], archive["part_bytes"], len(report.parts))
-    except (ValueError, LookupError, TypeError) as error:
+    except (TooLargeError, ValueError, LookupError, TypeError) as error:
         raise BrokenBuildError(f"{name} is not a report of cdk-triton's build program ({error!r})") from error
     wanted = (SCHEMA, commit.artifact_key, copying.PART_BYTES, -(-report.size // copying.PART_BYTES))
     if said != wanted:
@@ -80,11 +83,11 @@ def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | N
 def read_failure(build: str, artifact_key: str | None, storage: Storage) -> tuple[str, list[str]] | None:
     """Reason and last lines of an ensemble that failed, or, with None, of a job that ended before any work."""
     folder = "" if artifact_key is None else f"{artifact_key}/"
-    found = storage.read(f"{staging(build)}out/{folder}failure.json")
-    if found is None:
-        return None
     try:
-        document: Mapping[str, Any] = json.loads(found[0])
+        found = storage.read(f"{staging(build)}out/{folder}failure.json", most=MAX_REPORT_BYTES)
+        if found is None:
+            return None
+        document: Mapping[str, Any] = parse_json(found[0])
         return str(document["reason"]), [str(line) for line in document.get("log", [])]
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (TooLargeError, ValueError, LookupError, TypeError, AttributeError) as error:
         return f"its failure.json cannot be read ({error!r})", []

@@ -14,12 +14,12 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from .failure import error_code
+from .failure import ArtifactError, error_code
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["CONNECTIONS", "LostRaceError", "Storage", "StoredObject"]
+__all__ = ["CONNECTIONS", "LostRaceError", "Storage", "StoredObject", "TooLargeError"]
 
 CONNECTIONS = 16
 """Calls in flight at once; a thousand small archives are copied in minutes instead of half an hour."""
@@ -34,6 +34,13 @@ _READS = frozenset({"GetObject", "HeadObject"})
 
 class LostRaceError(Exception):
     """The condition of a call did not hold: another caller has written the object, or completed the upload."""
+
+
+class TooLargeError(ArtifactError):
+    """An object that somebody else may have written is larger than the function reads."""
+
+    def __init__(self, name: str, size: int, most: int) -> None:
+        super().__init__(f"{name} has {size:,} bytes, and at most {most:,} are read")
 
 
 @dataclass(frozen=True)
@@ -77,8 +84,17 @@ class Storage:
         size, etag, modified = found["ContentLength"], found["ETag"], found["LastModified"]
         return StoredObject(where, key, size, etag, modified, found.get("Metadata", {}), version)
 
-    def read(self, key: str, *, bucket: str | None = None) -> tuple[bytes, str] | None:
-        """The object's content and ETag; None if the object does not exist."""
+    def read(self, key: str, *, bucket: str | None = None, most: int | None = None) -> tuple[bytes, str] | None:
+        """The object's content and ETag; None if the object does not exist.
+
+        Args:
+            key: the object key.
+            bucket: its bucket; by default that of the store.
+            most: the most bytes that it may have, if somebody else may have written it.
+
+        Raises:
+            TooLargeError: it has more bytes.
+        """
         where = self.bucket if bucket is None else bucket
         with _translated(where, key):
             try:
@@ -87,6 +103,9 @@ class Storage:
                 if error_code(error) in _MISSING:
                     return None
                 raise
+            if most is not None and found["ContentLength"] > most:
+                found["Body"].close()
+                raise TooLargeError(f"s3://{where}/{key}", found["ContentLength"], most)
             return found["Body"].read(), found["ETag"]
 
     def open(self, key: str) -> tuple[StoredObject, Iterator[bytes]] | None:

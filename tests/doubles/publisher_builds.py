@@ -97,7 +97,13 @@ class BuildingMachine(Machine):
     def build_of(self, name: str, sources: bytes) -> dict[str, Any]:
         """The build of an archive, as the command uploads it."""
         path = f"sources/{hashlib.sha256(sources).hexdigest()}.tar.gz"
-        ensemble = {"repository": name, "artifact_key": built_keys(sources).artifact, "sources": path, "inputs": []}
+        ensemble: dict[str, Any] = {
+            "repository": name,
+            "artifact_key": built_keys(sources).artifact,
+            "sources": path,
+            "inputs": [],
+        }
+        ensemble |= {"files": {}, "steps": [], "remove": []}
         return {"recipes": [0], "ensemble": ensemble}
 
     def build(self, prepared: Mapping[str, Any], batch: list[dict[str, Any]]) -> Work:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from artifacts import inputs
+from artifacts.reports import MAX_REPORT_BYTES
 from build_model import Cloud, Fault, Poll
 from build_model.cloud import STORE
 from build_model.plans import ASSETS, ONNX, OTHER
@@ -98,6 +99,21 @@ def test_a_report_that_does_not_fit_is_refused(built: Built, change: str) -> Non
     built.change_report(**changes[change])
 
     built.assert_refused()
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b" " * (MAX_REPORT_BYTES + 1)], ids=["nested deeply", "too large"])
+def test_a_report_that_cannot_be_read_is_refused(built: Built, text: bytes) -> None:
+    built.cloud.s3.put(STORE, built.report, text)
+    built.assert_refused()
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b" " * (MAX_REPORT_BYTES + 1)], ids=["nested deeply", "too large"])
+def test_a_failure_that_cannot_be_read_is_a_failure(built: Built, text: bytes) -> None:
+    built.cloud.s3.expire(STORE, built.report)
+    built.cloud.s3.put(STORE, built.report.replace("build.json", "failure.json"), text)
+    failure = poll(built.stack).failure
+    assert failure is not None
+    assert "failure.json" in failure
 
 
 @pytest.mark.usefixtures("cloud")

@@ -10,6 +10,7 @@ import pytest
 
 from artifacts.publication import Item
 from artifacts.publishing import MAX_BATCH, MAX_NAMES, batches
+from artifacts.uploaded_builds import MAX_BUILD_BYTES
 from cdk_triton.artifacts import layout
 from golden_messages import Messages
 from publisher_builds import ASSETS, BuildingMachine, built_keys
@@ -51,6 +52,8 @@ SPOILT: dict[str, Callable[[BuildingMachine], None]] = {
     "a recipe that is not declared": with_build(recipes=[1]),
     "no recipe": with_build(recipes=[]),
     "another key": with_build(ensemble={"artifact_key": "0" * 64}),
+    "no ensemble that can be built": with_build(ensemble={"steps": [{"recipe": "tensorrt_plan"}]}),
+    "a build that is too large": spoil(".json", b" " * (MAX_BUILD_BYTES + 1)),
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from artifacts import publication, publishing
 from artifacts.failure import ArtifactError
 from artifacts.publication import Item, Place, parse_request
 from build_model.faults import Fault
@@ -244,6 +245,10 @@ GOOD = {"ensemble": "one", "action": "unpublish"}
         [],
         {"schema": 2, "publisher": "p", "items": [GOOD]},
         {"schema": 1, "publisher": "p", "items": []},
+        {"schema": 1, "publisher": "p", "items": 5},
+        {"schema": 1, "publisher": "p" * 2049, "items": [GOOD]},
+        {"schema": 1, "publisher": "p", "items": [{**GOOD, "built": True}]},
+        {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "roll_back", "to": "t" * 300}]},
         {"schema": 1, "publisher": "p", "items": [GOOD, GOOD]},
         {"schema": 1, "publisher": "p", "items": [{**GOOD, "is_there": True}]},
         {"schema": 1, "publisher": "p", "items": [{"ensemble": "one"}]},
@@ -261,6 +266,23 @@ def test_a_request_that_cannot_be_read_changes_nothing(messages: Messages, docum
         parse_request(json.dumps(document).encode())
     assert machine.run("bad") is not None
     assert {key for _, key in machine.s3.history} == {"staging/publish/fleet/bad/request.json"}
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"schema":' * 60 + b"1" + b"}" * 60], ids=["never ends", "ends"])
+def test_a_request_that_is_nested_deeply_is_not_read(messages: Messages, text: bytes) -> None:
+    with messages.raises(ArtifactError):
+        parse_request(text)
+
+
+def test_the_size_of_a_request_is_bounded(messages: Messages, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0], two=VERSIONS[0])
+    for name, module in (("MAX_ITEMS", publication), ("MAX_REQUEST_BYTES", publishing)):
+        monkeypatch.setattr(module, name, 1)
+        failure = machine.run("first", name)
+        assert failure is not None
+        messages.record("ArtifactError", failure)
+    assert machine.entry("one") is None
 
 
 def test_a_publication_cannot_lead_elsewhere(messages: Messages) -> None:
