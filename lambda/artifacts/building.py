@@ -6,7 +6,8 @@ The module `locks` has the rules.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .commits import commit_built
@@ -17,7 +18,7 @@ from .locks import BuildState, KeyLock, Ledger
 from .plan import BuildMachine, Commit
 from .reports import BrokenBuildError, read_failure
 from .request import Request
-from .starting import resume, start
+from .starting import Reject, Wanted, resume, start
 from .storage import StoredObject
 
 __all__ = ["build", "build_each"]
@@ -65,28 +66,37 @@ def build(
     failures = {_named(each.commit): each.failure for each in found if each.failure is not None}
     if failures:
         raise ArtifactError(_failure_text(failures))
-    _start(found, builder, request, invocation)
+    _start(found, builder, request, invocation, _fail)
     _wait(found)
     return {each.archive.key: each.archive for each in found if each.archive is not None}
 
 
 def build_each(
-    pending: Sequence[Commit], builder: BuildMachine, request: Request, invocation: Invocation
-) -> dict[str, str]:
-    """As `build`, for archives of which each may fail alone: the reason by artifact key, when all builds have ended.
+    pending: Sequence[Commit], builder: BuildMachine, request: Request, invocation: Invocation, reject: Reject
+) -> None:
+    """As `build`, for archives of which each may fail alone.
+
+    Args:
+        pending: the archives to build, without those that were rejected before.
+        builder: the machine that builds.
+        request: the request.
+        invocation: this invocation.
+        reject: takes an archive that cannot be built, and the reason.
 
     Raises:
         NotYetError: the next poll has to go on.
-        ArtifactError: a build cannot be started.
     """
     found = _key_states(pending, request, invocation)
-    _start(found, builder, request, invocation)
+    for each in found:
+        if each.failure is not None:
+            reject(each.commit, _failure_text({_named(each.commit): each.failure}))
+    _start(found, builder, request, invocation, reject)
     _wait(found)
-    return {
-        each.commit.artifact_key: _failure_text({_named(each.commit): each.failure})
-        for each in found
-        if each.failure is not None
-    }
+
+
+def _fail(_: Commit, reason: str) -> None:
+    """Fail the request for one archive."""
+    raise ArtifactError(reason)
 
 
 def _key_states(pending: Sequence[Commit], request: Request, invocation: Invocation) -> list[_KeyState]:
@@ -166,12 +176,18 @@ def _named(commit: Commit) -> str:
     return f"{commit.repository} for {commit.platform}"
 
 
-def _start(found: Sequence[_KeyState], builder: BuildMachine | None, request: Request, invocation: Invocation) -> None:
+def _start(
+    found: Sequence[_KeyState],
+    builder: BuildMachine | None,
+    request: Request,
+    invocation: Invocation,
+    reject: Reject,
+) -> None:
     """Start a build of the free keys, or continue a build that an earlier poll of this plan began.
 
     Raises:
         NotYetError: a build was started, or cannot be started yet.
-        ArtifactError: the build cannot be started.
+        ArtifactError: `reject` raised it, or the plan does not name a builder.
     """
     unstarted = {each.state.build: each.state for each in found if each.state is not None and each.state.job is None}
     free = [(each.commit, each.lock) for each in found if each.lock is not None and each.state is None]
@@ -184,10 +200,22 @@ def _start(found: Sequence[_KeyState], builder: BuildMachine | None, request: Re
         raise ArtifactError("the plan has ensembles to build and names no builder; synthesise it again")
     for state in unstarted.values():
         ours = [(f.commit, f.lock) for f in found if f.lock is not None and f.state in (None, state)]
-        resume(state, ours, builder, request, invocation)
+        with _rejecting(ours, reject):
+            resume(state, ours, builder, request, invocation, reject)
     if not unstarted:
-        start(free, builder, request, invocation)
+        with _rejecting(free, reject):
+            start(free, builder, request, invocation, reject)
     raise NotYetError("a build was started", GOES_ON)
+
+
+@contextmanager
+def _rejecting(wanted: Wanted, reject: Reject) -> Iterator[None]:
+    """Reject all archives of a build that cannot be started."""
+    try:
+        yield
+    except ArtifactError as error:
+        for commit, _ in wanted:
+            reject(commit, error.full)
 
 
 def _wait(found: Sequence[_KeyState]) -> None:

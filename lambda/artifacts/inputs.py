@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,9 @@ HASHED_HERE_BYTES = 4 * 1024**3
 check here saves the minutes until a machine has started."""
 
 
-def bring(build: str, builder: BuildMachine, commits: Iterable[Commit], assets: str, invocation: Invocation) -> None:
+def bring(
+    build: str, builder: BuildMachine, commits: Sequence[Commit], assets: str, invocation: Invocation
+) -> dict[str, str]:
     """Copy the build program and the inputs of these commits into the build's input folder, each once.
 
     Args:
@@ -39,14 +41,20 @@ def bring(build: str, builder: BuildMachine, commits: Iterable[Commit], assets: 
         assets: the plan's bucket.
         invocation: this invocation.
 
+    Returns:
+        By artifact key, the reason why an archive cannot be built: an input is missing, or has another hash than the
+        plan.
+
     Raises:
         NotYetError: the time is up; the copied inputs are kept.
-        ArtifactError: an input is missing, or has another hash than the plan.
+        ArtifactError: the build program is missing.
     """
-    needed = {builder.program.path: builder.program}
-    for commit in commits:
-        needed |= {source.path: source for source in (commit.build.inputs if commit.build else ())}
-    list(invocation.each(partial(_bring, build, assets, invocation), needed.values()))
+    _bring(build, assets, invocation, builder.program)
+    needed = {source.path: source for commit in commits for source in _inputs_of(commit)}
+    brought = invocation.each(partial(_fault, build, assets, invocation), needed.values())
+    faults = dict(zip(needed, brought, strict=True))
+    found = {commit.artifact_key: [faults[source.path] for source in _inputs_of(commit)] for commit in commits}
+    return {key: "; ".join(filter(None, reasons)) for key, reasons in found.items() if any(reasons)}
 
 
 def write_build_plan(build: str, builder: BuildMachine, commits: Iterable[Commit], invocation: Invocation) -> list[str]:
@@ -68,6 +76,19 @@ def write_build_plan(build: str, builder: BuildMachine, commits: Iterable[Commit
             raise NotYetError(f"s3://{invocation.storage.bucket}/{key} vanished") from None
         ensembles = json.loads(found[0])["ensembles"]
     return sorted(ensemble["artifact_key"] for ensemble in ensembles)
+
+
+def _inputs_of(commit: Commit) -> tuple[BuildInput, ...]:
+    return () if commit.build is None else commit.build.inputs
+
+
+def _fault(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> str | None:
+    """Bring an input; the reason if that cannot be done."""
+    try:
+        _bring(build, assets, invocation, wanted)
+    except ArtifactError as error:
+        return error.full
+    return None
 
 
 def _bring(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> None:

@@ -22,8 +22,9 @@ The rules:
    that the last one reached. So a deployment that timed out, was rolled back and is repeated finds its build again.
    Requests for other plans wait. If nobody has worked on a build for `ABANDONED_SECONDS`, the next request that reads
    it looks for its job. It ends the build if the job does not exist.
-5. The holder locks the free keys of its plan in sorted order, brings the inputs and writes the build plan. Then it
-   fixes the members and records that it is about to start the job (`sent_at`). Only then it starts the job. An
+5. The holder locks the free keys of its plan in sorted order, brings the inputs and writes the build plan. A publisher
+   writes it without the keys whose inputs are missing. Then the holder fixes the members and records that it is about
+   to start the job (`sent_at`). Only then it starts the job. An
    invocation that finds `sent_at` looks for the job before it starts one, because an answer may have been lost. A
    second start within minutes does no harm, because both services take the build's id as the name of the request.
 6. A build is recorded as "could not be started" only if the service rejected the job, and if no earlier attempt is

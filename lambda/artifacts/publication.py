@@ -9,7 +9,8 @@
     staging/publishing/<fleet>/<platform>/                   written by the machine
         executions/<execution>/items.json                    one item for each ensemble
         executions/<execution>/builds.json                   batches of what is to be built
-        executions/<execution>/builds/<artifact key>.json    why an archive was not built
+        executions/<execution>/builds/<artifact key>/<repository>.json
+                                                             why an archive was not built
         failures/<execution>/<ensemble>.json                 why an ensemble was not changed
         results/                                             written by Step Functions; nothing reads it
 
@@ -183,9 +184,9 @@ class Place:
         """The object key of the batches to build."""
         return f"{self._execution}builds.json"
 
-    def build_failure(self, item: Item) -> str:
-        """The object key of the reason why an archive was not built."""
-        return f"{self._execution}builds/{item.artifact_key}.json"
+    def build_failure(self, artifact_key: str, repository: str) -> str:
+        """The object key of the reason why an archive was not built; repositories with one key have one each."""
+        return f"{self._execution}builds/{artifact_key}/{repository}.json"
 
     def _publication(self, publication: str) -> str:
         if not _ID.fullmatch(publication):

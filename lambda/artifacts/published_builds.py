@@ -204,17 +204,11 @@ class _Batch:
 
         Raises:
             NotYetError: the next poll has to go on.
-            ArtifactError: none can be built.
         """
-        found = zip(self._event.batch, self._invocation.each(self._pending, self._event.batch), strict=True)
-        pending = [(item, commit) for item, commit in found if commit is not None]
-        if not pending:
-            return
-        commits = [commit for _, commit in pending]
-        failures = build_each(commits, self._description.builder, self._request(), self._invocation)
-        for item, _ in pending:
-            if (reason := failures.get(item.artifact_key)) is not None:
-                self._fail(item, reason)
+        found = self._invocation.each(self._pending, self._event.batch)
+        pending = [commit for commit in found if commit is not None]
+        if pending:
+            build_each(pending, self._description.builder, self._request(), self._invocation, self._fail)
 
     def _pending(self, item: Item) -> Commit | None:
         """The archive to build; None if the archive is committed, or its failure is recorded.
@@ -222,7 +216,7 @@ class _Batch:
         Raises:
             TurnIsOverError: the time is up.
         """
-        if self._storage.read(self._place.build_failure(item)) is not None:
+        if self._storage.read(self._place.build_failure(item.artifact_key, item.repository)) is not None:
             return None
         try:
             is_there = committed(self._commit(item, EnsembleBuild((), {})), self._storage) is not None
@@ -231,7 +225,7 @@ class _Batch:
             build = self._verified(item)  # which keeps the sources also of an archive that a deployment has built
             return None if is_there else self._commit(item, build)
         except ArtifactError as error:
-            self._fail(item, error.full)
+            self._fail(built_commit(item, self._description.label), error.full)
             return None
 
     def _request(self) -> Request:
@@ -295,9 +289,10 @@ class _Batch:
             kept = kept_sources(item.repository, item.artifact_key)
             take_upload(upload, kept, wanted, document, self._storage, finish)
 
-    def _fail(self, item: Item, reason: str) -> None:
-        body = json.dumps({"repository": item.repository, "reason": reason}, indent=2).encode()
+    def _fail(self, commit: Commit, reason: str) -> None:
+        """Record why an archive is not built, unless there is a reason already."""
+        body = json.dumps({"repository": commit.repository, "reason": reason}, indent=2).encode()
         try:
-            self._storage.write(self._place.build_failure(item), body)
+            self._storage.write(self._place.build_failure(commit.artifact_key, commit.repository), body)
         except LostRaceError:
-            log.info("the failure of %s is recorded", item.repository)
+            log.info("the failure of %s is recorded", commit.repository)

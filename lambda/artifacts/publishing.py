@@ -170,7 +170,10 @@ class Publisher:
     def record_builds(self, batch: Sequence[Item], failure: Mapping[str, Any]) -> dict[str, Any]:
         """Write down why a batch was not built; `change` reads it of each archive that is not committed."""
         for item in batch:
-            self._write(self.place.build_failure(item), {"repository": item.repository, "reason": _reason(failure)})
+            self._write(
+                self.place.build_failure(item.artifact_key, item.repository),
+                {"repository": item.repository, "reason": _reason(failure)},
+            )
         return {}
 
     def _write(self, key: str, document: Any) -> None:
@@ -269,7 +272,7 @@ class Publisher:
         found = stored(built_commit(item, self.place.platform), self.storage)
         if found is not None:
             return found
-        failure = self.storage.read(self.place.build_failure(item))
+        failure = self.storage.read(self.place.build_failure(item.artifact_key, item.repository))
         raise ArtifactError("it was not built; start again" if failure is None else json.loads(failure[0])["reason"])
 
 

@@ -6,7 +6,7 @@ Each poll continues from the point that the last one reached.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError, ParamValidationError
@@ -20,15 +20,18 @@ from .plan import BuildMachine, Commit
 from .request import Request
 from .storage import LostRaceError
 
-__all__ = ["resume", "start"]
+__all__ = ["Reject", "resume", "start"]
 
 log = logging.getLogger(__name__)
 
 Wanted = Sequence[tuple[Commit, KeyLock]]
 """The archives that may be locked, each with the lock that was read: a lock of this build, or a spent one."""
 
+Reject = Callable[[Commit, str], None]
+"""Takes an archive that cannot be built, and the reason. If it raises, the others are not built either."""
 
-def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: Invocation) -> None:
+
+def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: Invocation, reject: Reject) -> None:
     """Make a build for these commits and start it.
 
     Raises:
@@ -52,10 +55,17 @@ def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: I
         created_at=now,
         worked_at=now,
     )
-    resume(state, wanted, builder, request, invocation)
+    resume(state, wanted, builder, request, invocation, reject)
 
 
-def resume(state: BuildState, wanted: Wanted, builder: BuildMachine, request: Request, invocation: Invocation) -> None:
+def resume(
+    state: BuildState,
+    wanted: Wanted,
+    builder: BuildMachine,
+    request: Request,
+    invocation: Invocation,
+    reject: Reject,
+) -> None:
     """Take the lease of a build that has no job yet, and do the steps that are left until it has one.
 
     Raises:
@@ -71,7 +81,7 @@ def resume(state: BuildState, wanted: Wanted, builder: BuildMachine, request: Re
         work.change(lease=lease, worked_at=now)
         try:
             if work.state.members is None:
-                work.prepare(wanted, builder)
+                work.prepare(wanted, builder, reject)
             work.send()
         except ArtifactError as error:
             work.change(lease=None, ended=Ended("NOT_STARTED", invocation.now(), str(error), "", again=False))
@@ -100,8 +110,8 @@ class _Work:
         """
         self.state = self.ledger.write(self.state, **changes)
 
-    def prepare(self, wanted: Wanted, builder: BuildMachine) -> None:
-        """Lock, bring the inputs, write the build plan, fix the members."""
+    def prepare(self, wanted: Wanted, builder: BuildMachine, reject: Reject) -> None:
+        """Lock, bring the inputs, reject archives without their inputs, write the build plan, fix the members."""
         build = self.state.build
         # Two directories may have the same content, thus one key: it is built once, and committed under both names.
         by_key = {commit.artifact_key: (commit, lock) for commit, lock in wanted}
@@ -110,8 +120,14 @@ class _Work:
             if lock.build != build and not self.ledger.take(mine):
                 raise NotYetError(f"another deployment builds {commit.repository}")
         commits = [commit for commit, _ in by_key.values()]
-        bring(build, builder, commits, self.request.plan_bucket, self.invocation)
-        members = write_build_plan(build, builder, commits, self.invocation)
+        faults = bring(build, builder, commits, self.request.plan_bucket, self.invocation)
+        for commit, _ in wanted:
+            if commit.artifact_key in faults:
+                reject(commit, faults[commit.artifact_key])
+        sound = [commit for commit in commits if commit.artifact_key not in faults]
+        if not sound:
+            raise ArtifactError("; ".join(faults.values()))
+        members = write_build_plan(build, builder, sound, self.invocation)
         self.change(members=members)
 
     def send(self) -> None:

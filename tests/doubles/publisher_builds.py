@@ -16,10 +16,17 @@ from artifacts.publishing import Publisher
 from memory_aws import S3, Client, Clock, CodeBuild, Logs, ProgramDouble, Wire
 from publisher_machine import EXECUTION, FLEET, KEYS, PLATFORM, STORE, Answer, Machine, Work
 
-__all__ = ["ASSETS", "RECIPE", "BuildingMachine", "built_keys"]
+__all__ = ["ASSETS", "INPUT", "RECIPES", "BuildingMachine", "built_keys"]
 
 ASSETS = "the-assets"
-RECIPE = {"parameters": {"recipe": "tensorrt_plan", "model": "text"}, "s3_files": []}
+INPUT = b"an input of a recipe"
+RECIPES: list[dict[str, Any]] = [
+    {"parameters": {"recipe": "tensorrt_plan", "model": "text"}, "s3_files": []},
+    {
+        "parameters": {"recipe": "tensorrt_plan", "model": "text", "onnx": "it"},
+        "s3_files": [{"bucket": "others", "key": "text.onnx", "sha256": hashlib.sha256(INPUT).hexdigest()}],
+    },
+]
 BUILDERS = {"codebuild": {"project": "the-project", "log_group": "/builds"}, "processing": None}
 DESCRIPTION = json.dumps(
     {
@@ -29,7 +36,7 @@ DESCRIPTION = json.dumps(
             {
                 "label": PLATFORM,
                 "program": 1,
-                "recipes": [RECIPE],
+                "recipes": RECIPES,
                 "builder": {
                     "kind": "codebuild",
                     "timeout_minutes": 120,
@@ -44,9 +51,9 @@ DESCRIPTION = json.dumps(
 ).encode()
 
 
-def built_keys(sources: bytes) -> ArchiveKeys:
-    """The keys of an archive that is built from sources with the recipe."""
-    document = KEYS._replace(source={**KEYS.source, "recipes": [RECIPE["parameters"]], "program": 1})
+def built_keys(sources: bytes, recipe: int = 0) -> ArchiveKeys:
+    """The keys of an archive that is built from sources with the recipe of this number."""
+    document = KEYS._replace(source={**KEYS.source, "recipes": [RECIPES[recipe]["parameters"]], "program": 1})
     return archive_keys(iter([sources]), document, "it")
 
 
@@ -62,49 +69,60 @@ class _StoreFolder:
 
 
 class BuildingMachine(Machine):
-    """A machine of a publisher with one recipe.
+    """A machine of a publisher with two recipes, of which the second has an input from S3.
 
     Attributes:
+        max_builds: how many builds run at once.
         clock: of all services.
         codebuild: runs builds until a test ends them.
         program: what runs in a build.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_builds: int = 2) -> None:
+        self.max_builds = max_builds
         self.clock = Clock()
         super().__init__(S3(self.clock))
         self.program = ProgramDouble(_StoreFolder(self.s3), copying.PART_BYTES)
         self.codebuild = CodeBuild("the-project", self.clock, self.program)
         self._tokens = itertools.count(1)
         self.s3.put(ASSETS, "triton-program.pyz", b"the build program")
+        self.s3.put("others", "text.onnx", INPUT)
         self.s3.put(ASSETS, "triton-description.json", DESCRIPTION)
 
     def now(self) -> float:
         """The time, in seconds since 1970."""
         return self.clock.now
 
-    def publish_sources(self, publication: str, **sources: bytes) -> None:
-        """Write a request that has each archive of sources built, and publishes it as the ensemble of its name."""
+    def publish_sources(self, publication: str, recipes: Mapping[str, int] | None = None, **sources: bytes) -> None:
+        """Write a request that has each archive of sources built, and publishes it as the ensemble of its name.
+
+        Args:
+            publication: the id of the request.
+            recipes: the number of the recipe, by name; 0 for the others.
+            sources: the archives, by name.
+        """
         items = []
         for name, archive in sources.items():
-            keys, folder = built_keys(archive), f"staging/publish/fleet/{publication}/"
+            recipe = (recipes or {}).get(name, 0)
+            keys, folder = built_keys(archive, recipe), f"staging/publish/fleet/{publication}/"
             self.s3.put(STORE, f"{folder}{keys.artifact}.tar.gz", archive)
-            self.s3.put(STORE, f"{folder}{keys.artifact}.json", json.dumps(self.build_of(name, archive)).encode())
+            build = json.dumps(self.build_of(name, archive, recipe)).encode()
+            self.s3.put(STORE, f"{folder}{keys.artifact}.json", build)
             keyed = {"source_key": keys.source, "artifact_key": keys.artifact}
             items.append({"ensemble": name, "action": "publish", "repository": name, "built": True, **keyed})
         self.upload(publication, items)
 
-    def build_of(self, name: str, sources: bytes) -> dict[str, Any]:
+    def build_of(self, name: str, sources: bytes, recipe: int = 0) -> dict[str, Any]:
         """The build of an archive, as the command uploads it."""
         path = f"sources/{hashlib.sha256(sources).hexdigest()}.tar.gz"
         ensemble: dict[str, Any] = {
             "repository": name,
-            "artifact_key": built_keys(sources).artifact,
+            "artifact_key": built_keys(sources, recipe).artifact,
             "sources": path,
             "inputs": [],
         }
         ensemble |= {"files": {}, "steps": [], "remove": []}
-        return {"recipes": [0], "ensemble": ensemble}
+        return {"recipes": [recipe], "ensemble": ensemble}
 
     def build(self, prepared: Mapping[str, Any], batch: list[dict[str, Any]]) -> Work:
         """One call of the function that builds."""

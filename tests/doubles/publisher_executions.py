@@ -63,7 +63,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self._place = Place(FLEET, PLATFORM, EXECUTION + self.name)
-        builds = 2 if isinstance(self.machine, BuildingMachine) else 0
+        builds = self.machine.max_builds if isinstance(self.machine, BuildingMachine) else 0
         self._tasks = [_Task(lambda publisher: publisher.prepare(self.publication, builds), self._prepared, self._fail)]
         self._children = 0
         self._batches = 0

@@ -270,6 +270,16 @@ class TestInputs:
         assert f"s3://{OTHER}/bert.onnx" in failure
         messages.record("ArtifactError", failure)
 
+    def test_a_deployment_with_one_missing_input_starts_nothing(self, cloud: Cloud) -> None:
+        sources = cloud.plans[TWO].builds[0]["build"]["inputs"][0]["key"]
+        cloud.s3.expire(ASSETS, sources)
+
+        failure = poll(deploy(cloud, TWO)).failure
+
+        assert failure is not None
+        assert sources in failure
+        assert not cloud.jobs()
+
     def test_another_content_than_the_recipe_says_is_refused_and_mended_by_restoring_it(
         self, messages: Messages, cloud: Cloud
     ) -> None:

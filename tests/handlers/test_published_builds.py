@@ -13,7 +13,7 @@ from artifacts.publishing import MAX_BATCH, MAX_NAMES, batches
 from artifacts.uploaded_builds import MAX_BUILD_BYTES
 from cdk_triton.artifacts import layout
 from golden_messages import Messages
-from publisher_builds import ASSETS, BuildingMachine, built_keys
+from publisher_builds import ASSETS, INPUT, BuildingMachine, built_keys
 from publisher_executions import Execution
 from publisher_machine import FLEET, PLATFORM, STORE, Machine, packed, packed_keys
 
@@ -37,8 +37,8 @@ def spoil(suffix: str, body: bytes | None) -> Callable[[BuildingMachine], None]:
 def with_build(**changes: Any) -> Callable[[BuildingMachine], None]:
     def work(machine: BuildingMachine) -> None:
         document = machine.build_of("one", SOURCES[0])
-        ensemble = document["ensemble"] | changes.pop("ensemble", {})
-        machine.s3.put(STORE, f"{FOLDER}.json", json.dumps(document | {"ensemble": ensemble} | changes).encode())
+        ensemble = document["ensemble"] | changes.get("ensemble", {})
+        machine.s3.put(STORE, f"{FOLDER}.json", json.dumps(document | changes | {"ensemble": ensemble}).encode())
 
     return work
 
@@ -49,7 +49,7 @@ SPOILT: dict[str, Callable[[BuildingMachine], None]] = {
     "no sources": spoil(".tar.gz", None),
     "other sources": spoil(".tar.gz", SOURCES[1]),
     "damaged sources": spoil(".tar.gz", b"?"),
-    "a recipe that is not declared": with_build(recipes=[1]),
+    "a recipe that is not declared": with_build(recipes=[2]),
     "no recipe": with_build(recipes=[]),
     "another key": with_build(ensemble={"artifact_key": "0" * 64}),
     "no ensemble that can be built": with_build(ensemble={"steps": [{"recipe": "tensorrt_plan"}]}),
@@ -57,9 +57,9 @@ SPOILT: dict[str, Callable[[BuildingMachine], None]] = {
 }
 
 
-def run(machine: BuildingMachine, publication: str, *bad: str) -> str | None:
+def run(machine: BuildingMachine, publication: str, *bad: str, name: str = "") -> str | None:
     """Run an execution, whose builds end as soon as they can, those of `bad` with a failure; why it failed."""
-    execution = Execution(machine, publication, publication)
+    execution = Execution(machine, publication, name or publication)
     for _ in range(60):
         if not execution.has_ended:
             execution.step(0, None)
@@ -78,11 +78,12 @@ def test_a_build_that_fails_gives_its_ensemble_the_reason(messages: Messages) ->
     assert machine.live("two") is not None
 
 
+@pytest.mark.parametrize("max_builds", [1, 2], ids=["one build", "two builds"])
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_sources_that_are_not_those_of_the_request_are_not_built(
-    messages: Messages, spoil: Callable[[BuildingMachine], None]
+    messages: Messages, spoil: Callable[[BuildingMachine], None], max_builds: int
 ) -> None:
-    machine = BuildingMachine()
+    machine = BuildingMachine(max_builds)
     machine.publish_sources("first", one=SOURCES[0], two=SOURCES[1])
     spoil(machine)
 
@@ -93,6 +94,49 @@ def test_sources_that_are_not_those_of_the_request_are_not_built(
     assert KEY not in machine.program.built
     assert machine.live("one") is None
     assert machine.live("two") is not None  # it is built alone
+
+
+def without_input(machine: BuildingMachine) -> None:
+    machine.s3.expire("others", "text.onnx")
+
+
+def with_another_input(machine: BuildingMachine) -> None:
+    machine.s3.put("others", "text.onnx", b"another")
+
+
+@pytest.mark.parametrize("spoil", [without_input, with_another_input], ids=["missing", "another"])
+@pytest.mark.parametrize("others", [0, 2])
+def test_an_archive_whose_input_is_not_there_fails_alone(
+    messages: Messages, spoil: Callable[[BuildingMachine], None], others: int
+) -> None:
+    machine = BuildingMachine(max_builds=1)
+    names = {f"other-{number}": SOURCES[number] for number in range(others)}
+    machine.publish_sources("first", {"one": 1}, one=SOURCES[0], **names)
+    spoil(machine)
+
+    failure = run(machine, "first")
+
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert machine.live("one") is None
+    assert all(machine.live(name) is not None for name in names)
+    assert len(machine.codebuild.requests()) == (1 if others else 0)
+    assert not machine.codebuild.live()
+
+    machine.s3.put("others", "text.onnx", INPUT)
+    machine.tick(60)
+    assert run(machine, "first", name="again") is None
+    assert machine.live("one") is not None
+
+
+def test_repositories_with_the_same_key_have_each_its_own_reason() -> None:
+    machine = BuildingMachine(max_builds=1)
+    machine.publish_sources("first", one=SOURCES[0], two=SOURCES[0])
+    assert run(machine, "first", "one", "two") is not None
+    for name in ("one", "two"):
+        found = machine.s3.get(STORE, f"staging/publishing/fleet/25.09-a10g/failures/first/{name}.json")
+        reason = json.loads(found or b"")["reason"]
+        assert reason.startswith(f"{name} for 25.09-a10g could not be built")
 
 
 def read_slowly(machine: BuildingMachine, monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[str]:

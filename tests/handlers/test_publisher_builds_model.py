@@ -71,7 +71,7 @@ class World:
     def start(self, kind: str, sources: dict[str, int]) -> None:
         self.numbers[kind] += 1
         publication = f"{kind}-{self.numbers[kind]}"
-        self.machine.publish_sources(publication, **{name: SOURCES[number] for name, number in sources.items()})
+        self.machine.publish_sources(publication, None, **{name: SOURCES[number] for name, number in sources.items()})
         self.executions.append(Execution(self.machine, publication, f"{publication}-1"))
 
     def again(self) -> None:

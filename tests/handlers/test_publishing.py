@@ -295,9 +295,8 @@ def test_a_publication_cannot_lead_elsewhere(messages: Messages) -> None:
 
 
 def test_publishers_of_one_store_share_no_object() -> None:
-    item = Item("one", "publish", "one", "0" * 64, "1" * 64)
     places = [Place(fleet, platform, f"{EXECUTION}first") for fleet in ("a", "b") for platform in ("x", "y")]
-    own = [{each.items, each.builds, each.build_failure(item), each.failure("one")} for each in places]
+    own = [{each.items, each.builds, each.build_failure("1" * 64, "one"), each.failure("one")} for each in places]
     assert len(set.union(*own)) == 4 * 4
     asked = [{each.request("p"), each.upload("p", "1" * 64), each.build("p", "1" * 64)} for each in places]
     assert len(set.union(*asked)) == 2 * 3  # the requests of one TritonMultiModel have one prefix, for every platform
@@ -316,9 +315,8 @@ def test_a_machine_ignores_what_the_one_of_another_fleet_writes() -> None:
 
 @pytest.mark.parametrize("execution", ["first", "failures", "executions"])
 def test_items_and_failures_of_builds_lie_outside_of_what_callers_read(execution: str) -> None:
-    item = Item("one", "publish", "one", "0" * 64, "1" * 64)
     place = Place(FLEET, PLATFORM, EXECUTION + execution)
     failures = layout.publishing_failures_prefix(FLEET, PLATFORM)
     assert place.failures == layout.publishing_failures_prefix(FLEET, PLATFORM, execution)
-    written = (place.items, place.builds, place.build_failure(item))
+    written = (place.items, place.builds, place.build_failure("1" * 64, "one"))
     assert not [key for key in written if key.startswith(failures)]
