@@ -50,6 +50,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """As `cdk_triton.artifacts.layout.check_name` has it."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
+_PLATFORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 _ID = re.compile(r"[A-Za-z0-9-]{1,80}")
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
 _SOURCE_DIGITS = 10
@@ -67,6 +68,8 @@ class Item:
         artifact_key: of the archive; empty unless it is published.
         to: the target model to roll back to; None for the one that was live before.
         built: whether the archive is built from the sources that were uploaded.
+        from_platform: the platform, as in `25.09-a10g`, for which the same target model is published already. Its
+            archive or sources are read instead of an upload; empty where there is one.
         is_there: whether the target model was served already when the machine started.
         rejected: why it cannot be changed; None if it can.
     """
@@ -78,6 +81,7 @@ class Item:
     artifact_key: str = ""
     to: str | None = None
     built: bool = False
+    from_platform: str = ""
     is_there: bool = False
     rejected: str | None = None
 
@@ -104,6 +108,7 @@ class Item:
         fields = [("ensemble", _NAME)]
         if item.action == "publish":
             fields += [("repository", _NAME), ("source_key", _KEY), ("artifact_key", _KEY)]
+            fields += [("from_platform", _PLATFORM)] if item.from_platform else []
         elif item.action == "roll_back" and item.to is not None:
             fields += [("to", _TARGET)]
         elif item.action not in ACTIONS:
@@ -134,7 +139,11 @@ class Place:
     @property
     def served(self) -> str:
         """The prefix that the endpoint serves from."""
-        return f"fleets/{self.fleet}/{self.platform}/"
+        return self.served_by(self.platform)
+
+    def served_by(self, platform: str) -> str:
+        """The prefix that an endpoint of a platform serves from."""
+        return f"fleets/{self.fleet}/{platform}/"
 
     @property
     def index(self) -> str:
@@ -222,7 +231,7 @@ def parse_request(text: bytes) -> tuple[str, list[Item]]:
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
         found = f"{len(items)} items" if isinstance(items, list) else f"{items!r:.300} for items"
         raise _malformed(f"it has {found}, and 1 to {MAX_ITEMS:,} are read at once")
-    allowed = {"ensemble", "action", "repository", "source_key", "artifact_key", "to", "built"}
+    allowed = {"ensemble", "action", "repository", "source_key", "artifact_key", "to", "built", "from_platform"}
     if any(not isinstance(each, dict) or each.keys() - allowed for each in items):
         raise _malformed(f"an item has other fields than {', '.join(sorted(allowed))}")
     parsed = [Item.parse(each) for each in items]

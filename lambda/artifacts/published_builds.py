@@ -23,6 +23,7 @@ from typing import Any
 from .archive_keys import ArchiveKeys, KeyDocument
 from .building import build_each
 from .canonical import canonical_json, sha256_of_json
+from .catalogue import read_entry
 from .commits import committed
 from .copying import reading
 from .failure import ArtifactError, is_transient
@@ -281,13 +282,25 @@ class _Batch:
 
     def _take_sources(self, item: Item, recipes: Sequence[Mapping[str, Any]]) -> None:
         """Keep a copy of the uploaded sources if they are those of the keys."""
-        upload = self._place.upload(self._event.publication, item.artifact_key)
+        upload = self._unverified(item)
         with reading(upload, self._invocation.turn):
             # The turn may end while sources are read, and a poll that keeps nothing would be repeated without an end.
             finish = Turn(self._invocation.remaining_millis, is_last=True)
             wanted, document = ArchiveKeys(item.source_key, item.artifact_key), self._description.keys_with(recipes)
             kept = kept_sources(item.repository, item.artifact_key)
             take_upload(upload, kept, wanted, document, self._storage, finish)
+
+    def _unverified(self, item: Item) -> str:
+        """The object key of the sources of an item, whose keys are not verified yet."""
+        if not item.from_platform:
+            return self._place.upload(self._event.publication, item.artifact_key)
+        entry = read_entry(self._place.fleet, item.from_platform, item.ensemble, self._storage)
+        for version in entry.versions:
+            if version.target_model == item.target_model:
+                return kept_sources(version.repository, version.artifact_key)
+        raise ArtifactError(
+            f"the catalogue of {item.from_platform} does not list {item.target_model} any more; run the command again"
+        )
 
     def _fail(self, commit: Commit, reason: str) -> None:
         """Record why an archive is not built, unless there is a reason already."""

@@ -259,8 +259,11 @@ class Publisher:
         if item.built:
             source, target = self._built(item), self.place.served + item.target_model
             return copy_if_absent(source, target, {"artifact-key": item.artifact_key}, self.storage, self.turn)
-        upload, target = self.place.upload(publication, item.artifact_key), self.place.served + item.target_model
-        wanted = ArchiveKeys(item.source_key, item.artifact_key)
+        if item.from_platform:
+            upload = self.place.served_by(item.from_platform) + item.target_model
+        else:
+            upload = self.place.upload(publication, item.artifact_key)
+        target, wanted = self.place.served + item.target_model, ArchiveKeys(item.source_key, item.artifact_key)
         return take_upload(upload, target, wanted, self.keys, self.storage, self.turn)
 
     def _built(self, item: Item) -> StoredObject:

@@ -235,6 +235,8 @@ UNUSABLE = {
     "a version that is not there": ("rollback", "tenant-7", "--to", "tenant-7-0.tar.gz", *FLEET),
     "an execution that is not there": ("publish", "--attach", "nothing", *FLEET),
     "neither manifest nor execution": ("publish", *FLEET),
+    "everything for the same platform": ("publish", "--all", *FLEET),
+    "everything and a manifest": ("publish", "tenants", "--all", "--platform", "25.09/ml.g5.xlarge", *FLEET),
 }
 
 

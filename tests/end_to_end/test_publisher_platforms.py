@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.cli.conftest import Outcome, run
 
-from cdk_triton import ServingPlatform, TensorRTPlan
+from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
+from cdk_triton.artifacts import artifact_key, layout
 from cdk_triton.cli.fleet import execution
 from cdk_triton.local.aws import LocalAws
 from deployed_fleet import DeployedFleet
@@ -25,8 +26,12 @@ __all__ = ["run"]
 
 PRESENT = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
 NEXT = ServingPlatform(release="26.05", instance_type="ml.g5.2xlarge")
+RECIPES = [TensorRTPlan("net")]
 FLEET = ("--fleet", "Serving/Fleet")
 FOR_NEXT = (*FLEET, "--platform", "26.05/ml.g5.2xlarge")
+ONLY_BEFORE_26_04 = "4611686018427387904, 4"
+"""Dimensions whose product servers from 26.04 on reject."""
+
 CONFIG = """
 backend: "python"
 max_batch_size: 8
@@ -39,17 +44,27 @@ class Account(DeployedFleet):
     """The local AWS with a publisher for two platforms, and a directory of repositories."""
 
     def __init__(self, aws: LocalAws, directory: Path) -> None:
-        super().__init__(aws, directory, PRESENT, recipes=[TensorRTPlan("net")], next_platform=NEXT)
+        super().__init__(aws, directory, PRESENT, recipes=RECIPES, next_platform=NEXT)
         self.tenants = directory / "tenants"
 
-    def write(self, ensemble: str, content: str) -> None:
+    def write(self, ensemble: str, content: str, dimensions: str = "1") -> None:
         """Write the repository of an ensemble, which is packed."""
         version = self.tenants / ensemble / "model" / "1"
         version.mkdir(parents=True, exist_ok=True)
-        (version.parent / "config.pbtxt").write_text(CONFIG)
+        (version.parent / "config.pbtxt").write_text(CONFIG.replace("dims: [ 1 ]", f"dims: [ {dimensions} ]", 1))
         (version / "model.py").write_text(
             f"class TritonPythonModel:\n    def execute(self, requests): ...\n\n{content}"
         )
+
+    def served(self, platform: ServingPlatform) -> str:
+        """The prefix that an endpoint of a platform serves from."""
+        return layout.fleet_prefix(self.fleet.name_in_store, platform.label)
+
+    def uploads(self) -> set[str]:
+        """The object keys of what the command has uploaded."""
+        prefix = layout.publish_prefix(self.fleet.name_in_store)
+        found = self.s3.list_objects_v2(Bucket=self.bucket, Prefix=prefix).get("Contents", [])
+        return {each["Key"] for each in found}
 
     def write_built(self, ensemble: str, added: float) -> None:
         """Write the repository of an ensemble, which is built."""
@@ -77,3 +92,46 @@ def test_a_manifest_is_published_for_the_platform_that_is_named(messages: Messag
     unknown: Outcome = run("fleet", "publish", account.tenants, *FLEET, "--platform", "26.05/ml.p5.48xlarge")
     assert unknown.status == 2
     messages.record("cdk-triton fleet", unknown.said)
+
+
+def test_everything_that_is_live_is_published_for_the_next_platform(
+    messages: Messages, account: Account, run: Any
+) -> None:
+    for number in range(3):
+        account.write(f"tenant-{number}", f"# {number}")
+    account.write("tenant-3", "# old", ONLY_BEFORE_26_04)
+    for number in range(2):
+        account.write_built(f"built-{number}", number)
+    assert run("fleet", "publish", account.tenants, *FLEET).status == 0
+    assert run("fleet", "unpublish", "tenant-2", *FLEET).status == 0
+    live = {name: target for name, target in account.current().items() if target is not None}
+    (sources,) = account.s3.list_objects_v2(Bucket=account.bucket, Prefix="artifacts/built-1/")["Contents"][2:]
+    assert sources["Key"].endswith(layout.SOURCES)
+    account.s3.delete_object(Bucket=account.bucket, Key=sources["Key"])
+    uploads = account.uploads()
+
+    found: Outcome = run("fleet", "publish", "--all", *FOR_NEXT)
+
+    assert found.status == 1
+    rejected, failed, *lines = found.out.splitlines()
+    assert rejected.startswith("rejected tenant-3: model/config.pbtxt: error CT247")
+    assert lines == [
+        "published, built in AWS: built-0",
+        "published, copied from the present platform: tenant-0, tenant-1",
+        "3 published, 1 rejected by the checks, 1 failed",
+    ]
+    messages.record("cdk-triton fleet", failed.replace(sources["Key"].split("/")[2], "KEY"))
+    assert account.current(NEXT) == {name: live[name] for name in ("built-0", "tenant-0", "tenant-1")}
+    for name, target in account.current(NEXT).items():
+        head = account.s3.head_object(Bucket=account.bucket, Key=f"{account.served(NEXT)}{target}")
+        repository = ModelRepository.from_directory(
+            account.tenants / name, recipes=RECIPES if name == "built-0" else []
+        )
+        assert head["Metadata"]["artifact-key"] == artifact_key(repository, NEXT)
+    assert not {key for key in account.uploads() - uploads if key.endswith(".tar.gz")}
+
+    again: Outcome = run("fleet", "publish", account.tenants, *FOR_NEXT)  # as the message says
+    assert again.out.splitlines()[-1] == "2 published, 3 unchanged, 1 rejected by the checks"
+    last: Outcome = run("fleet", "publish", "--all", *FOR_NEXT)
+    assert last.out.splitlines()[-1] == "0 published, 4 unchanged, 1 rejected by the checks"
+    assert {name: account.current(NEXT).get(name) for name in live} == {**live, "tenant-3": None}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from artifacts.catalogue import Change, Entry, Version
 from artifacts.publication import Item
 from artifacts.publishing import MAX_BATCH, MAX_NAMES, batches
 from artifacts.uploaded_builds import MAX_BUILD_BYTES
@@ -218,6 +219,47 @@ def test_the_sources_of_an_archive_that_a_deployment_has_built_are_kept_too() ->
     assert run(machine, "second") is None
     assert machine.s3.get(STORE, layout.kept_sources_key("one", KEY)) == SOURCES[0]
     assert len(machine.codebuild.requests()) == 1
+
+
+BEFORE = "24.09-a10g"
+
+
+def listed(machine: BuildingMachine, archive: bytes) -> None:
+    """Let the catalogue of another platform list the ensemble `one` of these sources."""
+    version = Version(
+        layout.target_model("one", built_keys(archive).source),
+        "f" * 64,
+        built_keys(archive).source,
+        "one",
+        Change("2026-11-25T13:00:00+00:00", "somebody", "execution"),
+        built=True,
+    )
+    document = Entry(FLEET, "one", (version,)).document()
+    machine.s3.put(STORE, layout.catalogue_key(FLEET, BEFORE, "one"), json.dumps(document).encode())
+
+
+def test_what_another_platform_was_built_from_is_built_again(messages: Messages) -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    request = json.loads(machine.s3.get(STORE, "staging/publish/fleet/first/request.json") or b"")
+    machine.upload("copy", [item | {"from_platform": BEFORE} for item in request["items"]])
+    build = machine.s3.get(STORE, f"{FOLDER}.json") or b""
+    machine.s3.put(STORE, f"staging/publish/fleet/copy/{KEY}.json", build)
+
+    failure = run(machine, "copy")
+    assert failure is not None
+    messages.record("ArtifactError", failure)  # the catalogue does not list it
+
+    listed(machine, SOURCES[0])
+    machine.s3.put(STORE, layout.kept_sources_key("one", "f" * 64), SOURCES[0])
+    execution = Execution(machine, "copy", "again")
+    for _ in range(60):
+        if not execution.has_ended:
+            execution.step(0, None)
+            machine.end_builds()
+    assert execution.failure is None
+    assert machine.live("one") == machine.program.built[KEY][0]
+    assert machine.s3.get(STORE, layout.kept_sources_key("one", KEY)) == SOURCES[0]
 
 
 @pytest.mark.parametrize("path", ["../program.pyz", f"sources/{'0' * 64}.tar.gz", None])

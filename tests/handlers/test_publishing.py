@@ -119,6 +119,38 @@ def test_a_bad_ensemble_fails_alone_with_its_reason(messages: Messages, spoil: A
     assert machine.s3.get(STORE, "staging/publishing/fleet/25.09-a10g/failures/first/two.json") is not None
 
 
+BEFORE = "24.09-a10g"
+
+
+def copied(archive: bytes) -> tuple[Machine, str]:
+    """A request that publishes what another platform serves as `one`, and the object key there."""
+    machine, keys = Machine(), packed_keys(archive)
+    item = {"ensemble": "one", "action": "publish", "repository": "one", "from_platform": BEFORE}
+    machine.upload("first", [item | {"source_key": keys.source, "artifact_key": keys.artifact}])
+    return machine, layout.fleet_prefix(FLEET, BEFORE) + target("one", archive)
+
+
+def test_what_another_platform_serves_is_published_without_an_upload() -> None:
+    machine, key = copied(VERSIONS[0])
+    machine.s3.put(STORE, key, VERSIONS[0], {"artifact-key": "of the other platform"})
+    assert machine.run("first") is None
+    assert machine.live("one") == VERSIONS[0]
+    (written,) = [each for _, each in machine.s3.history if each.startswith(f"fleets/{FLEET}/{PLATFORM}/one")]
+    head = machine.s3.head_object({"Bucket": STORE, "Key": written})
+    assert head["Metadata"] == {"artifact-key": packed_keys(VERSIONS[0]).artifact}
+
+
+@pytest.mark.parametrize("there", [None, VERSIONS[1]], ids=["nothing", "another archive"])
+def test_what_another_platform_serves_is_not_taken_on_trust(messages: Messages, there: bytes | None) -> None:
+    machine, key = copied(VERSIONS[0])
+    if there is not None:
+        machine.s3.put(STORE, key, there)
+    failure = machine.run("first")
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert machine.live("one") is None
+
+
 def test_rollbacks_and_what_is_unpublished() -> None:
     machine = Machine()
     for name, version in (("a", 0), ("b", 1), ("c", 2)):
@@ -237,6 +269,7 @@ def test_publishers_that_come_in_between_each_other_lose_nothing(todo: list[tupl
 
 
 GOOD = {"ensemble": "one", "action": "unpublish"}
+COPIED = {**GOOD, "action": "publish", "repository": "r", "source_key": "0" * 64, "artifact_key": "1" * 64}
 
 
 @pytest.mark.parametrize(
@@ -256,6 +289,7 @@ GOOD = {"ensemble": "one", "action": "unpublish"}
         {"schema": 1, "publisher": "p", "items": [{**GOOD, "ensemble": "../one"}]},
         {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "publish", "repository": "r"}]},
         {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "roll_back", "to": "a/b.tar.gz"}]},
+        {"schema": 1, "publisher": "p", "items": [{**COPIED, "from_platform": "../another-fleet/25.09-a10g"}]},
     ],
     ids=lambda document: zlib.crc32(json.dumps(document).encode()),
 )

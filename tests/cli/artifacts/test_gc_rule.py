@@ -72,7 +72,11 @@ def stores(draw: st.DrawFn) -> Contents:
                 st.sampled_from(DIRECTORIES),
                 st.sampled_from(["tenant", "tenant-two"]),
                 st.none() | st.sampled_from(TARGETS),
-                listed.map(lambda names: tuple(PublishedVersion(name, KEYS[0], _live(NOW)) for name in sorted(names))),
+                listed.map(
+                    lambda names: tuple(
+                        PublishedVersion(name, KEYS[0], _live(NOW), "text", built=False) for name in sorted(names)
+                    )
+                ),
                 st.none() | ages.map(_live),
             ),
             max_size=2,

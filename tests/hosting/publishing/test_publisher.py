@@ -14,7 +14,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from cdk_triton import ServingPlatform, TritonArtifactStore, TritonMultiModel, TritonPublisher
+from cdk_triton import ServingPlatform, TensorRTPlan, TritonArtifactStore, TritonMultiModel, TritonPublisher
 from cdk_triton.artifacts.keys import key_document
 from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.errors import ConfigurationError
@@ -206,6 +206,17 @@ def test_a_next_platform_has_a_machine_of_its_own_that_copies_from_the_present_o
     assert len(started) == 2
     (model,) = fleet.resources("AWS::SageMaker::Model").values()
     assert "25.09-a10g" in json.dumps(model)  # no endpoint serves the next one
+
+
+def test_whoever_publishes_everything_may_read_what_is_published(world: World, fleet: Fleet) -> None:
+    role = iam.Role(fleet.stack, "Ci", assumed_by=iam.AccountPrincipal("111122223333"))
+    fleet.add_publisher(next_platform=NEXT, recipes=[TensorRTPlan("net")]).grant_publish_all(role)
+    found = actions(world, fleet, "Ci")
+    assert found.keys() >= {"states:StartExecution", "kms:Decrypt"}
+    assert {f"/fleets/{fleet.model.name_in_store}/25.09-a10g/*", "/artifacts/*/*/sources.tar.gz"} <= set(
+        found["s3:GetObject"]
+    )
+    assert found["s3:PutObject"] == [f"/staging/publish/{fleet.model.name_in_store}/*"]
 
 
 def machines(fleet: Fleet) -> list[dict[str, Any]]:

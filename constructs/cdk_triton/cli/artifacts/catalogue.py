@@ -33,11 +33,15 @@ class PublishedVersion:
         target_model: what callers send as `TargetModel`.
         artifact_key: of the archive.
         live: the change that made it live most recently.
+        repository: the name of the repository's directory.
+        built: whether the archive was built, from sources that are kept beside it.
     """
 
     target_model: str
     artifact_key: str
     live: Change
+    repository: str
+    built: bool
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,13 @@ def parse_entry(place: layout.CatalogueObject, document: Mapping[str, Any], wher
 
 
 def _version(document: Mapping[str, Any]) -> PublishedVersion:
-    return PublishedVersion(str(document["target_model"]), str(document["artifact_key"]), _change(document["live"]))
+    return PublishedVersion(
+        str(document["target_model"]),
+        str(document["artifact_key"]),
+        _change(document["live"]),
+        str(document["repository"]),
+        bool(document.get("built")),
+    )
 
 
 def _change(document: Mapping[str, Any]) -> Change:

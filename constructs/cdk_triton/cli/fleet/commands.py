@@ -45,6 +45,9 @@ Platform = Annotated[
         help="Publish for this platform; by default for the one that the endpoint serves.",
     ),
 ]
+All = Annotated[
+    bool, typer.Option("--all", help="Publish for --platform all that is live on the platform that serves.")
+]
 Recheck = Annotated[bool, typer.Option("--recheck", help="Check also repositories that have not changed.")]
 Version = Annotated[
     str | None,
@@ -56,6 +59,7 @@ Version = Annotated[
 def publish(
     fleet: FleetOption,
     manifest: Manifest = None,
+    all_: All = False,
     platform: Platform = None,
     attach: Attach = None,
     recheck: Recheck = False,
@@ -64,18 +68,25 @@ def publish(
 
     Example: cdk-triton fleet publish tenants --fleet Serving/Fleet
     """
-    if (manifest is None) is (attach is None):
-        raise typer.BadParameter("give either a manifest or --attach", param_hint="MANIFEST")
+    if sum([manifest is not None, attach is not None, all_]) != 1:
+        raise typer.BadParameter("give either a manifest, --all or --attach", param_hint="MANIFEST")
+    if all_ and platform is None:
+        raise typer.BadParameter("--all needs the platform that you are going to change to", param_hint="--platform")
     with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import execution, publishing, text
 
         if attach is not None:
             outcome = publishing.attach(found, execution.find(found, attach), say=_say)
             lines, failed = text.ended(outcome), not outcome.succeeded
-        elif manifest is not None:
-            from cdk_triton.cli.fleet.manifest import read_manifest
+        else:
+            if manifest is None:
+                from cdk_triton.cli.fleet.place import open_fleet
 
-            report = publishing.publish(found, read_manifest(manifest), recheck=recheck, say=_say)
+                report = publishing.publish_all(open_fleet(fleet), found, say=_say)
+            else:
+                from cdk_triton.cli.fleet.manifest import read_manifest
+
+                report = publishing.publish(found, read_manifest(manifest), recheck=recheck, say=_say)
             lines, failed = text.report(report), bool(report.failed or report.rejected)
         _print(lines)
     if failed:

@@ -21,6 +21,7 @@ from cdk_triton.cli.fleet.verdicts import Verdict
 __all__ = [
     "Item",
     "Publication",
+    "copy_item",
     "is_live",
     "publish_item",
     "roll_back_item",
@@ -80,6 +81,11 @@ def publish_item(verdict: Verdict) -> Item:
     keys: Item = {"source_key": verdict.source_key, "artifact_key": verdict.artifact_key}
     item: Item = {"ensemble": verdict.listed.ensemble, "action": "publish", "repository": verdict.repository, **keys}
     return item if verdict.build is None else {**item, "built": True}
+
+
+def copy_item(verdict: Verdict, from_platform: str) -> Item:
+    """Makes live what is published for another platform already, with the same target model."""
+    return {**publish_item(verdict), "from_platform": from_platform}
 
 
 def roll_back_item(ensemble: str, to: str | None) -> Item:

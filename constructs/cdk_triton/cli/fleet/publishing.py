@@ -14,13 +14,22 @@ from cdk_triton.cli.fleet.catalogue import read_catalogue
 from cdk_triton.cli.fleet.execution import Outcome, follow, start
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.place import Fleet
-from cdk_triton.cli.fleet.publication import Item, Publication, is_live, publish_item, write_builds, write_request
+from cdk_triton.cli.fleet.publication import (
+    Item,
+    Publication,
+    copy_item,
+    is_live,
+    publish_item,
+    write_builds,
+    write_request,
+)
+from cdk_triton.cli.fleet.republishing import judge_published
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.fleet.verdicts import Verdict, judge
 from cdk_triton.cli.progress import working
 from cdk_triton.errors import StoreError
 
-__all__ = ["Report", "attach", "change", "publish"]
+__all__ = ["Report", "attach", "change", "publish", "publish_all"]
 
 Say = Callable[[str], object]
 
@@ -36,6 +45,7 @@ class Report:
         unchanged: those that were live already.
         rejected: the errors of the checks, by ensemble.
         failed: the reason by ensemble.
+        copied: those that are live now, and whose archives another platform serves.
     """
 
     packed: Sequence[str]
@@ -44,6 +54,7 @@ class Report:
     unchanged: Sequence[str]
     rejected: Mapping[str, Sequence[str]]
     failed: Mapping[str, str]
+    copied: Sequence[str] = ()
 
 
 def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Say) -> Report:
@@ -68,19 +79,52 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     if not new:
         return Report([], [], [], unchanged, rejected, {})
     publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
-    packed, failed = _upload(fleet, publication, new)
-    outcome = _execute(fleet, publication, say)
-    # After a success too: the next run then finds these documents in the cache, and reads none of them.
-    catalogue = _catalogue(fleet)
-    if not outcome.succeeded:
-        names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
-        failed = {name: failed.get(name) or outcome.failures.get(name, outcome.cause) for name in names}
+    packed, faults = _upload(fleet, publication, new)
+    failed = _failures(fleet, publication, new, faults, say)
     live = [each for each in new if each.listed.ensemble not in failed]
     fresh = [each for each in live if each.listed.ensemble in packed]
     reused = [each.listed.ensemble for each in live if each.listed.ensemble not in packed]
     plain = [each.listed.ensemble for each in fresh if each.build is None]
     built = [each.listed.ensemble for each in fresh if each.build is not None]
     return Report(plain, built, reused, unchanged, rejected, failed)
+
+
+def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
+    """Publish for another platform all that is live for the present one; nothing is uploaded.
+
+    Args:
+        present: the publisher of the present platform.
+        following: the publisher of the other platform.
+        say: is called with what a person has to know meanwhile.
+
+    Raises:
+        StoreError: a document of a catalogue cannot be read.
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    live = {name: entry for name, entry in _catalogue(present).items() if entry.current is not None}
+    there = {name: entry.current for name, entry in _catalogue(following).items()}
+    versions = {name: entry.versions[0] for name, entry in live.items() if there.get(name) != entry.current}
+    unchanged = [name for name in live if name not in versions]
+    with working(f"checking {len(versions):,} ensembles") as shown:
+        verdicts, failed = judge_published(
+            present,
+            following,
+            versions,
+            progress=lambda done: shown.say(f"checked {done:,} of {len(versions):,} ensembles"),
+        )
+    sound = [each for each in verdicts if not each.errors]
+    rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
+    if not sound:
+        return Report([], [], [], unchanged, rejected, failed)
+    label = present.description.platform.label
+    publication = Publication(following.requests, tuple(copy_item(each, label) for each in sound))
+    write_builds(following, publication, sound)
+    write_request(following, publication)
+    failed |= _failures(following, publication, sound, {}, say)
+    done = [each for each in sound if each.listed.ensemble not in failed]
+    built = [each.listed.ensemble for each in done if each.build is not None]
+    copied = [each.listed.ensemble for each in done if each.build is None]
+    return Report([], built, [], unchanged, rejected, failed, copied)
 
 
 def change(fleet: Fleet, item: Item, *, say: Say) -> None:
@@ -146,6 +190,27 @@ def _upload(fleet: Fleet, publication: Publication, new: Sequence[Verdict]) -> t
     write_request(fleet, publication)
     packed = {ensemble for ensemble, key in keys.items() if key in missing}
     return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}
+
+
+def _failures(
+    fleet: Fleet, publication: Publication, new: Sequence[Verdict], faults: Mapping[str, str], say: Say
+) -> dict[str, str]:
+    """Execute a publication; the answer is the reason of each ensemble that is not live in the end.
+
+    Args:
+        fleet: the publisher.
+        publication: the work.
+        new: its ensembles.
+        faults: reasons that are known before.
+        say: is called with what a person has to know meanwhile.
+    """
+    outcome = _execute(fleet, publication, say)
+    # After a success too: the next run then finds these documents in the cache, and reads none of them.
+    catalogue = _catalogue(fleet)
+    if outcome.succeeded:
+        return dict(faults)
+    names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
+    return {name: faults.get(name) or outcome.failures.get(name, outcome.cause) for name in names}
 
 
 def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:

@@ -46,10 +46,12 @@ def report(found: Report) -> Iterator[str]:
         yield f"published, packed now: {listed(found.packed)}"
     if found.built:
         yield f"published, built in AWS: {listed(found.built)}"
+    if found.copied:
+        yield f"published, copied from the present platform: {listed(found.copied)}"
     if found.reused:
         yield f"published, archives were there: {listed(found.reused)}"
     counts = {
-        "published": len(found.packed) + len(found.built) + len(found.reused),
+        "published": sum(map(len, (found.packed, found.built, found.copied, found.reused))),
         "unchanged": len(found.unchanged),
         "rejected by the checks": len(found.rejected),
         "failed": len(found.failed),

@@ -18,7 +18,7 @@ from cdk_triton.sagemaker import ServingPlatform
 if TYPE_CHECKING:
     from aws_cdk import aws_stepfunctions as sfn
 
-__all__ = ["Served", "executions_arn", "grant_publish", "grant_read_catalogue"]
+__all__ = ["Served", "executions_arn", "grant_publish", "grant_read_catalogue", "grant_read_published"]
 
 
 class Served(NamedTuple):
@@ -53,6 +53,23 @@ def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnState
     ]
     prefixes = [requests, failures, layout.fleet_prefix(served.name)]
     return _granted(grantee, served, needed, prefixes=prefixes, key_actions=["kms:Decrypt", "kms:GenerateDataKey"])
+
+
+def grant_read_published(grantee: iam.IGrantable, served: Served, *, is_built: bool) -> iam.Grant:
+    """Allow a principal to read what is published for a platform.
+
+    Args:
+        grantee: the principal.
+        served: the destination of what is published.
+        is_built: whether archives are built, whose sources are kept. They lie below the names of repositories, which
+            come later.
+    """
+    bucket = served.store.bucket
+    keys = [f"{layout.fleet_prefix(served.name, served.platform.label)}*"]
+    if is_built:
+        keys.append(layout.kept_sources_key("*", "*"))
+    reading = Statement(["s3:GetObject"], [bucket.arn_for_objects(key) for key in keys])
+    return _granted(grantee, served, [reading], prefixes=[], key_actions=["kms:Decrypt"])
 
 
 def grant_read_catalogue(grantee: iam.IGrantable, served: Served) -> iam.Grant:

@@ -28,7 +28,7 @@ from cdk_triton.hosting.acknowledgements import (
 )
 from cdk_triton.hosting.permissions import Statement, allow, managed_policy
 from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Builds, Functions, definition
-from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish
+from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish, grant_read_published
 from cdk_triton.hosting.publishing.recipes import Recipes
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
 from cdk_triton.hosting.store.store import TritonArtifactStore
@@ -122,6 +122,15 @@ class TritonPublisher(Construct):
         """
         grant = grant_publish(grantee, self._served, self._machine)
         return grant if self._next is None else grant.combine(self._next.grant_publish(grantee))
+
+    def grant_publish_all(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow a principal what `cdk-triton fleet publish --all` does: publish, and read what is published.
+
+        The command checks each archive for the next platform. So it reads the archives of this `TritonMultiModel`, and,
+        with recipes, the sources of all archives in the store that a publisher had built.
+        """
+        is_built = self._recipes is not None
+        return self.grant_publish(grantee).combine(grant_read_published(grantee, self._served, is_built=is_built))
 
     def _function(self, made: HandlerFunctions, name: str) -> str:
         """Make a function with a role of its own, and return its ARN."""

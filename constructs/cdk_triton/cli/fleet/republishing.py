@@ -1,0 +1,112 @@
+"""Checks what is published for one platform, before the same archives are published for another one.
+
+The checks need files. So the archive of an ensemble, or its sources if it was built, is downloaded and unpacked into a
+temporary directory, some at a time. Nothing is uploaded again: the machine reads the same objects in the store.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from botocore.exceptions import ClientError
+
+from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.publisher_description import platform_name
+from cdk_triton.cli.artifacts.aws import code_of, in_parallel
+from cdk_triton.cli.artifacts.catalogue import PublishedVersion
+from cdk_triton.cli.fleet.manifest import Listed
+from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.cli.fleet.unpacking import unpack
+from cdk_triton.cli.fleet.verdicts import Verdict, judge
+from cdk_triton.errors import StoreError
+
+__all__ = ["judge_published"]
+
+_AT_ONCE: Final = 16
+"""How many archives are on the disk at a time."""
+
+_REASONS: Final = {
+    "NoSuchKey": "is not in the store, because an older cdk-triton had the archive built, or somebody deleted it",
+    "AccessDenied": "is missing, or you may not read it, which publisher.grant_publish_all() allows",
+}
+
+
+def judge_published(
+    present: Fleet,
+    following: Fleet,
+    versions: Mapping[str, PublishedVersion],
+    *,
+    progress: Callable[[int], object] = lambda _: None,
+) -> tuple[list[Verdict], dict[str, str]]:
+    """Check what is published for the present platform as a publication for another platform does.
+
+    Args:
+        present: the publisher of the present platform.
+        following: the publisher of the other platform.
+        versions: what is published, by ensemble.
+        progress: is called with the number of ensembles that are done.
+
+    Returns:
+        The verdicts, and the reason of each ensemble that could not be judged. The directories of the verdicts are
+        gone.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    verdicts, failed, names = list[Verdict](), dict[str, str](), sorted(versions)
+    for first in range(0, len(names), _AT_ONCE):
+        part = names[first : first + _AT_ONCE]
+        with tempfile.TemporaryDirectory(prefix="cdk-triton-") as directory:
+            # The name of the directory is that of the repository.
+            places = {name: Path(directory, str(n), versions[name].repository) for n, name in enumerate(part)}
+            fetch = partial(_fetch, present, following)
+            reasons = in_parallel(lambda name: fetch(versions[name], places[name]), part)  # noqa: B023  used at once
+            failed |= {name: reason for name, reason in zip(part, reasons, strict=True) if reason is not None}
+            listed = [Listed(name, places[name]) for name in part if name not in failed]
+            for verdict in judge(listed, following.description):
+                reason = _difference(verdict, versions[verdict.listed.ensemble], following)
+                if reason is None:
+                    verdicts.append(verdict)
+                else:
+                    failed[verdict.listed.ensemble] = reason
+        progress(first + len(part))
+    return verdicts, failed
+
+
+def _fetch(present: Fleet, following: Fleet, version: PublishedVersion, directory: Path) -> str | None:
+    """Unpack an archive, or the sources of one that was built; the answer is the reason if that is not possible."""
+    key = present.served + version.target_model
+    if version.built:
+        key = layout.kept_sources_key(version.repository, version.artifact_key)
+    directory.mkdir(parents=True)
+    try:
+        found = present.aws.client("s3").get_object(Bucket=present.bucket, Key=key)
+        unpack(found["Body"], directory, key)
+    except ClientError as error:
+        if code_of(error) not in _REASONS:
+            raise
+        return f"{key} {_REASONS[code_of(error)]}; {_from_its_repository(following)}"
+    except StoreError as error:
+        return str(error)
+    return None
+
+
+def _difference(verdict: Verdict, version: PublishedVersion, following: Fleet) -> str | None:
+    """Why the callers of an ensemble would have to send another target model; None if they would not."""
+    if verdict.errors or verdict.target_model == version.target_model:
+        return None
+    return (
+        f"its target model would be {verdict.target_model} and not {version.target_model}, because the recipes of the "
+        f"publisher are others than when it was published; {_from_its_repository(following)}"
+    )
+
+
+def _from_its_repository(fleet: Fleet) -> str:
+    return (
+        "publish it from its repository: "
+        f"cdk-triton fleet publish MANIFEST --fleet {fleet.name} --platform {platform_name(fleet.description.platform)}"
+    )
