@@ -12,6 +12,7 @@ __all__ = [
     "LAST_SECONDS",
     "ArtifactError",
     "NotYetError",
+    "QuotaUsedUpError",
     "error_code",
     "is_refusal",
     "is_transient",
@@ -91,6 +92,10 @@ class NotYetError(Exception):
     ) -> None:
         super().__init__(reason)
         self.afterwards = afterwards
+
+
+class QuotaUsedUpError(NotYetError):
+    """The service does not start a job now, because others use up the quota; a later poll may start it."""
 
 
 def printable(text: str, limit: int = REASON_LIMIT) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from botocore.exceptions import ClientError, ParamValidationError
 
 from .builders import Job
-from .failure import ArtifactError, NotYetError, is_refusal, is_transient
+from .failure import ArtifactError, NotYetError, QuotaUsedUpError, is_refusal, is_transient
 from .inputs import bring, write_build_plan
 from .invocation import Invocation
 from .locks import LEASE_SECONDS, UNSURE_SECONDS, BuildState, Ended, KeyLock, Lease, Ledger
@@ -21,6 +21,9 @@ from .request import Request
 from .storage import LostRaceError
 
 __all__ = ["Reject", "resume", "start"]
+
+QUOTA_SECONDS = 8 * 60 * 60
+"""How long a build waits for other jobs that use up the quota; CodeBuild's queue holds a build for as long."""
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +145,7 @@ class _Work:
                 job = builder.start(
                     Job(state.build, state.image, state.timeout_minutes, state.instance_type, state.volume_gb)
                 )
-            except (ArtifactError, ClientError, ParamValidationError) as error:
+            except (ArtifactError, QuotaUsedUpError, ClientError, ParamValidationError) as error:
                 self._refused(error, earlier)
                 raise
         self.change(lease=None, job=job, started_at=now)
@@ -159,6 +162,8 @@ class _Work:
             return
         now = self.invocation.now()
         self.change(sent_at=earlier)
+        if isinstance(error, QuotaUsedUpError) and now - self.state.created_at > QUOTA_SECONDS:
+            raise ArtifactError(f"the build has waited for {QUOTA_SECONDS // 3600} hours: {error}") from error
         if is_transient(error, now - self.request.started_at):
             return
         if earlier is not None and now - earlier <= UNSURE_SECONDS:

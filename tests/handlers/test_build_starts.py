@@ -13,6 +13,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from artifacts.failure import PATIENCE_SECONDS, PROPAGATION_SECONDS
 from artifacts.locks import ABANDONED_SECONDS, LEASE_SECONDS
+from artifacts.starting import QUOTA_SECONDS
 from build_model import Cloud, Fault, Poll, Published, Stack
 from build_model.cloud import SETTINGS
 from build_model.plans import ASSETS, OTHER
@@ -207,6 +208,34 @@ class TestStarting:
         assert poll(deploy(cloud, plan)) == Poll()
         assert len(cloud.live_jobs()) == 1
 
+    @pytest.mark.parametrize("kind", ["codebuild", "processing"])
+    def test_a_quota_that_others_use_up_is_waited_for(self, cloud: Cloud, kind: str) -> None:
+        plans = [published(cloud, plan) for plan in apart(cloud.plans[PROCESSING if kind == "processing" else TWO])]
+        cloud.codebuild.room = cloud.processing.room = 1
+        first, other = Stack(cloud), Stack(cloud)
+        for stack, plan in zip((first, other), plans, strict=True):
+            stack.deploy(plan)
+        assert poll(first) == Poll()
+        assert [poll(other) for _ in range(3)] == [Poll()] * 3
+        assert len(cloud.jobs()) == 1
+
+        cloud.end(job(cloud), "SUCCEEDED", {})
+        assert poll(other) == Poll()
+        assert len(cloud.jobs()) == 2
+        assert len(cloud.live_jobs()) == 1
+
+    def test_a_quota_that_others_use_up_for_hours_fails(self, messages: Messages, cloud: Cloud) -> None:
+        cloud.codebuild.refusals = [refusal("AccountLimitExceededException", "Cannot have more than 1 builds")] * 2
+        stack = deploy(cloud, ONE)
+        assert poll(stack) == Poll()
+        cloud.tick(QUOTA_SECONDS)
+
+        failure = poll(stack).failure
+
+        assert failure is not None
+        messages.record("ArtifactError", failure)
+        assert {state["state"] for state in cloud.states()} == {"ended"}
+
     @pytest.mark.parametrize(
         "error",
         [
@@ -318,15 +347,19 @@ class TestInputs:
         cloud.assert_delivered(stack.past[0].plan)
 
 
+def apart(plan: Published) -> list[Any]:
+    """A plan for each archive that is built."""
+    return [plan.document | {"commits": [commit], "fleet": None} for commit in plan.builds]
+
+
 def published(cloud: Cloud, document: Any) -> Published:
     """A plan that was changed by hand."""
     text = json.dumps(document).encode()
     sha256 = hashlib.sha256(text).hexdigest()
-    cloud.s3.put(ASSETS, "plan.json", text)
+    key = f"plan-{sha256}.json"
+    cloud.s3.put(ASSETS, key, text)
     image = cloud.plans[ONE].properties["BuildImage"]
-    return Published(
-        {"PlanBucket": ASSETS, "PlanKey": "plan.json", "PlanSha256": sha256, "BuildImage": image}, document
-    )
+    return Published({"PlanBucket": ASSETS, "PlanKey": key, "PlanSha256": sha256, "BuildImage": image}, document)
 
 
 def test_a_plan_without_an_image_says_so(messages: Messages, cloud: Cloud) -> None:

@@ -82,6 +82,7 @@ class JobService(Protocol):
         """Start a job and return its id; if it was started before, return the id of that job.
 
         Raises:
+            QuotaUsedUpError: other jobs use up the quota.
             ArtifactError: the service rejects the request for a reason that this builder can explain.
             ClientError: the service rejects the request for another reason.
         """

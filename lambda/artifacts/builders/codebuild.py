@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ..failure import ArtifactError, error_code
+from ..failure import ArtifactError, QuotaUsedUpError, error_code
 from .builder import NO_CAPACITY, Job, Progress, address_of_log
 from .cloudwatch import last_lines
 
@@ -19,6 +20,10 @@ MAX_IDS = 100
 
 _BEFORE_IT_RUNS = ("QUEUED", "PROVISIONING")
 """The phases of a build that has no machine yet (API reference, `BuildPhase`)."""
+
+_USED_UP = re.compile(r"more than [1-9]\d* builds")
+"""In the message of `AccountLimitExceededException` (API reference, `StartBuild`): "Cannot have more than 1 builds in
+queue for the account". No other build can give back a quota of 0."""
 
 CLOCKS_DIFFER_SECONDS = 10 * 60
 """The service's clock may be behind ours by this time. A search for a build by its age allows for it."""
@@ -139,11 +144,12 @@ def _progress(build: Mapping[str, Any]) -> Progress:
 
 def _explain(error: ClientError, project: str) -> None:
     if error_code(error) == "AccountLimitExceededException":
-        raise ArtifactError(
+        reason = (
             f"CodeBuild does not start a build: {error}. The quota is 'Concurrently running builds for Linux GPU "
             "Small environment' of CodeBuild (L-F1FE1B52), which is 0 in many accounts; have it raised in Service "
             "Quotas, or wait for other builds, and deploy again"
-        ) from error
+        )
+        raise (QuotaUsedUpError if _USED_UP.search(str(error)) else ArtifactError)(reason) from error
     if error_code(error) == "ResourceNotFoundException":
         raise ArtifactError(
             f"CodeBuild cannot find the project {project} ({error}); update the stack of the artifact store"

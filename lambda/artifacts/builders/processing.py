@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ..failure import ArtifactError, error_code
+from ..failure import ArtifactError, QuotaUsedUpError, error_code
 from .builder import NO_CAPACITY, Job, Progress, address_of_log
 from .cloudwatch import last_lines
 
@@ -15,6 +16,11 @@ __all__ = ["ProcessingBuilder"]
 
 LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
 """The log group of all Processing jobs, with streams `<job name>/…` (SageMaker developer guide, "CloudWatch Logs")."""
+
+_USED_UP = re.compile(r"current utilization of [1-9]")
+"""In the message of `ResourceLimitExceeded` (API reference, `CreateProcessingJob`): "The account-level service limit
+'ml.g5.2xlarge for processing job usage' is 1 Instances, with current utilization of 1 Instances and a request delta of
+1 Instances". If nothing is in use, the request alone is above the limit, and waiting does not help."""
 
 INPUT, OUTPUT = "/opt/ml/processing/input", "/opt/ml/processing/output"
 DEFAULT_VOLUME_GB = 100
@@ -64,11 +70,12 @@ class ProcessingBuilder:
             self._client.create_processing_job(**self._request(job))
         except ClientError as error:
             if error_code(error) == "ResourceLimitExceeded":
-                raise ArtifactError(
+                reason = (
                     f"SageMaker does not start a Processing job: {error}. The quota is '{job.instance_type} for "
                     "processing job usage' of Amazon SageMaker, which is not the quota of endpoints; have it raised in "
                     "Service Quotas, and deploy again"
-                ) from error
+                )
+                raise (QuotaUsedUpError if _USED_UP.search(str(error)) else ArtifactError)(reason) from error
             if error_code(error) != "ResourceInUse":
                 raise
         return job.build

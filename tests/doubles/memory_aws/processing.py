@@ -92,7 +92,8 @@ class Processing:
             kind = p["ProcessingResources"]["ClusterConfig"]["InstanceType"]
             raise refusal(
                 "ResourceLimitExceeded",
-                f"The account-level service limit '{kind} for processing job usage' is {self.room} Instances",
+                f"The account-level service limit '{kind} for processing job usage' is {self.room} Instances, with "
+                f"current utilization of {len(self.live())} Instances and a request delta of 1 Instances",
             )
         self._jobs[name] = _Job(dict(p), self._clock.now)
         self._program.begin(name)
