@@ -9,11 +9,12 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from .commits import commit_built
 from .failure import ArtifactError, NotYetError, with_log_tail
 from .invocation import Invocation
-from .jobs import refreshed
+from .jobs import is_out_of_sight, latest_end, refreshed
 from .locks import BuildState, KeyLock, Ledger
 from .plan import BuildMachine, Commit
 from .reports import BrokenBuildError, read_failure
@@ -125,6 +126,13 @@ def _key_state(
     state = builds[lock.build]
     if state is None or state.excludes(key):
         return _KeyState(commit, lock=lock)
+    if is_out_of_sight(state, invocation):
+        until = datetime.fromtimestamp(latest_end(state), UTC).strftime("%Y-%m-%d %H:%M")
+        reason = (
+            f"the build {state.build} runs on the builder {state.kind!r}, which the artifact store does not have any "
+            f"more; deploy the stack of the artifact store with this builder, or deploy again after {until} UTC"
+        )
+        return _KeyState(commit, failure=(reason, [], state.link))
     if state.ended is None:
         return _KeyState(commit, lock=lock, state=state)
     try:

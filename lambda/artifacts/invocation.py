@@ -27,6 +27,8 @@ class Each(Protocol):
 
 
 class _Kinds(Protocol):
+    def __contains__(self, kind: str) -> bool: ...
+
     def __getitem__(self, kind: str) -> JobService: ...
 
 

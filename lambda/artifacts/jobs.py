@@ -12,7 +12,7 @@ from .reports import read_failure
 from .request import Request
 from .storage import LostRaceError
 
-__all__ = ["refreshed"]
+__all__ = ["is_out_of_sight", "latest_end", "refreshed"]
 
 VISIBLE_SECONDS = 5 * 60
 """A job that the service does not list for so long after its start is lost; before that it may not be listed yet."""
@@ -34,17 +34,27 @@ def refreshed(
     """
     builds = dict(zip(ids, invocation.each(ledger.build, ids), strict=True))
     try:
-        for kind in sorted({state.kind for state in builds.values() if state is not None and _runs(state)}):
-            running = [state for state in builds.values() if state is not None and _runs(state) and state.kind == kind]
-            builds |= _asked(
-                running, invocation.builders[kind].describe([str(s.job) for s in running]), ledger, invocation
-            )
+        running = [state for state in builds.values() if state is not None and _runs(state)]
+        seen = [state for state in running if not is_out_of_sight(state, invocation)]
+        for kind in sorted({state.kind for state in seen}):
+            asked = [state for state in seen if state.kind == kind]
+            builds |= _asked(asked, invocation.builders[kind].describe([str(s.job) for s in asked]), ledger, invocation)
         for build, state in builds.items():
-            if state is not None and _is_abandoned(state, request, invocation.now()):
+            if state is None:
+                continue
+            if is_out_of_sight(state, invocation):
+                builds[build] = _unless_expired(state, "unknown", ledger, invocation)
+            elif _is_abandoned(state, request, invocation.now()):
                 builds[build] = _taken_over(state, ledger, invocation)
     except LostRaceError as error:
         raise NotYetError(f"another poll has written {error}") from error
     return builds
+
+
+def is_out_of_sight(state: BuildState, invocation: Invocation) -> bool:
+    """Whether a job may run on a builder that this store does not have any more."""
+    may_run = state.ended is None and (state.job is not None or state.sent_at is not None)
+    return may_run and state.kind not in invocation.builders
 
 
 def _runs(state: BuildState) -> bool:
@@ -67,12 +77,23 @@ def _after(state: BuildState, progress: Progress | None, ledger: Ledger, invocat
         return ledger.write(state, ended=Ended("VANISHED", started, reason, state.link, again=True))
     if progress.over:
         return ledger.write(state, link=progress.link, ended=_ended(state, progress, invocation))
-    limit = started + state.timeout_minutes * 60 + QUEUE_SECONDS + LATE_SECONDS
-    if now > limit:
-        reason = f"the job {state.job} still has the status {progress.status}, long after its time limit"
-        return ledger.write(state, ended=Ended("EXPIRED", limit, reason, progress.link, again=True))
     # Once: the address of a log is known some time after the start.
-    return state if state.link or not progress.link else ledger.write(state, link=progress.link)
+    known = state if state.link or not progress.link else ledger.write(state, link=progress.link)
+    return _unless_expired(known, progress.status, ledger, invocation)
+
+
+def latest_end(state: BuildState) -> float:
+    """The time after which no job of a build runs any more."""
+    return (state.started_at or state.created_at) + state.timeout_minutes * 60 + QUEUE_SECONDS + LATE_SECONDS
+
+
+def _unless_expired(state: BuildState, status: str, ledger: Ledger, invocation: Invocation) -> BuildState:
+    """End a build whose job is past every time limit."""
+    limit = latest_end(state)
+    if invocation.now() <= limit:
+        return state
+    reason = f"the job {state.job} still has the status {status}, long after its time limit"
+    return ledger.write(state, ended=Ended("EXPIRED", limit, reason, state.link, again=True))
 
 
 def _ended(state: BuildState, progress: Progress, invocation: Invocation) -> Ended:

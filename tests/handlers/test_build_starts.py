@@ -382,3 +382,21 @@ def test_a_store_without_the_builder_says_which_stack_to_deploy(
 
     assert failure is not None
     messages.record("ArtifactError", failure)
+
+
+def test_a_build_on_a_builder_that_the_store_has_lost_is_named_and_built_again_after_its_time(
+    messages: Messages, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll(deploy(cloud, PROCESSING))
+    monkeypatch.setattr("build_model.cloud.SETTINGS", SETTINGS | {"processing": None})
+    stack = deploy(cloud, TWO)  # the same archives
+
+    failure = poll(stack).failure
+
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert len(cloud.jobs()) == 1
+
+    cloud.tick(12 * 60 * 60)
+    assert poll(deploy(cloud, TWO)) == Poll()
+    assert len(cloud.codebuild.live()) == 1

@@ -130,6 +130,24 @@ def test_an_archive_whose_input_is_not_there_fails_alone(
     assert machine.live("one") is not None
 
 
+def test_an_archive_on_a_builder_that_the_store_has_lost_fails_alone(messages: Messages) -> None:
+    machine = BuildingMachine(max_builds=1)
+    machine.publish_sources("first", one=SOURCES[0])
+    first = Execution(machine, "first", "first")
+    for _ in range(2):
+        first.step(0, None)
+    first.abort()
+    ((state, bodies),) = ((key, each) for (_, key), each in machine.s3.history.items() if key.endswith("/state.json"))
+    machine.s3.put(STORE, state, bodies[-1].replace(b'"codebuild"', b'"processing"'))
+
+    machine.publish_sources("second", one=SOURCES[0], two=SOURCES[1])
+    failure = run(machine, "second")
+
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert machine.live("two") is not None
+
+
 def test_repositories_with_the_same_key_have_each_its_own_reason() -> None:
     machine = BuildingMachine(max_builds=1)
     machine.publish_sources("first", one=SOURCES[0], two=SOURCES[0])

@@ -45,18 +45,22 @@ class Builders:
         """The builders of this function, from its environment variables `BUILDERS` and `STORE_BUCKET`."""
         return cls(json.loads(os.environ.get("BUILDERS") or "{}"), os.environ["STORE_BUCKET"])
 
+    def __contains__(self, kind: str) -> bool:
+        """Whether the store has a builder of this kind."""
+        return self._settings.get(kind) is not None
+
     def __getitem__(self, kind: str) -> JobService:
         """The builder of a kind.
 
         Raises:
             ArtifactError: the store does not have this builder.
         """
-        settings = self._settings.get(kind)
-        if settings is None:
+        if kind not in self:
             raise ArtifactError(
                 f"this artifact store has no builder {kind!r}; deploy the stack of the artifact store first, with the "
                 "builder that the model's stack names"
             )
+        settings = self._settings[kind]
         if kind == "codebuild":
             return CodeBuildBuilder(self._client("codebuild"), self._client("logs"), self._bucket, **settings)
         return ProcessingBuilder(
