@@ -72,7 +72,7 @@ def copy_if_absent(
         ArtifactError: the source is empty.
     """
     if source.size == 0:
-        raise ArtifactError(f"{source} is empty; delete it, and deploy again to publish it again")
+        raise ArtifactError(f"{source} is empty; delete it, and deploy again, which uploads it")
     try:
         _copy(source, key, metadata, storage, turn, check)
         log.info("copied %s to %s, %d bytes", source, key, source.size)

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError, IncompleteReadError  # noqa: A004 - botocore's
 
 __all__ = [
+    "BEFOREHAND",
     "LAST_SECONDS",
     "ArtifactError",
     "NotYetError",
     "QuotaUsedUpError",
     "error_code",
+    "for_publisher",
     "is_refusal",
     "is_transient",
     "printable",
@@ -57,6 +59,9 @@ _FORBIDDEN_CODES = frozenset({"AccessDenied", "AccessDeniedException"})
 _FORBIDDEN_STATUS = 403
 _FORBIDDEN_ROLES = ("not authorized to perform: sts:AssumeRole", "Could not assume role")
 """CodeBuild and SageMaker answer InvalidInputException and ValidationException for a role that is not there yet."""
+
+BEFOREHAND = ", or build beforehand with `cdk-triton artifacts build`, which needs no deployment"
+"""Advice for a deployment, whose stack has a plan to build from."""
 
 _TYPOGRAPHY = str.maketrans({"…": "...", "‘": "'", "’": "'", "“": '"', "”": '"'})  # noqa: RUF001 - that is what it is about
 
@@ -106,6 +111,14 @@ def printable(text: str, limit: int = REASON_LIMIT) -> str:
     plain = text.translate(_TYPOGRAPHY)
     line = " ".join("".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in plain).split())
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
+
+
+def for_publisher(reason: str) -> str:
+    """A reason as callers of a publisher read it, who cannot deploy: they publish again.
+
+    The same reason may be kept in a build, and reach deployments and publishers.
+    """
+    return reason.replace(BEFOREHAND, "").replace("deploy again", "publish again")
 
 
 def with_log_group(reason: str) -> str:

@@ -26,7 +26,7 @@ from .canonical import canonical_json, sha256_of_json
 from .catalogue import read_entry
 from .commits import committed
 from .copying import reading
-from .failure import ArtifactError, is_transient
+from .failure import ArtifactError, for_publisher, is_transient
 from .invocation import Invocation
 from .plan import BuildInput, BuildMachine, Commit, EnsembleBuild
 from .publication import Item, Place
@@ -162,6 +162,8 @@ def build_batch(event: Mapping[str, Any], invocation: Invocation) -> dict[str, A
     waited = invocation.now() - parsed.started_at
     try:
         _Batch(parsed, _Description.read(parsed, invocation), invocation).go_on()
+    except ArtifactError as error:
+        raise ArtifactError(for_publisher(error.full)) from error
     except Exception as error:
         if not is_transient(error, waited):
             raise
@@ -304,7 +306,7 @@ class _Batch:
 
     def _fail(self, commit: Commit, reason: str) -> None:
         """Record why an archive is not built, unless there is a reason already."""
-        body = json.dumps({"repository": commit.repository, "reason": reason}, indent=2).encode()
+        body = json.dumps({"repository": commit.repository, "reason": for_publisher(reason)}, indent=2).encode()
         try:
             self._storage.write(self._place.build_failure(commit.artifact_key, commit.repository), body)
         except LostRaceError:

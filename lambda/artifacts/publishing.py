@@ -26,7 +26,7 @@ from .archive_keys import ArchiveKeys, KeyDocument
 from .catalogue import Change, Entry, Version
 from .commits import check_owner, stored
 from .copying import copy_if_absent
-from .failure import ArtifactError, NotYetError, is_transient
+from .failure import ArtifactError, NotYetError, for_publisher, is_transient
 from .fleet_index import open_catalogue
 from .invocation import Each
 from .publication import MAX_REQUEST_BYTES, Item, Place, parse_request
@@ -117,7 +117,7 @@ class Publisher:
         except TooLargeError as error:
             raise ArtifactError(f"{error.full}; publish fewer ensembles at once") from error
         if found is None:
-            raise ArtifactError(f"the request {request} is missing; upload it, and start again")
+            raise ArtifactError(f"the request {request} is missing; publish again, which uploads it")
         publisher, items = parse_request(found[0])
         index = open_catalogue(self.place.fleet, self.place.index, self.storage)
         there = set(self.storage.keys(self.place.served))
@@ -191,7 +191,7 @@ class Publisher:
         """
         found = self.storage.read(self.place.items)
         if found is None:
-            raise ArtifactError(f"{self.place.items} is missing: it has expired or was deleted; start again")
+            raise ArtifactError(f"{self.place.items} is missing: it has expired or was deleted; run the command again")
         items = [Item.parse(each) for each in json.loads(found[0])]
         failed = self._failures()
         there = set(self.storage.keys(self.place.served))
@@ -221,7 +221,7 @@ class Publisher:
             "unpublish": entry.has(self.place.execution) or entry.current is None,
         }[item.action]
         if not done:
-            return "it was not reached; start again"
+            return "it was not reached; run the command again"
         if entry.current is not None and self.place.served + entry.current not in there:
             return f"{entry.current} was deleted meanwhile; publish the ensemble again"
         return None
@@ -276,7 +276,7 @@ class Publisher:
         if found is not None:
             return found
         failure = self.storage.read(self.place.build_failure(item.artifact_key, item.repository))
-        raise ArtifactError("it was not built; start again" if failure is None else json.loads(failure[0])["reason"])
+        raise ArtifactError("it was not built; publish again" if failure is None else json.loads(failure[0])["reason"])
 
 
 def batches(items: Iterable[Item], max_builds: int) -> list[list[Item]]:
@@ -327,6 +327,8 @@ def attempted(publisher: Publisher, work: Callable[[Publisher], dict[str, Any]])
     """
     try:
         return work(publisher)
+    except ArtifactError as error:
+        raise ArtifactError(for_publisher(error.full)) from error
     except Exception as error:
         if isinstance(error, NotYetError) or not is_transient(error, 0):
             raise

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from artifacts.builders.builder import NO_CAPACITY
 from artifacts.catalogue import Change, Entry, Version
+from artifacts.failure import for_publisher
 from artifacts.publication import Item
 from artifacts.publishing import MAX_BATCH, MAX_NAMES, batches
 from artifacts.uploaded_builds import MAX_BUILD_BYTES
@@ -128,6 +130,41 @@ def test_an_archive_whose_input_is_not_there_fails_alone(
     machine.tick(60)
     assert run(machine, "first", name="again") is None
     assert machine.live("one") is not None
+
+
+def without_quota(machine: BuildingMachine) -> None:
+    machine.codebuild.room = 0
+
+
+def without_program(machine: BuildingMachine) -> None:
+    machine.s3.expire(ASSETS, "triton-program.pyz")
+
+
+def with_an_object_of_another(machine: BuildingMachine) -> None:
+    machine.s3.put(STORE, f"artifacts/one/{KEY}/model.tar.gz", b"?")
+
+
+@pytest.mark.parametrize(
+    "spoil", [without_quota, without_program, without_input, with_an_object_of_another], ids=lambda each: each.__name__
+)
+def test_a_reason_says_what_a_caller_does_who_cannot_deploy(
+    messages: Messages, spoil: Callable[[BuildingMachine], None]
+) -> None:
+    machine = BuildingMachine(max_builds=1)
+    machine.publish_sources("first", {"two": 1}, one=SOURCES[0], two=SOURCES[1])
+    spoil(machine)
+
+    failure = run(machine, "first")
+
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert "publish again" in failure
+    assert "deploy again" not in failure
+
+
+def test_the_advice_of_builders_is_for_deployments_and_not_for_callers_of_a_publisher() -> None:
+    assert "cdk-triton artifacts build" in NO_CAPACITY
+    assert for_publisher(NO_CAPACITY).endswith("publish again later")
 
 
 def test_an_archive_on_a_builder_that_the_store_has_lost_fails_alone(messages: Messages) -> None:

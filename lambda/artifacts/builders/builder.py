@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from ..failure import BEFOREHAND
+
 __all__ = ["LOG_LINES", "NO_CAPACITY", "Job", "JobService", "Progress", "address_of_log"]
 
 LOG_LINES = 8
 """Lines of a log that fit into a reason of at most 1000 characters."""
 
-NO_CAPACITY = (
-    "the service has no free machine with this GPU now; deploy again later, or build beforehand with `cdk-triton "
-    "artifacts build`, which needs no deployment"
-)
+NO_CAPACITY = f"the service has no free machine with this GPU now; deploy again later{BEFOREHAND}"
 """The advice if a service has no machine for a job."""
 
 
