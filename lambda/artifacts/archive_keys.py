@@ -98,14 +98,14 @@ def archive_keys(
                 raise _RejectedError("has data behind its end")
     except (_RejectedError, RecursionError) as error:
         fault = error if isinstance(error, _RejectedError) else "has headers within headers"
-        raise ArtifactError(f"the archive {name} {fault}; upload one that cdk-triton has packed") from error
+        raise ArtifactError(f"the archive {name} {fault}; publish one that cdk-triton has packed") from error
     except _TooSlowError as error:
         raise ArtifactError(
             f"the archive {name} takes longer to read than a function may run; move large files into inputs of recipes "
             "(S3File), and publish again"
         ) from error
     except (tarfile.TarError, zlib.error, EOFError, ValueError) as error:
-        raise ArtifactError(f"the archive {name} is damaged ({error}); upload it again") from error
+        raise ArtifactError(f"the archive {name} is damaged ({error}); publish it again") from error
     source = {**document.source, "files": files}
     return ArchiveKeys(sha256_of_json(source), sha256_of_json(source | dict(document.target)))
 

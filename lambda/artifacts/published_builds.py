@@ -34,7 +34,7 @@ from .request import Request
 from .storage import LostRaceError, TooLargeError
 from .turn import Turn, TurnIsOverError
 from .uploaded_builds import MAX_BUILD_BYTES, UploadedBuild, parse_build
-from .uploads import take_upload
+from .verified_copy import copy_verified
 
 __all__ = ["BuildEvent", "build_batch", "built_commit", "is_build", "kept_sources"]
 
@@ -290,7 +290,7 @@ class _Batch:
             finish = Turn(self._invocation.remaining_millis, is_last=True)
             wanted, document = ArchiveKeys(item.source_key, item.artifact_key), self._description.keys_with(recipes)
             kept = kept_sources(item.repository, item.artifact_key)
-            take_upload(upload, kept, wanted, document, self._storage, finish)
+            copy_verified(upload, kept, wanted, document, self._storage, finish)
 
     def _unverified(self, item: Item) -> str:
         """The object key of the sources of an item, whose keys are not verified yet."""

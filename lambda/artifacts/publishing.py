@@ -33,7 +33,7 @@ from .publication import MAX_REQUEST_BYTES, Item, Place, parse_request
 from .published_builds import built_commit
 from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject, TooLargeError
 from .turn import Turn
-from .uploads import take_upload
+from .verified_copy import copy_verified
 
 __all__ = ["Publisher", "batches", "change", "count", "prepare", "record"]
 
@@ -264,7 +264,7 @@ class Publisher:
         else:
             upload = self.place.upload(publication, item.artifact_key)
         target, wanted = self.place.served + item.target_model, ArchiveKeys(item.source_key, item.artifact_key)
-        return take_upload(upload, target, wanted, self.keys, self.storage, self.turn)
+        return copy_verified(upload, target, wanted, self.keys, self.storage, self.turn)
 
     def _built(self, item: Item) -> StoredObject:
         """The archive that was built.

@@ -1,0 +1,53 @@
+"""Copies what a request names, once its keys have been compared with those of the request.
+
+Callers of a publisher may overwrite their uploads at any time. So the keys are computed from the bytes of one answer of
+S3, and the copy has the condition that the object still has the ETag of this answer.
+"""
+
+from __future__ import annotations
+
+from .archive_keys import ArchiveKeys, KeyDocument, archive_keys
+from .copying import copy_if_absent
+from .failure import ArtifactError
+from .storage import Storage, StoredObject
+from .turn import RESERVE_MILLIS, Turn, TurnIsOverError
+
+__all__ = ["copy_verified"]
+
+
+def copy_verified(
+    origin: str, target: str, wanted: ArchiveKeys, document: KeyDocument, storage: Storage, turn: Turn
+) -> StoredObject:
+    """Copy an archive that has the keys of the request to `target`, if that is absent; return what is then there.
+
+    Args:
+        origin: the archive's object key.
+        target: the object key of the copy.
+        wanted: the keys of the request.
+        document: what the keys depend on beside the files of the archive.
+        storage: the store's bucket.
+        turn: the time in which parts of the copy are begun.
+
+    Raises:
+        NotYetError: the archive or the copy changed meanwhile.
+        ArtifactError: the archive is missing, damaged or too large, or has other keys.
+    """
+    opened = storage.open(origin)
+    if opened is None:
+        raise ArtifactError(f"the archive {origin} is missing; publish again")
+    source, chunks = opened
+    # Some time stays for the copy. Another attempt would read everything again, and come no further.
+    keys = archive_keys(chunks, document, origin, lambda: turn.is_over(RESERVE_MILLIS))
+    if keys != wanted:
+        raise ArtifactError(
+            f"the archive {origin} has the source key {keys.source} and the artifact key {keys.artifact} with the "
+            f"publisher's platform and recipes, and the request says {wanted.source} and {wanted.artifact}; publish "
+            "with the publisher's own cdk-triton"
+        )
+    try:
+        return copy_if_absent(source, target, {"artifact-key": wanted.artifact}, storage, turn)
+    except TurnIsOverError as error:
+        raise ArtifactError(
+            f"the archive {origin} of {source.size:,} bytes takes longer to copy than a function may run; move large "
+            "files into inputs of recipes (S3File), and publish again"
+        ) from error
