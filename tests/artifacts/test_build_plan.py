@@ -25,11 +25,13 @@ from cdk_triton.artifacts import (
     ensemble_document,
     estimated_minutes,
     platform_document,
+    source_key,
     sources_key,
     write_archive,
 )
-from cdk_triton.artifacts.build_plan import in_order
+from cdk_triton.artifacts.build_plan import in_order, keyed_ensemble
 from cdk_triton.artifacts.build_program.plan import read_plan
+from cdk_triton.artifacts.digests import file_digests
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ModelRepository
 
@@ -90,6 +92,26 @@ def test_an_ensemble_is_described_by_its_files_and_steps(tmp_path: Path) -> None
     }
     assert sorted(told["files"]) == ["bert/config.pbtxt", "bert/model.onnx"]
     assert json.loads(json.dumps(told)) == told
+
+
+def test_the_keys_of_a_build_are_those_of_their_own_and_take_one_look_at_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = bert(tmp_path / "sentences", TensorRTPlan("bert"))
+    expected = (source_key(repository), artifact_key(repository, A10G), sources_key(repository))
+    looks: list[Any] = []
+
+    def counted(files: Any, **named: Any) -> Any:
+        looks.append(files)
+        return file_digests(files, **named)
+
+    monkeypatch.setattr("cdk_triton.artifacts.keys.file_digests", counted)
+
+    told, found = keyed_ensemble(repository, A10G)
+
+    assert (found.source, found.artifact, found.sources) == expected
+    assert told["files"] == found.files
+    assert len(looks) == 1
 
 
 def test_the_build_program_reads_what_is_written(tmp_path: Path) -> None:

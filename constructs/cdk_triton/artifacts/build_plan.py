@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from cdk_triton.artifacts.contents import archive_files, consumed_files
-from cdk_triton.artifacts.keys import artifact_key, file_keys, sources_key
+from cdk_triton.artifacts.keys import BuildKeys, build_keys, sources_key
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.errors import ConfigurationError
 
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ModelRepository
 
-__all__ = ["build_inputs", "ensemble_document", "estimated_minutes", "platform_document", "sources_path"]
+__all__ = [
+    "build_inputs",
+    "ensemble_document",
+    "estimated_minutes",
+    "keyed_ensemble",
+    "platform_document",
+    "sources_path",
+]
 
 _JOB_START_MINUTES: Final = 8.0
 """Until the program runs: a machine with a GPU is found and pulls an image of many gigabytes. A guess, not measured."""
@@ -36,7 +43,11 @@ def sources_path(repository: ModelRepository) -> str:
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
         ConfigurationError: a path contains a CDK token.
     """
-    return f"sources/{sources_key(repository)}.tar.gz"
+    return _sources_path(sources_key(repository))
+
+
+def _sources_path(key: str) -> str:
+    return f"sources/{key}.tar.gz"
 
 
 def ensemble_document(repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
@@ -48,22 +59,33 @@ def ensemble_document(repository: ModelRepository, platform: ServingPlatform) ->
             contains a CDK token.
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
     """
+    return keyed_ensemble(repository, platform)[0]
+
+
+def keyed_ensemble(repository: ModelRepository, platform: ServingPlatform) -> tuple[dict[str, object], BuildKeys]:
+    """`ensemble_document`, and the keys of the repository.
+
+    Raises:
+        ConfigurationError, ArchiveError: as `ensemble_document`.
+    """
     recipes = recipes_of(repository)
     for recipe in recipes:
         recipe.validate(repository, platform)
     s3_files = _s3_files(recipes)
     _check_files(repository, recipes, s3_files)
-    return {
+    keys = build_keys(repository, platform)
+    document: dict[str, object] = {
         "repository": repository.name,
-        "artifact_key": artifact_key(repository, platform),
-        "sources": sources_path(repository),
-        "files": file_keys(repository),
+        "artifact_key": keys.artifact,
+        "sources": _sources_path(keys.sources),
+        "files": keys.files,
         "inputs": [
             {"path": _input_path(file), "sha256": file.sha256, "to": path} for path, file in sorted(s3_files.items())
         ],
         "steps": [recipe.step(repository, platform) for recipe in in_order(recipes)],
         "remove": list(consumed_files(repository)),
     }
+    return document, keys
 
 
 def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[str, object]]:

@@ -13,7 +13,7 @@ beforehand. They need not be, because they follow from the rest.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdk_triton._tokens import refuse_token
 from cdk_triton.artifacts.canonical import canonical_json, sha256_of_json
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUILDER_VERSION",
+    "BuildKeys",
     "artifact_key",
+    "build_keys",
     "file_keys",
     "key_document",
     "repository_keys",
@@ -50,6 +52,35 @@ _VERSIONS: Final = {"schema": _SCHEMA_VERSION, "builder": BUILDER_VERSION}
 _EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
+class BuildKeys(NamedTuple):
+    """The keys of a repository that is built, all of one look at its files.
+
+    Attributes:
+        source: as `source_key`.
+        artifact: as `artifact_key`.
+        sources: as `sources_key`.
+        files: as `file_keys`.
+    """
+
+    source: str
+    artifact: str
+    sources: str
+    files: dict[str, str]
+
+
+def build_keys(repository: ModelRepository, platform: ServingPlatform) -> BuildKeys:
+    """The keys of a repository that is built.
+
+    Raises:
+        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+        ConfigurationError: a path or a recipe contains a CDK token.
+    """
+    files = file_keys(repository)
+    source = _source(repository, files)
+    artifact = sha256_of_json(source | _target(platform))
+    return BuildKeys(sha256_of_json(source), artifact, sha256_of_json(_files(files)), files)
+
+
 def source_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
     """The key of what a repository is built from, whatever serves it: 64 hexadecimal digits.
 
@@ -61,7 +92,7 @@ def source_key(repository: ModelRepository, *, progress: Progress | None = None)
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
         ConfigurationError: a path or a recipe contains a CDK token.
     """
-    return sha256_of_json(_source(repository, progress))
+    return sha256_of_json(_source(repository, file_keys(repository, progress=progress)))
 
 
 def sources_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
@@ -71,7 +102,7 @@ def sources_key(repository: ModelRepository, *, progress: Progress | None = None
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
         ConfigurationError: a path contains a CDK token.
     """
-    return sha256_of_json(_files(repository, progress))
+    return sha256_of_json(_files(file_keys(repository, progress=progress)))
 
 
 def file_keys(repository: ModelRepository, *, progress: Progress | None = None) -> dict[str, str]:
@@ -118,7 +149,8 @@ def repository_keys(
     progress: Progress | None = None,
 ) -> tuple[str, str]:
     """The source key and the artifact key of a repository, whose files are looked at once; see `artifact_key`."""
-    source, form = _source(repository, progress), {"form": "files"} if uncompressed else {}
+    source = _source(repository, file_keys(repository, progress=progress))
+    form = {"form": "files"} if uncompressed else {}
     return sha256_of_json(source), sha256_of_json(source | _target(platform) | form)
 
 
@@ -138,13 +170,13 @@ def _target(platform: ServingPlatform) -> dict[str, object]:
     }
 
 
-def _source(repository: ModelRepository, progress: Progress | None) -> dict[str, object]:
+def _source(repository: ModelRepository, files: dict[str, str]) -> dict[str, object]:
     recipes = [recipe.parameters() for recipe in recipes_of(repository)]
     for parameters in recipes:
         refuse_token(canonical_json(parameters), "the recipe")
     built = {"recipes": recipes, "program": PROGRAM_VERSION} if recipes else {}
-    return _files(repository, progress) | built
+    return _files(files) | built
 
 
-def _files(repository: ModelRepository, progress: Progress | None) -> dict[str, object]:
-    return {**_VERSIONS, "files": file_keys(repository, progress=progress)}
+def _files(files: dict[str, str]) -> dict[str, object]:
+    return {**_VERSIONS, "files": files}

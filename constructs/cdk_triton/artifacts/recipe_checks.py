@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cdk_triton.artifacts.build_plan import ensemble_document
+from cdk_triton.artifacts.build_plan import keyed_ensemble
 from cdk_triton.artifacts.recipes.recipe import recipes_of
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.repository import PromisedFiles
@@ -18,20 +18,24 @@ __all__ = ["checked_ensemble", "without_promises"]
 
 
 def checked_ensemble(repository: ModelRepository, platform: ServingPlatform) -> dict[str, Any]:
-    """`errors` of each recipe; without such errors, those between the recipes, or the `ensemble` as plans say it."""
+    """`errors` of each recipe; without such errors, those between the recipes, or the `ensemble` as plans have it.
+
+    Beside the `ensemble` there is the `source_key` of the repository.
+    """
     errors = _broken_promises(repository)
     for recipe in recipes_of(without_promises(repository)):
         try:
             recipe.validate(repository, platform)
         except ConfigurationError as error:
             errors.append(str(error))
-    ensemble = None
     if not errors:
         try:
-            ensemble = ensemble_document(repository, platform)
+            ensemble, keys = keyed_ensemble(repository, platform)
         except ConfigurationError as error:
             errors.append(str(error))
-    return {"errors": errors, "ensemble": ensemble}
+        else:
+            return {"errors": [], "ensemble": ensemble, "source_key": keys.source}
+    return {"errors": errors, "ensemble": None, "source_key": None}
 
 
 def without_promises(repository: ModelRepository) -> ModelRepository:

@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from cdk_triton._file_cache import FileCache, fingerprint, is_settled
 from cdk_triton.artifacts import layout
-from cdk_triton.artifacts.keys import source_key
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.artifacts.recipe_checks import checked_ensemble
 from cdk_triton.artifacts.recipes.documents import recipes_for
@@ -158,7 +157,7 @@ def _built(repository: ModelRepository, publisher: PublisherDescription) -> dict
         return {"faults": checked["errors"]}
     numbers = [number for number, recipe in enumerate(publisher.recipes) if recipe in repository.recipes]
     ensemble = checked["ensemble"]
-    keys = [source_key(repository), ensemble["artifact_key"]]
+    keys = [checked["source_key"], ensemble["artifact_key"]]
     return {"keys": keys, "build": {"recipes": numbers, "ensemble": ensemble}}
 
 
