@@ -86,8 +86,12 @@ def test_an_unchanged_repository_is_not_looked_at_again(tmp_path: Path, monkeypa
     monkeypatch.setattr(verdicts, "check_repository", counting)
     assert judge(ensembles, PUBLISHER) == first
     assert not read
+    judge(ensembles, replace(PUBLISHER, fleet="other", max_concurrency=9, max_builds=9, builder={"kind": "processing"}))
+    assert not read
     judge(ensembles, PUBLISHER, recheck=True)
     assert len(read) == 1
+    judge(ensembles, replace(PUBLISHER, environment=ContainerEnvironment(log_verbose=1)))
+    assert len(read) == 2
     model = ensembles[0].directory / "model" / "1" / "model.py"
     model.write_text(f"{PYTHON_MODEL}# changed")
     os.utime(model, LONG_AGO)

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
@@ -100,7 +100,7 @@ def judge(
         recheck: whether remembered verdicts are forgotten.
         progress: is called with the number of repositories that are done.
     """
-    question = json.dumps(publisher.document(), sort_keys=True)
+    question = _question(publisher)
     names = [hashlib.sha256(f"{each.directory.resolve()} {question}".encode()).digest() for each in ensembles]
     states = [_state(each.directory) for each in ensembles]
     with FileCache() as memory:
@@ -120,6 +120,12 @@ def judge(
             if state is not None and state == _state(ensembles[number].directory):
                 memory.keep(_KIND, names[number], state, answer)
     return [_verdict(each, json.loads(kept[number] or found[number])) for number, each in enumerate(ensembles)]
+
+
+def _question(publisher: PublisherDescription) -> str:
+    """What findings and keys depend on: the publisher without its names, its builder and how much it does at once."""
+    asked = replace(publisher, multi_model="", fleet="", max_concurrency=1, builder={}, max_builds=1)
+    return json.dumps(asked.document(), sort_keys=True)
 
 
 def _answers(directories: Sequence[str], question: str) -> Iterator[str]:
