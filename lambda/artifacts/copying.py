@@ -18,8 +18,9 @@ PART_BYTES = 512 * 1024 * 1024
 seconds, far within `RESERVE_MILLIS`. An upload keeps its parts, so that a poll which ends between two loses none."""
 
 READERS = 2
-"""How many objects are read at once. A Lambda reads about 75 MB/s: two parts take 15 seconds, 16 would take longer than
-`RESERVE_MILLIS`, and an invocation that is killed fails the deployment."""
+"""How many objects are read at once. Nobody has measured how fast a function reads on AWS. At the 28 MB/s that
+docs/scale_figures.md assumes, two parts take 37 seconds; 16 would take longer than `RESERVE_MILLIS`, and an invocation that is
+killed fails the deployment."""
 
 _readers = threading.BoundedSemaphore(READERS)
 

@@ -24,9 +24,9 @@ SPARE_MINUTES = 5
 """The build program ends itself this long before the service ends the job: CodeBuild uploads nothing of a build that
 it timed out."""
 
-HASHED_HERE_BYTES = 4 * 1024**3
-"""The bytes that one invocation can read, at 75 MB/s. The build program checks the hash of every input in any case. A
-check here saves the minutes until a machine has started."""
+HASHED_HERE_BYTES = 2 * 1024**3
+"""The size of an input that one invocation can read beside another one, at the 28 MB/s that docs/scale_figures.md assumes. The
+build program checks the hash of every input in any case. A check here saves the minutes until a machine has started."""
 
 
 def bring(
