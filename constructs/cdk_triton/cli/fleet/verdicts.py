@@ -123,7 +123,7 @@ def judge(
 
 
 def _question(publisher: PublisherDescription) -> str:
-    """What findings and keys depend on: the publisher without its names, its builder and how much it does at once."""
+    """The publisher, without what no finding and no key depends on: names, builder and how much it does at once."""
     asked = replace(publisher, multi_model="", fleet="", max_concurrency=1, builder={}, max_builds=1)
     return json.dumps(asked.document(), sort_keys=True)
 
