@@ -19,8 +19,8 @@ seconds, far within `RESERVE_MILLIS`. An upload keeps its parts, so that a poll 
 
 READERS = 2
 """How many objects are read at once. Nobody has measured how fast a function reads on AWS. At the 28 MB/s that
-docs/scale_figures.md assumes, two parts take 37 seconds; 16 would take longer than `RESERVE_MILLIS`, and an invocation that is
-killed fails the deployment."""
+docs/scale_figures.md assumes, two parts take 37 seconds; 16 would take longer than `RESERVE_MILLIS`, and an invocation
+that is killed fails the deployment."""
 
 _readers = threading.BoundedSemaphore(READERS)
 
@@ -51,6 +51,8 @@ def copy_if_absent(
     storage: Storage,
     turn: Turn,
     check: Check | None = None,
+    *,
+    resume: bool = True,
 ) -> StoredObject:
     """Copy `source` to `key` if the key is free; return the object that is then there, possibly another committer's.
 
@@ -66,6 +68,8 @@ def copy_if_absent(
         turn: the time in which this poll begins parts.
         check: called before each part is copied; an exception ends the copy. The copy has the condition that the source
             is still the one that was checked.
+        resume: whether an upload that an earlier poll began is resumed. A caller who may overwrite the source can also
+            give it an earlier date: an object that was uploaded in parts has that of the first one.
 
     Raises:
         TurnIsOverError: the time is up; the copied parts are kept.
@@ -75,7 +79,7 @@ def copy_if_absent(
     if source.size == 0:
         raise ArtifactError(f"{source} is empty; delete it, and deploy again, which uploads it")
     try:
-        _copy(source, key, metadata, storage, turn, check)
+        _copy(source, key, metadata, storage, turn, check, resume=resume)
         log.info("copied %s to %s, %d bytes", source, key, source.size)
     except LostRaceError as error:
         log.info("another deployment was faster: %s", error)
@@ -92,8 +96,11 @@ def _copy(
     storage: Storage,
     turn: Turn,
     check: Check | None,
+    *,
+    resume: bool,
 ) -> None:
-    upload = storage.oldest_upload(key, since=source.modified) if source.size > PART_BYTES else None
+    resumed = resume and source.size > PART_BYTES
+    upload = storage.oldest_upload(key, since=source.modified) if resumed else None
     parts = {} if upload is None else storage.parts(key, upload)
     for number, first, size in _parts(source.size):
         if number in parts:

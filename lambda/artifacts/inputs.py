@@ -25,8 +25,9 @@ SPARE_MINUTES = 5
 it timed out."""
 
 HASHED_HERE_BYTES = 2 * 1024**3
-"""The size of an input that one invocation can read beside another one, at the 28 MB/s that docs/scale_figures.md assumes. The
-build program checks the hash of every input in any case. A check here saves the minutes until a machine has started."""
+"""The size of an input that one invocation can read beside another one, at the 28 MB/s that docs/scale_figures.md
+assumes. The build program checks the hash of every input in any case. A check here saves the minutes until a machine
+has started."""
 
 
 def bring(

@@ -1,7 +1,8 @@
 """Copies what a request names, once its keys have been compared with those of the request.
 
 Callers of a publisher may overwrite their uploads at any time. So the keys are computed from the bytes of one answer of
-S3, and the copy has the condition that the object still has the ETag of this answer.
+S3, and each part of the copy has the condition that the object still has the ETag of this answer. No earlier upload of
+the copy is resumed, whose parts may be of other bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def copy_verified(
             "with the publisher's own cdk-triton"
         )
     try:
-        return copy_if_absent(source, target, {"artifact-key": wanted.artifact}, storage, turn)
+        metadata = {"artifact-key": wanted.artifact}
+        return copy_if_absent(source, target, metadata, storage, turn, resume=False)
     except TurnIsOverError as error:
         raise ArtifactError(
             f"the archive {origin} of {source.size:,} bytes takes longer to copy than a function may run; move large "

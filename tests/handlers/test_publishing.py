@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import zlib
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from artifacts import publication, publishing
+from artifacts import copying, publication, publishing
 from artifacts.failure import ArtifactError
 from artifacts.publication import Item, Place, parse_request
-from build_model.faults import Fault
+from artifacts.publishing import Publisher
+from build_model.faults import Fault, Killed
 from cdk_triton.artifacts import layout
 from golden_messages import Messages
 from publisher_machine import EXECUTION, FLEET, PLATFORM, STORE, Machine, packed, packed_keys
@@ -354,3 +357,56 @@ def test_items_and_failures_of_builds_lie_outside_of_what_callers_read(execution
     assert place.failures == layout.publishing_failures_prefix(FLEET, PLATFORM, execution)
     written = (place.items, place.builds, place.build_failure("1" * 64, "one"))
     assert not [key for key in written if key.startswith(failures)]
+
+
+def overwritten(machine: Machine, monkeypatch: pytest.MonkeyPatch, archive: bytes) -> None:
+    """Let another caller overwrite the upload as soon as a function has read it."""
+    answer, key = machine.s3.get_object, f"staging/publish/fleet/first/{packed_keys(VERSIONS[0]).artifact}.tar.gz"
+
+    def get_object(p: Any) -> dict[str, Any]:
+        found = answer(p)
+        if p["Key"] == key:
+            machine.s3.put(STORE, key, archive)
+        return found
+
+    monkeypatch.setattr(machine.s3, "get_object", get_object)
+
+
+def test_an_upload_that_is_overwritten_after_it_was_read_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0], two=VERSIONS[1])
+    overwritten(machine, monkeypatch, VERSIONS[2])
+    failure = machine.run("first")
+    assert failure is not None
+    assert "the request says" in failure
+    assert machine.live("one") is None
+    assert machine.live("two") == VERSIONS[1]
+
+
+def test_an_upload_that_is_overwritten_with_the_same_content_is_served_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two archives with the same content, which have the same keys, may have other bytes."""
+    monkeypatch.setattr(copying, "PART_BYTES", 40)
+    again = gzip.compress(gzip.decompress(VERSIONS[0]), 1)
+    assert again != VERSIONS[0]
+    assert packed_keys(again) == packed_keys(VERSIONS[0])
+    for number in itertools.count():
+        machine = Machine()
+        machine.publish("first", one=VERSIONS[0])
+        place = Place(FLEET, PLATFORM, f"{EXECUTION}first")
+        prepared = machine.attempt(place, lambda publisher: publisher.prepare("first"))
+        (document,) = json.loads(machine.s3.get(STORE, prepared["items"]) or b"")
+        item = Item.parse(document)
+
+        def change(publisher: Publisher, item: Item = item) -> dict[str, Any]:
+            return publisher.change("first", "somebody", item)
+
+        machine.fault = fault = Fault("crash after", number)
+        with suppress(Killed):
+            machine.attempt(place, change)
+        machine.fault = None
+        machine.s3.put(STORE, f"staging/publish/fleet/first/{packed_keys(again).artifact}.tar.gz", again)
+        machine.attempt(place, change)
+        assert machine.live("one") in (VERSIONS[0], again), f"call {number}"
+        if fault.seen <= number:
+            break
+    assert number > 5
