@@ -49,7 +49,7 @@ class Change:
 
     Attributes:
         at: the time, in ISO 8601 and UTC.
-        publisher: the name that the publisher gives.
+        publisher: the `aws:userid` of who asked for it, in whose directory the request is.
         execution: the ARN of the execution that makes the change; AWS CloudTrail has who started it.
     """
 

@@ -1,8 +1,8 @@
-"""The request of a publisher, below `staging/publish/<fleet>/<id>/`, and what the machine makes of it.
+"""The request of a publisher, below `staging/publish/<fleet>/<caller>/<id>/`, and what the machine makes of it.
 
 ::
 
-    staging/publish/<fleet>/<id>/                            written by the caller
+    staging/publish/<fleet>/<caller>/<id>/                   written by the caller
         request.json                                         what is to be changed
         <artifact key>.tar.gz                                an archive, or the sources of one that is built
         <artifact key>.json                                  how it is built
@@ -16,6 +16,10 @@
 
 Sources that have been compared with their keys are kept beside the archive that is built from them. So they outlive
 `staging/`, because another platform may need another build.
+
+`<caller>` is the `aws:userid` of the caller, such as `AROAEXAMPLE:alice`. `grant_publish` allows each caller to write
+into the directory of its own userid alone. So IAM vouches for the publisher that the catalogue names, and no caller can
+overwrite what another one uploads. Step Functions does not tell an execution who has started it.
 
 Publishers of one store share no prefix: two machines may have executions of the same name, and a caller of one machine
 may be forbidden to use the other. Failures have a prefix of their own, because callers read nothing else.
@@ -32,7 +36,7 @@ from typing import Any
 from .documents import parse_json
 from .failure import ArtifactError
 
-__all__ = ["ACTIONS", "MAX_REQUEST_BYTES", "Item", "Place", "parse_request"]
+__all__ = ["ACTIONS", "MAX_REQUEST_BYTES", "Item", "Place", "caller_of", "parse_request"]
 
 SCHEMA = 1
 ACTIONS = ("publish", "roll_back", "unpublish")
@@ -43,15 +47,15 @@ MAX_ITEMS = 100_000
 MAX_REQUEST_BYTES = 32 * 1024**2
 """As many items with names of 40 characters."""
 
-MAX_PUBLISHER_LENGTH = 2048
-"""As long as an ARN can be ("Amazon Resource Names (ARNs)")."""
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """As `cdk_triton.artifacts.layout.check_name` has it."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _PLATFORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
-_ID = re.compile(r"[A-Za-z0-9-]{1,80}")
+_PUBLICATION = re.compile(r"(?P<caller>[A-Za-z0-9][\w+=,.@:-]{0,127})/[A-Za-z0-9-]{1,80}", re.ASCII)
+"""A caller and an id. A userid has the id of a role and the name of a session, up to 64 of these characters ("AWS
+global condition context keys", and `RoleSessionName` of `AssumeRole`)."""
+
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
 _SOURCE_DIGITS = 10
 
@@ -154,7 +158,7 @@ class Place:
         """The object key of a request.
 
         Raises:
-            ArtifactError: the id cannot be part of an object key.
+            ArtifactError: the publication cannot be part of an object key.
         """
         return f"{self._publication(publication)}request.json"
 
@@ -162,7 +166,7 @@ class Place:
         """The object key of an archive that was uploaded for a request.
 
         Raises:
-            ArtifactError: the id cannot be part of an object key.
+            ArtifactError: the publication cannot be part of an object key.
         """
         return f"{self._publication(publication)}{artifact_key}.tar.gz"
 
@@ -170,7 +174,7 @@ class Place:
         """The object key of a build that was uploaded for a request.
 
         Raises:
-            ArtifactError: the id cannot be part of an object key.
+            ArtifactError: the publication cannot be part of an object key.
         """
         return f"{self._publication(publication)}{artifact_key}.json"
 
@@ -198,8 +202,7 @@ class Place:
         return f"{self._execution}builds/{artifact_key}/{repository}.json"
 
     def _publication(self, publication: str) -> str:
-        if not _ID.fullmatch(publication):
-            raise ArtifactError(f"the publication is {publication!r}: use up to 80 letters, digits and '-'")
+        caller_of(publication)
         return f"staging/publish/{self.fleet}/{publication}/"
 
     @property
@@ -215,19 +218,37 @@ class Place:
         return self.execution.rsplit(":", 1)[-1]
 
 
-def parse_request(text: bytes) -> tuple[str, list[Item]]:
-    """Read a request: the name that the publisher gives, and an item for each ensemble.
+def caller_of(publication: str) -> str:
+    """The userid of who has written a request.
+
+    Args:
+        publication: a userid, a slash, and an id.
+
+    Raises:
+        ArtifactError: it cannot be part of an object key.
+    """
+    found = _PUBLICATION.fullmatch(publication)
+    if found is None:
+        raise ArtifactError(
+            f"the publication is {publication!r:.300}, which is not a userid, a slash and an id; run "
+            "`cdk-triton fleet`, which starts the execution itself"
+        )
+    return found["caller"]
+
+
+def parse_request(text: bytes) -> list[Item]:
+    """Read a request: an item for each ensemble.
 
     Raises:
         ArtifactError: it is not one that this version of the library takes.
     """
     try:
         document = parse_json(text)
-        schema, publisher, items = document["schema"], document["publisher"], document["items"]
+        schema, items = document["schema"], document["items"]
     except (ValueError, LookupError, TypeError) as error:
-        raise _malformed(f"it is not a JSON object with schema, publisher and items ({error!r})") from error
-    if schema != SCHEMA or not isinstance(publisher, str) or len(publisher) > MAX_PUBLISHER_LENGTH:
-        raise _malformed(f"it has schema {schema!r:.300} and publisher {publisher!r:.300}")
+        raise _malformed(f"it is not a JSON object with schema and items ({error!r})") from error
+    if schema != SCHEMA:
+        raise _malformed(f"it has schema {schema!r:.300}, and {SCHEMA} is read")
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
         found = f"{len(items)} items" if isinstance(items, list) else f"{items!r:.300} for items"
         raise _malformed(f"it has {found}, and 1 to {MAX_ITEMS:,} are read at once")
@@ -238,7 +259,7 @@ def parse_request(text: bytes) -> tuple[str, list[Item]]:
     names = {item.ensemble for item in parsed}
     if len(names) < len(parsed):
         raise _malformed("it names an ensemble twice")
-    return publisher, parsed
+    return parsed
 
 
 def _malformed(what: str) -> ArtifactError:

@@ -29,7 +29,7 @@ from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError, for_publisher, is_transient
 from .fleet_index import open_catalogue
 from .invocation import Each
-from .publication import MAX_REQUEST_BYTES, Item, Place, parse_request
+from .publication import MAX_REQUEST_BYTES, Item, Place, caller_of, parse_request
 from .published_builds import built_commit
 from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject, TooLargeError
 from .turn import Turn
@@ -64,7 +64,7 @@ def change(event: Event, context: Any) -> dict[str, Any]:
     return _run(
         event,
         context,
-        lambda publisher: publisher.change(str(event["publish"]), str(event["publisher"]), Item.parse(event["item"])),
+        lambda publisher: publisher.change(str(event["publish"]), Item.parse(event["item"])),
     )
 
 
@@ -105,7 +105,7 @@ class Publisher:
         """See the function of this name.
 
         Args:
-            publication: the id of the request.
+            publication: the caller and the id of the request.
             max_builds: how many builds run at once; 0 for a publisher without recipes.
 
         Raises:
@@ -118,13 +118,12 @@ class Publisher:
             raise ArtifactError(f"{error.full}; publish fewer ensembles at once") from error
         if found is None:
             raise ArtifactError(f"the request {request} is missing; publish again, which uploads it")
-        publisher, items = parse_request(found[0])
+        items = parse_request(found[0])
         index = open_catalogue(self.place.fleet, self.place.index, self.storage)
         there = set(self.storage.keys(self.place.served))
         prepared = [self._prepared(item, index.current, there, max_builds) for item in items]
         self._write(self.place.items, [item.document() for item in prepared])
-        answer = {"publish": publication, "publisher": publisher, "execution": self.place.execution}
-        answer |= {"items": self.place.items}
+        answer = {"publish": publication, "execution": self.place.execution, "items": self.place.items}
         if not max_builds:
             return answer
         built = [item for item in prepared if item.built and not item.is_there and item.rejected is None]
@@ -142,7 +141,7 @@ class Publisher:
             return dataclasses.replace(item, rejected=reason)
         return dataclasses.replace(item, is_there=self.place.served + item.target_model in there)
 
-    def change(self, publication: str, publisher: str, item: Item) -> dict[str, Any]:
+    def change(self, publication: str, item: Item) -> dict[str, Any]:
         """See the function of this name.
 
         Raises:
@@ -151,7 +150,7 @@ class Publisher:
         """
         if item.rejected is not None:
             raise ArtifactError(item.rejected)
-        by = Change(self.now().isoformat(timespec="seconds"), publisher, self.place.execution)
+        by = Change(self.now().isoformat(timespec="seconds"), caller_of(publication), self.place.execution)
         actions = {"publish": self._publish, "roll_back": self._roll_back, "unpublish": self._unpublish}
         modify = actions[item.action]
         fleet, platform = self.place.fleet, self.place.platform

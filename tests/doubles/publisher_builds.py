@@ -14,7 +14,7 @@ from artifacts.builders import Builders
 from artifacts.published_builds import build_batch
 from artifacts.publishing import Publisher
 from memory_aws import S3, Client, Clock, CodeBuild, Logs, ProgramDouble, Wire
-from publisher_machine import EXECUTION, FLEET, KEYS, PLATFORM, STORE, Answer, Machine, Work
+from publisher_machine import CALLER, EXECUTION, FLEET, KEYS, PLATFORM, REQUESTS, STORE, Answer, Machine, Work
 
 __all__ = ["ASSETS", "INPUT", "RECIPES", "BuildingMachine", "built_keys"]
 
@@ -104,7 +104,7 @@ class BuildingMachine(Machine):
         items = []
         for name, archive in sources.items():
             recipe = (recipes or {}).get(name, 0)
-            keys, folder = built_keys(archive, recipe), f"staging/publish/fleet/{publication}/"
+            keys, folder = built_keys(archive, recipe), f"{REQUESTS}{publication}/"
             self.s3.put(STORE, f"{folder}{keys.artifact}.tar.gz", archive)
             build = json.dumps(self.build_of(name, archive, recipe)).encode()
             self.s3.put(STORE, f"{folder}{keys.artifact}.json", build)
@@ -159,4 +159,4 @@ class BuildingMachine(Machine):
         from artifacts.publication import Place
 
         place = Place(FLEET, PLATFORM, EXECUTION + execution)
-        return self.attempt(place, lambda publisher: publisher.prepare(publication, 2))
+        return self.attempt(place, lambda publisher: publisher.prepare(f"{CALLER}/{publication}", 2))

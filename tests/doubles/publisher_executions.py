@@ -12,7 +12,7 @@ from artifacts.publication import Item, Place
 from build_model.faults import Fault, Killed
 from memory_aws import Call
 from publisher_builds import BuildingMachine
-from publisher_machine import ATTEMPTS, EXECUTION, FLEET, PLATFORM, STORE, Machine, Work
+from publisher_machine import ATTEMPTS, CALLER, EXECUTION, FLEET, PLATFORM, STORE, Machine, Work
 
 __all__ = ["Execution", "Meanwhile"]
 
@@ -64,7 +64,11 @@ class Execution:
     def __post_init__(self) -> None:
         self._place = Place(FLEET, PLATFORM, EXECUTION + self.name)
         builds = self.machine.max_builds if isinstance(self.machine, BuildingMachine) else 0
-        self._tasks = [_Task(lambda publisher: publisher.prepare(self.publication, builds), self._prepared, self._fail)]
+        self._tasks = [
+            _Task(
+                lambda publisher: publisher.prepare(f"{CALLER}/{self.publication}", builds), self._prepared, self._fail
+            )
+        ]
         self._children = 0
         self._batches = 0
 
@@ -153,7 +157,7 @@ class Execution:
             item = Item.parse(document)
             self._tasks.append(
                 _Task(
-                    lambda publisher, item=item: publisher.change(self.publication, answer["publisher"], item),  # type: ignore[misc]
+                    lambda publisher, item=item: publisher.change(answer["publish"], item),  # type: ignore[misc]
                     self._child_ended,
                     lambda error, item=item: self._record(item, error),  # type: ignore[misc]
                 )

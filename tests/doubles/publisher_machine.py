@@ -22,11 +22,26 @@ from artifacts.turn import Turn
 from build_model.faults import Fault, Killed
 from memory_aws import S3, Call, Client, Clock, Wire
 
-__all__ = ["ATTEMPTS", "EXECUTION", "FLEET", "KEYS", "PLATFORM", "STORE", "Machine", "Work", "packed", "packed_keys"]
+__all__ = [
+    "ATTEMPTS",
+    "CALLER",
+    "EXECUTION",
+    "FLEET",
+    "KEYS",
+    "PLATFORM",
+    "REQUESTS",
+    "STORE",
+    "Machine",
+    "Work",
+    "packed",
+    "packed_keys",
+]
 
 STORE, FLEET, PLATFORM = "the-store", "fleet", "25.09-a10g"
 KEYS = KeyDocument({"schema": 1, "builder": 1}, {"image": "image:25.09", "gpu": {"name": "A10G"}})
 ATTEMPTS = 5
+CALLER = "AROAEXAMPLE:alice"
+REQUESTS = f"staging/publish/{FLEET}/{CALLER}/"
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:machine:"
 
 Answer = dict[str, Any]
@@ -67,9 +82,9 @@ class Machine:
     def upload(self, publication: str, items: Iterable[Mapping[str, Any]], archives: Iterable[bytes] = ()) -> None:
         """Write a request and its archives."""
         for archive in archives:
-            self.s3.put(STORE, f"staging/publish/fleet/{publication}/{packed_keys(archive).artifact}.tar.gz", archive)
-        document = {"schema": 1, "publisher": "somebody", "items": list(items)}
-        self.s3.put(STORE, f"staging/publish/fleet/{publication}/request.json", json.dumps(document).encode())
+            self.s3.put(STORE, f"{REQUESTS}{publication}/{packed_keys(archive).artifact}.tar.gz", archive)
+        document = {"schema": 1, "items": list(items)}
+        self.s3.put(STORE, f"{REQUESTS}{publication}/request.json", json.dumps(document).encode())
 
     def publish(self, publication: str, **archives: bytes) -> None:
         """Write a request that publishes each archive as the ensemble of its name."""
@@ -86,18 +101,18 @@ class Machine:
         """Run an execution to its end: None, or why it failed."""
         place = Place(FLEET, PLATFORM, EXECUTION + (execution or publication))
         try:
-            prepared = self._attempts(place, lambda publisher: publisher.prepare(publication))
+            prepared = self._attempts(place, lambda publisher: publisher.prepare(f"{CALLER}/{publication}"))
             for document in json.loads(self.s3.get(STORE, prepared["items"]) or b"[]"):
                 next(self.meanwhile, lambda: None)()
-                self._change(place, publication, prepared["publisher"], Item.parse(document))
+                self._change(place, prepared["publish"], Item.parse(document))
             self._attempts(place, lambda publisher: publisher.count())
         except (ArtifactError, RuntimeError) as error:
             return str(error)
         return None
 
-    def _change(self, place: Place, publication: str, publisher: str, item: Item) -> None:
+    def _change(self, place: Place, publication: str, item: Item) -> None:
         try:
-            self._attempts(place, lambda each: each.change(publication, publisher, item))
+            self._attempts(place, lambda each: each.change(publication, item))
         except (ArtifactError, RuntimeError) as error:
             failure = {"Error": type(error).__name__, "Cause": json.dumps({"errorMessage": str(error)})}
             with suppress(ArtifactError, RuntimeError):  # then `count` finds that the ensemble was not reached

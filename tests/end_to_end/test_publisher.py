@@ -132,8 +132,8 @@ def test_documents_that_a_publication_wrote_are_not_read_again(
     documents: list[str] = []
     opened = place.open_fleet
 
-    def counted(name: str) -> place.Fleet:
-        fleet = opened(name)
+    def counted(name: str, platform: str | None = None) -> place.Fleet:
+        fleet = opened(name, platform)
 
         def note(params: dict[str, Any], **_: Any) -> None:
             documents.append(params["Key"])

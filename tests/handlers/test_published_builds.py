@@ -22,7 +22,7 @@ from publisher_machine import FLEET, PLATFORM, STORE, Machine, packed, packed_ke
 
 SOURCES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(2)]
 KEY = built_keys(SOURCES[0]).artifact
-FOLDER = f"staging/publish/fleet/first/{KEY}"
+FOLDER = f"staging/publish/fleet/AROAEXAMPLE:alice/first/{KEY}"
 
 pytestmark = pytest.mark.slow
 
@@ -296,10 +296,10 @@ def listed(machine: BuildingMachine, archive: bytes) -> None:
 def test_what_another_platform_was_built_from_is_built_again(messages: Messages) -> None:
     machine = BuildingMachine()
     machine.publish_sources("first", one=SOURCES[0])
-    request = json.loads(machine.s3.get(STORE, "staging/publish/fleet/first/request.json") or b"")
+    request = json.loads(machine.s3.get(STORE, "staging/publish/fleet/AROAEXAMPLE:alice/first/request.json") or b"")
     machine.upload("copy", [item | {"from_platform": BEFORE} for item in request["items"]])
     build = machine.s3.get(STORE, f"{FOLDER}.json") or b""
-    machine.s3.put(STORE, f"staging/publish/fleet/copy/{KEY}.json", build)
+    machine.s3.put(STORE, f"staging/publish/fleet/AROAEXAMPLE:alice/copy/{KEY}.json", build)
 
     failure = run(machine, "copy")
     assert failure is not None

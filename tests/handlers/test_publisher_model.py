@@ -135,7 +135,9 @@ class World:
 
     def check_done(self, execution: Execution) -> None:
         """An execution that has succeeded has published everything: each target is live, or was since."""
-        request: Any = self.machine.s3.get(STORE, f"staging/publish/fleet/{execution.publication}/request.json")
+        request: Any = self.machine.s3.get(
+            STORE, f"staging/publish/fleet/AROAEXAMPLE:alice/{execution.publication}/request.json"
+        )
         for item in json.loads(request)["items"]:
             if item["action"] == "publish":
                 entry = self.machine.entry(item["ensemble"])

@@ -34,7 +34,7 @@ from build_model.faults import Fault, Killed
 from cdk_triton.artifacts import layout
 from cdk_triton.hosting.publishing.definition import Functions, definition
 from memory_aws import Client, Wire
-from publisher_machine import FLEET, PLATFORM, STORE, Machine, packed
+from publisher_machine import CALLER, FLEET, PLATFORM, STORE, Machine, packed
 
 NAMES = ("one", "two", "three")
 PREFIX = layout.publishing_prefix(FLEET, PLATFORM)
@@ -77,7 +77,7 @@ class Interpreter:
         item = Item.parse(event["item"]) if "item" in event else Item("", "")
         work = {
             "prepare": lambda publisher: publisher.prepare(event["publish"]),
-            "change": lambda publisher: publisher.change(event["publish"], event["publisher"], item),
+            "change": lambda publisher: publisher.change(event["publish"], item),
             "record": lambda publisher: publisher.record(item, event["failure"]),
             "count": lambda publisher: publisher.count(),
         }[name]
@@ -85,7 +85,7 @@ class Interpreter:
 
     def run(self, publication: str, execution: str) -> str | None:
         """Run an execution to its end: None, or why it failed."""
-        text = json.dumps({"publish": publication})
+        text = json.dumps({"publish": f"{CALLER}/{publication}"})
         started = self._states.start_execution(stateMachineArn=self._arn, name=execution, input=text)
         while (found := self._states.describe_execution(**_arn_of(started)))["status"] == "RUNNING":
             threading.Event().wait(0.002)

@@ -21,7 +21,7 @@ from artifacts.publishing import Publisher
 from build_model.faults import Fault, Killed
 from cdk_triton.artifacts import layout
 from golden_messages import Messages
-from publisher_machine import EXECUTION, FLEET, PLATFORM, STORE, Machine, packed, packed_keys
+from publisher_machine import CALLER, EXECUTION, FLEET, PLATFORM, STORE, Machine, packed, packed_keys
 
 VERSIONS = [packed({"text/config.pbtxt": b"name: 'text'", "text/1/model.py": f"# {n}".encode()}) for n in range(4)]
 NAMES = ("one", "two", "three")
@@ -41,7 +41,7 @@ def test_what_is_published_is_served_and_in_the_catalogue() -> None:
     assert entry is not None
     assert entry["current"] == target("three", VERSIONS[1])
     assert entry["versions"][0]["artifact_key"] == packed_keys(VERSIONS[1]).artifact
-    assert entry["versions"][0]["live"]["publisher"] == "somebody"
+    assert entry["versions"][0]["live"]["publisher"] == CALLER
     assert entry["versions"][0]["live"]["execution"].endswith(":first")
     index = json.loads(machine.s3.get(STORE, f"fleets/{FLEET}/{PLATFORM}/index.json") or b"")
     assert index["schema"] == 2
@@ -72,13 +72,13 @@ def test_a_version_that_is_served_already_needs_no_upload() -> None:
         machine.publish(name, one=VERSIONS[version])
         assert machine.run(name) is None
     machine.publish("c", one=VERSIONS[0])
-    machine.s3.expire(STORE, "staging/publish/fleet/c/" + packed_keys(VERSIONS[0]).artifact)
+    machine.s3.expire(STORE, "staging/publish/fleet/AROAEXAMPLE:alice/c/" + packed_keys(VERSIONS[0]).artifact)
     assert machine.run("c") is None
     assert machine.live("one") == VERSIONS[0]
 
 
 def spoil_upload(machine: Machine, archive: bytes | None) -> None:
-    key = f"staging/publish/fleet/first/{packed_keys(VERSIONS[1]).artifact}.tar.gz"
+    key = f"staging/publish/fleet/AROAEXAMPLE:alice/first/{packed_keys(VERSIONS[1]).artifact}.tar.gz"
     if archive is None:
         machine.s3.expire(STORE, key)
     else:
@@ -279,30 +279,29 @@ COPIED = {**GOOD, "action": "publish", "repository": "r", "source_key": "0" * 64
     "document",
     [
         [],
-        {"schema": 2, "publisher": "p", "items": [GOOD]},
-        {"schema": 1, "publisher": "p", "items": []},
-        {"schema": 1, "publisher": "p", "items": 5},
-        {"schema": 1, "publisher": "p" * 2049, "items": [GOOD]},
-        {"schema": 1, "publisher": "p", "items": [{**GOOD, "built": True}]},
-        {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "roll_back", "to": "t" * 300}]},
-        {"schema": 1, "publisher": "p", "items": [GOOD, GOOD]},
-        {"schema": 1, "publisher": "p", "items": [{**GOOD, "is_there": True}]},
-        {"schema": 1, "publisher": "p", "items": [{"ensemble": "one"}]},
-        {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "destroy"}]},
-        {"schema": 1, "publisher": "p", "items": [{**GOOD, "ensemble": "../one"}]},
-        {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "publish", "repository": "r"}]},
-        {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "roll_back", "to": "a/b.tar.gz"}]},
-        {"schema": 1, "publisher": "p", "items": [{**COPIED, "from_platform": "../another-fleet/25.09-a10g"}]},
+        {"schema": 2, "items": [GOOD]},
+        {"schema": 1, "items": []},
+        {"schema": 1, "items": 5},
+        {"schema": 1, "items": [{**GOOD, "built": True}]},
+        {"schema": 1, "items": [{**GOOD, "action": "roll_back", "to": "t" * 300}]},
+        {"schema": 1, "items": [GOOD, GOOD]},
+        {"schema": 1, "items": [{**GOOD, "is_there": True}]},
+        {"schema": 1, "items": [{"ensemble": "one"}]},
+        {"schema": 1, "items": [{**GOOD, "action": "destroy"}]},
+        {"schema": 1, "items": [{**GOOD, "ensemble": "../one"}]},
+        {"schema": 1, "items": [{**GOOD, "action": "publish", "repository": "r"}]},
+        {"schema": 1, "items": [{**GOOD, "action": "roll_back", "to": "a/b.tar.gz"}]},
+        {"schema": 1, "items": [{**COPIED, "from_platform": "../another-fleet/25.09-a10g"}]},
     ],
     ids=lambda document: zlib.crc32(json.dumps(document).encode()),
 )
 def test_a_request_that_cannot_be_read_changes_nothing(messages: Messages, document: Any) -> None:
     machine = Machine()
-    machine.s3.put(STORE, "staging/publish/fleet/bad/request.json", json.dumps(document).encode())
+    machine.s3.put(STORE, "staging/publish/fleet/AROAEXAMPLE:alice/bad/request.json", json.dumps(document).encode())
     with messages.raises(ArtifactError):
         parse_request(json.dumps(document).encode())
     assert machine.run("bad") is not None
-    assert {key for _, key in machine.s3.history} == {"staging/publish/fleet/bad/request.json"}
+    assert {key for _, key in machine.s3.history} == {"staging/publish/fleet/AROAEXAMPLE:alice/bad/request.json"}
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b'{"schema":' * 60 + b"1" + b"}" * 60], ids=["never ends", "ends"])
@@ -322,10 +321,14 @@ def test_the_size_of_a_request_is_bounded(messages: Messages, monkeypatch: pytes
     assert machine.entry("one") is None
 
 
-def test_a_publication_cannot_lead_elsewhere(messages: Messages) -> None:
-    failure = Machine().run("../artifacts")
-    assert failure is not None
-    messages.record("ArtifactError", failure)
+@pytest.mark.parametrize("name", ["alice/../artifacts", "../alice/first", "first", "/first", "alice//first", "alice/"])
+def test_a_publication_cannot_lead_elsewhere(messages: Messages, name: str) -> None:
+    place = Place(FLEET, PLATFORM, f"{EXECUTION}first")
+    with messages.raises(ArtifactError):
+        Machine().attempt(place, lambda publisher: publisher.prepare(name))
+
+
+def test_a_request_that_is_not_there_is_named(messages: Messages) -> None:
     missing = Machine().run("nobody")
     assert missing is not None
     messages.record("ArtifactError", missing)
@@ -335,8 +338,12 @@ def test_publishers_of_one_store_share_no_object() -> None:
     places = [Place(fleet, platform, f"{EXECUTION}first") for fleet in ("a", "b") for platform in ("x", "y")]
     own = [{each.items, each.builds, each.build_failure("1" * 64, "one"), each.failure("one")} for each in places]
     assert len(set.union(*own)) == 4 * 4
-    asked = [{each.request("p"), each.upload("p", "1" * 64), each.build("p", "1" * 64)} for each in places]
-    assert len(set.union(*asked)) == 2 * 3  # the requests of one TritonMultiModel have one prefix, for every platform
+    asked = [
+        {each.request(name), each.upload(name, "1" * 64), each.build(name, "1" * 64)}
+        for each in places
+        for name in (f"{CALLER}/p", f"{CALLER}-2/p")
+    ]
+    assert len(set.union(*asked)) == 2 * 2 * 3  # a TritonMultiModel has one prefix for each caller, for every platform
 
 
 def test_a_machine_ignores_what_the_one_of_another_fleet_writes() -> None:
@@ -361,7 +368,10 @@ def test_items_and_failures_of_builds_lie_outside_of_what_callers_read(execution
 
 def overwritten(machine: Machine, monkeypatch: pytest.MonkeyPatch, archive: bytes) -> None:
     """Let another caller overwrite the upload as soon as a function has read it."""
-    answer, key = machine.s3.get_object, f"staging/publish/fleet/first/{packed_keys(VERSIONS[0]).artifact}.tar.gz"
+    answer, key = (
+        machine.s3.get_object,
+        f"staging/publish/fleet/AROAEXAMPLE:alice/first/{packed_keys(VERSIONS[0]).artifact}.tar.gz",
+    )
 
     def get_object(p: Any) -> dict[str, Any]:
         found = answer(p)
@@ -393,18 +403,20 @@ def test_an_upload_that_is_overwritten_with_the_same_content_is_served_whole(mon
         machine = Machine()
         machine.publish("first", one=VERSIONS[0])
         place = Place(FLEET, PLATFORM, f"{EXECUTION}first")
-        prepared = machine.attempt(place, lambda publisher: publisher.prepare("first"))
+        prepared = machine.attempt(place, lambda publisher: publisher.prepare(f"{CALLER}/first"))
         (document,) = json.loads(machine.s3.get(STORE, prepared["items"]) or b"")
         item = Item.parse(document)
 
         def change(publisher: Publisher, item: Item = item) -> dict[str, Any]:
-            return publisher.change("first", "somebody", item)
+            return publisher.change(f"{CALLER}/first", item)
 
         machine.fault = fault = Fault("crash after", number)
         with suppress(Killed):
             machine.attempt(place, change)
         machine.fault = None
-        machine.s3.put(STORE, f"staging/publish/fleet/first/{packed_keys(again).artifact}.tar.gz", again)
+        machine.s3.put(
+            STORE, f"staging/publish/fleet/AROAEXAMPLE:alice/first/{packed_keys(again).artifact}.tar.gz", again
+        )
         machine.attempt(place, change)
         assert machine.live("one") in (VERSIONS[0], again), f"call {number}"
         if fault.seen <= number:

@@ -48,7 +48,7 @@ ROWS = (
         (
             (f"{layout.LOCKS_PREFIX}{KEY}.json", "the build that makes this archive at the moment"),
             (f"{layout.STAGING_PREFIX}<build id>/in/ and out/", "the inputs and the outputs of a build"),
-            (f"{layout.publish_prefix('<fleet>')}<id>/", "a publisher's request and its archives"),
+            (f"{layout.publish_prefix('<fleet>', '<caller>')}<id>/", "a publisher's request and its archives"),
             (f"{layout.PUBLISHING_PREFIX}{FLEET}/", "the results of the publisher's machine"),
         ),
     ),

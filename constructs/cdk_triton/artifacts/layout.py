@@ -13,7 +13,7 @@
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what it writes; expires too
     staging/locks/<artifact key>.json                         which build makes an archive at the moment
-    staging/publish/<fleet>/<id>/                             what a publisher asks for, and its archives
+    staging/publish/<fleet>/<caller>/<id>/                    what a publisher asks for, and its archives
     staging/publishing/<fleet>/<release>-<gpu>/               what the publisher's machine makes of it
 
 An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
@@ -266,9 +266,15 @@ def parse_catalogue_object(object_key: str) -> CatalogueObject | None:
     return found and CatalogueObject(**found.groupdict())
 
 
-def publish_prefix(fleet: str) -> str:
-    """Below it callers of a publisher write requests and archives, each publication in a directory of its own."""
-    return f"{PUBLISH_PREFIX}{fleet}/"
+def publish_prefix(fleet: str, caller: str = "") -> str:
+    """Below it callers of a publisher write requests and archives, each publication in a directory of its own.
+
+    Args:
+        fleet: the name of the `TritonMultiModel` in the store.
+        caller: its `aws:userid`; "" for the requests of all callers.
+    """
+    prefix = f"{PUBLISH_PREFIX}{fleet}/"
+    return f"{prefix}{caller}/" if caller else prefix
 
 
 def publishing_prefix(fleet: str, platform: str) -> str:

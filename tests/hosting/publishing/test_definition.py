@@ -23,7 +23,7 @@ from artifacts import publishing, storage
 from cdk_triton.artifacts import layout
 from cdk_triton.hosting.publishing.definition import Builds, Functions, definition
 from golden_messages import Messages
-from publisher_machine import FLEET, KEYS, PLATFORM, STORE, Machine, packed, packed_keys
+from publisher_machine import CALLER, FLEET, KEYS, PLATFORM, STORE, Machine, packed, packed_keys
 
 NAMES = ("prepare", "change", "record", "count")
 ARNS = Functions(*(f"arn:aws:lambda:us-east-1:123456789012:function:{name}" for name in NAMES))
@@ -95,7 +95,7 @@ def run(publication: str, name: str = "") -> dict[str, Any]:
     """An execution, once it has ended."""
     client = boto3.client("stepfunctions")
     arn = client.list_state_machines()["stateMachines"][0]["stateMachineArn"]
-    text = json.dumps({"publish": publication})
+    text = json.dumps({"publish": f"{CALLER}/{publication}"})
     execution = client.start_execution(stateMachineArn=arn, name=name or publication, input=text)["executionArn"]
     while (found := dict(client.describe_execution(executionArn=execution)))["status"] == "RUNNING":
         threading.Event().wait(0.01)
@@ -118,7 +118,7 @@ def live(ensemble: str) -> bytes | None:
 def test_a_bad_ensemble_fails_alone_and_the_next_execution_does_what_is_left(functions: FunctionDouble) -> None:
     one, two, three = ARCHIVES
     upload("first", one=one, two=two, three=three)
-    bad = f"{layout.publish_prefix(FLEET)}first/{packed_keys(two).artifact}.tar.gz"
+    bad = f"{layout.publish_prefix(FLEET, CALLER)}first/{packed_keys(two).artifact}.tar.gz"
     boto3.client("s3").put_object(Bucket=STORE, Key=bad, Body=b"damaged")
 
     failed = run("first")

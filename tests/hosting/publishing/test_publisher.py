@@ -163,7 +163,7 @@ def test_a_publisher_may_upload_and_start_and_readers_only_read(world: World, fl
 
     catalogue = f"/catalogue/{fleet.model.name_in_store}/*"
     found = actions(world, fleet, "Ci")
-    assert found["s3:PutObject"] == [f"/staging/publish/{fleet.model.name_in_store}/*"]
+    assert found["s3:PutObject"] == [f"/staging/publish/{fleet.model.name_in_store}/${{aws:userid}}/*"]
     # Not the sources that the machine keeps.
     assert found["s3:GetObject"] == [
         catalogue,
@@ -216,7 +216,7 @@ def test_whoever_publishes_everything_may_read_what_is_published(world: World, f
     assert {f"/fleets/{fleet.model.name_in_store}/25.09-a10g/*", "/artifacts/*/*/sources.tar.gz"} <= set(
         found["s3:GetObject"]
     )
-    assert found["s3:PutObject"] == [f"/staging/publish/{fleet.model.name_in_store}/*"]
+    assert found["s3:PutObject"] == [f"/staging/publish/{fleet.model.name_in_store}/${{aws:userid}}/*"]
 
 
 def machines(fleet: Fleet) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ def start(fleet: Fleet, publication: Publication) -> str:
     states = fleet.aws.client("stepfunctions")
     for number in count(1):
         name = f"{publication.id}-{number}"
-        text = json.dumps({"publish": publication.id})
+        text = json.dumps({"publish": f"{fleet.caller}/{publication.id}"})
         try:
             answer = states.start_execution(stateMachineArn=fleet.machine, name=name, input=text)
         except ClientError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -51,10 +52,23 @@ class Fleet:
         """The prefix of the catalogue."""
         return layout.catalogue_prefix(self.description.fleet, self.description.platform.label)
 
+    @cached_property
+    def caller(self) -> str:
+        """The `aws:userid` of these credentials.
+
+        Raises:
+            ClientError, BotoCoreError: AWS rejected the call, or could not be asked.
+        """
+        return str(self.aws.client("sts").get_caller_identity()["UserId"])
+
     @property
     def requests(self) -> str:
-        """The prefix of requests and their archives."""
-        return layout.publish_prefix(self.description.fleet)
+        """The prefix of the caller's requests and their archives.
+
+        Raises:
+            ClientError, BotoCoreError: AWS rejected the call, or could not be asked.
+        """
+        return layout.publish_prefix(self.description.fleet, self.caller)
 
     def failures(self, execution: str) -> str:
         """The prefix of the reasons why an execution did not change ensembles."""

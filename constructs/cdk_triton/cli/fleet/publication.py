@@ -41,7 +41,7 @@ class Publication:
     """The work of an execution.
 
     Attributes:
-        requests: the prefix of the requests of a publisher.
+        requests: the prefix of the caller's requests.
         items: one for each ensemble.
     """
 
@@ -119,6 +119,5 @@ def write_request(fleet: Fleet, publication: Publication) -> None:
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    caller = fleet.aws.client("sts").get_caller_identity()["Arn"]
-    body = json.dumps({"schema": _SCHEMA, "publisher": caller, "items": publication.items}).encode()
+    body = json.dumps({"schema": _SCHEMA, "items": publication.items}).encode()
     fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=f"{publication.prefix}request.json", Body=body)

@@ -121,7 +121,6 @@ def definition(
         {
             "item.$": "$$.Map.Item.Value",
             "publish.$": "$.publish",
-            "publisher.$": "$.publisher",
             "execution.$": "$.execution",
             "platform": platform,
         },

@@ -38,7 +38,8 @@ class Served(NamedTuple):
 def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnStateMachine) -> iam.Grant:
     """Allow a principal what `cdk-triton fleet` does with a publisher."""
     bucket, stack = served.store.bucket, stack_of(machine)
-    requests = layout.publish_prefix(served.name)
+    # Each caller has a directory of its own, so the functions know who has written a request.
+    requests = layout.publish_prefix(served.name, "${aws:userid}")
     # Not what else the machine writes: it keeps the sources of every caller's builds.
     failures = layout.publishing_failures_prefix(served.name, served.platform.label)
     needed = [

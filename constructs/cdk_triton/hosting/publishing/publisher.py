@@ -114,9 +114,10 @@ class TritonPublisher(Construct):
     def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to publish, roll back and unpublish.
 
-        It may read the template of this stack, write below `staging/publish/<fleet>/` of the store, start executions of
-        this state machine, follow and stop them, and read the catalogue and why an ensemble failed. Everything else is
-        done by the machine. It may do nothing with another publisher of the store.
+        It may read the template of this stack, write below `staging/publish/<fleet>/<its aws:userid>/` of the store,
+        start executions of this state machine, follow and stop them, and read the catalogue and why an ensemble failed.
+        Everything else is done by the machine. It may do nothing with another publisher of the store, and nothing with
+        the uploads of another caller.
 
         With recipes, the principal decides what a build does, and other stacks with the same keys adopt the result.
         """
