@@ -21,10 +21,13 @@ import time
 from pathlib import Path
 from typing import Final
 
-__all__ = ["NO_CACHE", "FileCache", "cache_directory", "fingerprint", "is_settled"]
+__all__ = ["NO_CACHE", "SMALL_BYTES", "FileCache", "cache_directory", "fingerprint", "is_settled"]
 
 NO_CACHE: Final = "CDK_TRITON_NO_CACHE"
 """If this environment variable is set, every file is read again."""
+
+SMALL_BYTES: Final = 1 << 14
+"""A file of at most this size takes less time to read than to find in the cache."""
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS kept (kind TEXT, name BLOB, state TEXT, kept_ns INTEGER, value TEXT,"
@@ -61,22 +64,30 @@ def is_settled(state: os.stat_result, read_ns: int) -> bool:
 class FileCache:
     """The values of earlier runs in one SQLite file, which several processes may use at once.
 
-    Use it as a context manager. The cache only saves time: without a usable file everything is computed again. A
-    damaged file is replaced. A file that is locked, or that cannot be opened, is not used.
+    Use it as a context manager; it opens the file when it first needs it. The cache only saves time: without a usable
+    file everything is computed again. A damaged file is replaced. A file that is locked, or that cannot be opened, is
+    not used.
     """
 
     def __init__(self) -> None:
         self._path = cache_directory() / "files-1.sqlite"
         self._new: list[tuple[str, bytes, str, int, str]] = []
-        self._database = self._open()
+        self._opened: sqlite3.Connection | None = None
+        self._is_opened = False
 
     def __enter__(self) -> FileCache:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.save()
-        if self._database is not None:
-            self._database.close()
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _database(self) -> sqlite3.Connection | None:
+        if not self._is_opened:
+            self._opened, self._is_opened = self._open(), True
+        return self._opened
 
     def recall(self, kind: str, name: bytes, state: str) -> str | None:
         """Return a value if it was kept for the same state.
@@ -86,7 +97,7 @@ class FileCache:
             name: the name of the value among those of its kind.
             state: the state of the files that the value was computed from.
         """
-        if self._database is None or os.environ.get(NO_CACHE):
+        if os.environ.get(NO_CACHE) or self._database is None:
             return None
         try:
             query = "SELECT value FROM kept WHERE kind = ? AND name = ? AND state = ?"
@@ -103,7 +114,7 @@ class FileCache:
     def save(self) -> None:
         """Write the new values now, so that an interruption does not lose them, and evict the old ones."""
         rows, self._new = self._new, []
-        if self._database is None or not rows:
+        if not rows or self._database is None:
             return
         try:
             with self._database:  # one transaction
@@ -128,9 +139,9 @@ class FileCache:
         return database
 
     def _recover(self, error: sqlite3.Error) -> None:
-        if self._database is not None:
-            self._database.close()
-        self._database = self._open() if self._removed(error) else None
+        if self._opened is not None:
+            self._opened.close()
+        self._opened = self._open() if self._removed(error) else None
 
     def _removed(self, error: sqlite3.Error) -> bool:
         """Whether the file was damaged and is removed now. A lock or a missing permission does not mean damage."""

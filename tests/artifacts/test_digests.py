@@ -185,7 +185,7 @@ def test_hashing_works_where_nothing_can_be_remembered(
 def test_processes_share_the_memory(tmp_path: Path, cache: Path, settle: Settle) -> None:
     files = [tmp_path / f"{number}.bin" for number in range(40)]
     for number, file in enumerate(files):
-        file.write_bytes(os.urandom(1000 if number % 4 else 1_100_000))
+        file.write_bytes(os.urandom(20_000 if number % 4 else 1_100_000))
     settle(*files)
     program = (
         "import sys; from pathlib import Path; from cdk_triton.artifacts.digests import file_digests\n"
@@ -239,7 +239,7 @@ def test_a_killed_process_keeps_what_took_long(tmp_path: Path, settle: Settle, o
 
 def test_values_of_half_a_year_ago_are_evicted(tmp_path: Path, weights: Path, cache: Path, settle: Settle) -> None:
     other = tmp_path / "other.bin"
-    other.write_bytes(b"other")
+    other.write_bytes(os.urandom(20_000))
     settle(other)
     digest(weights)
     with closing(sqlite3.connect(database(cache))) as connection, connection:
@@ -268,11 +268,22 @@ def test_a_name_that_is_not_utf8_is_remembered_too(
     tmp_path: Path, settle: Settle, opened: Callable[[], list[str]]
 ) -> None:
     file = tmp_path / os.fsdecode(b"weights-\xff.bin")
-    file.write_bytes(b"content")
+    file.write_bytes(os.urandom(20_000))
+    right = true_digest(file)
     settle(file)
     digest(file)
     opened()
+    assert digest(file) == right
+    assert opened() == []
+
+
+def test_a_small_file_is_not_remembered(tmp_path: Path, cache: Path, settle: Settle) -> None:
+    """The cache would take longer than the file."""
+    file = tmp_path / "config.pbtxt"
+    file.write_bytes(b"backend")
+    settle(file)
     assert digest(file) == true_digest(file)
+    assert not cache.exists()
 
 
 def test_without_the_cache_every_file_is_read(

@@ -185,4 +185,5 @@ def test_progress_tells_what_had_to_be_read(repository: Path, settle: Callable[.
     assert calls[-1] == (read.size, read.size)
     calls.clear()
     artifact_key(read, A10G, progress=lambda *call: calls.append(call))
-    assert calls == []
+    small = read.size - (repository / "network" / "1" / "model.onnx").stat().st_size
+    assert calls[-1] == (small, small)  # these are read each time

@@ -1,4 +1,4 @@
-"""The SHA-256 of files, from the cache where a file has not changed since it was hashed."""
+"""The SHA-256 of files, from the cache where a large file has not changed since it was hashed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from cdk_triton._file_cache import FileCache, fingerprint, is_settled
+from cdk_triton._file_cache import SMALL_BYTES, FileCache, fingerprint, is_settled
 from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, read_blocks
 
 __all__ = ["file_digests"]
@@ -23,14 +23,16 @@ def file_digests(files: Iterable[Path], *, progress: Progress | None = None) -> 
 
     Args:
         files: regular files; links are followed.
-        progress: is called with the bytes that have to be read; not at all when nothing changed.
+        progress: is called with the bytes that have to be read.
 
     Raises:
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
     """
     states = {file: file_state(file) for file in files}
     with FileCache() as cache:
-        digests = {file: _recalled(cache, file, state) for file, state in states.items()}
+        large = {file: state for file, state in states.items() if state.st_size > SMALL_BYTES}
+        recalled = {file: _recalled(cache, file, state) for file, state in large.items()}
+        digests = {file: recalled.get(file) for file in states}
         unknown = [file for file, digest in digests.items() if digest is None]
         done, total = 0, sum(states[file].st_size for file in unknown)
         for file in unknown:
@@ -42,7 +44,7 @@ def file_digests(files: Iterable[Path], *, progress: Progress | None = None) -> 
                 if progress is not None:
                     progress(done, total)
             digests[file] = sha256.hexdigest()
-            if is_settled(states[file], started_ns):
+            if file in large and is_settled(states[file], started_ns):
                 cache.keep(_KIND, _name(file), fingerprint(states[file]), sha256.hexdigest())
             if states[file].st_size > BLOCK_BYTES:  # hashing it took long, so an interruption must not lose it
                 cache.save()

@@ -43,7 +43,7 @@ def read_blocks(file: Path, state: os.stat_result) -> Iterator[memoryview]:
     Raises:
         ArchiveError: the file cannot be read, or is not as `state` says, before or after.
     """
-    buffer = memoryview(bytearray(BLOCK_BYTES))
+    buffer = memoryview(bytearray(min(state.st_size, BLOCK_BYTES)))
     left = state.st_size
     try:
         with file.open("rb") as stream:  # buffered, so that only the last block is short

@@ -22,7 +22,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cdk_triton._file_cache import FileCache, fingerprint, is_settled
+from cdk_triton._file_cache import SMALL_BYTES, FileCache, fingerprint, is_settled
 from cdk_triton.triton.contents.onnx_skeleton import onnx_skeleton
 from cdk_triton.triton.contents.protobuf_wire import WireError
 
@@ -124,6 +124,8 @@ def onnx_graphs(files: Iterable[Path], limits: Limits = _LIMITS) -> Mapping[Path
 
 def _of_file(file: Path, kept: FileCache, limits: Limits) -> GraphVerdict:
     read_ns, state = time.time_ns(), file.stat()
+    if state.st_size <= SMALL_BYTES:
+        return _of_content(onnx_skeleton(file), kept, limits)[0]
     name, mark = os.fsencode(file.absolute()), f"{fingerprint(state)} {_judge()}"
     known = kept.recall(_FILES, name, mark)
     verdict = None if known is None else _read(known)
