@@ -101,8 +101,8 @@ class Rule:
         return f"{kind}."
 
     def is_about(self, context: CheckContext) -> bool:
-        """Whether the rule applies to this mode and platform, and has everything that it needs."""
-        if context.mode not in self.modes or self.missing(context) is not None:
+        """Whether the rule applies to this mode and platform, if nothing is `missing`."""
+        if context.mode not in self.modes:
             return False
         return self.applies is None or (context.platform is not None and self.applies(context.platform))
 

@@ -78,13 +78,19 @@ def check_repository(
 
 
 def _run_all(context: CheckContext) -> Report:
-    found = {finding for each in rules() for finding in _run(each, context)}
+    found: set[Finding] = set()
+    skipped: list[SkippedRule] = []
+    for each in rules():
+        if (need := each.missing(context)) is None:
+            found.update(_run(each, context))
+        else:
+            skipped.append(SkippedRule(each, need))
     ordered = sorted(found, key=lambda f: (f.severity, f.path, f.code, f.field, f.message))
     acknowledgements = context.repository.acknowledgements
     return Report(
         tuple(finding for finding in ordered if finding.code not in acknowledgements),
         tuple(finding for finding in ordered if finding.code in acknowledgements),
-        tuple(SkippedRule(each, need) for each in rules() if (need := each.missing(context)) is not None),
+        tuple(skipped),
         plans_without_network(context),
     )
 

@@ -75,6 +75,7 @@ class Release:
         return release_order(self.release)
 
 
+@cache
 def release_order(name: str) -> tuple[int, int]:
     """Year and month of a release, known or not, for comparing: `25.09` → (25, 9).
 
@@ -119,6 +120,7 @@ def backends_in(name: str | None) -> frozenset[str]:
     return frozenset(next((names for first, names in reversed(since.items()) if is_at_least(name, first)), ()))
 
 
+@cache
 def release(name: str) -> Release:
     """The release of that name; for one that is newer than the table, what its newest row says.
 
@@ -153,6 +155,7 @@ def _is_newer(name: str) -> bool:
     return match is not None and 1 <= int(match[2]) <= _MONTHS and release_order(name) > releases()[-1].order
 
 
+@cache
 def tensorrt_bounds(name: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """The oldest and the newest TensorRT that a release can have, from the rows whose version was read.
 

@@ -240,6 +240,8 @@ def _asked(context: CheckContext) -> Mapping[str, str]:
 def _written(environment: ContainerEnvironment) -> set[str]:
     """The variables that the environment has and a default one does not have."""
     kinds = (environment, ContainerEnvironment())
+    if kinds[0] == kinds[1]:
+        return set()
     given, default = (container_variables(each, multi_model=False, default_model="model") for each in kinds)
     return {name for name, value in given.items() if default.get(name) != value}
 

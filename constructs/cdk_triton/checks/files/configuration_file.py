@@ -130,10 +130,13 @@ def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
     release = context.platform.release if context.platform is not None else None
     if release is None:
         return
+    newer = {field: since for field, since in _FIELD_SINCE.items() if release_order(release) < release_order(since)}
+    names = {full_name.rpartition(".")[2] for full_name in newer}
     for model in context.loaded_models:
+        if not any(name in (model.config_text or "") for name in names):
+            continue  # a text that does not contain the name cannot set the field
         for field, full_name in _fields_set(model.config) if model.config is not None else ():
-            since = _FIELD_SINCE.get(full_name)
-            if since is not None and release_order(release) < release_order(since):
+            if (since := newer.get(full_name)) is not None:
                 message, _, name = full_name.rpartition(".")
                 yield Problem(
                     model.config_path,
