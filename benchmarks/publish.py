@@ -7,8 +7,10 @@ of it in the bucket, which the benchmark counts. Requests to S3 for an ensemble'
 without those of the command: the upload, and one that reads the ensemble's new document at the end. That document is
 then in the command's cache, so the command that finds nothing changed does not read it.
 
-The checks are measured on other repositories, of four models around an ensemble each, against protobuf's own
-`text_format.Parse` of the same configurations in one process.
+The checks are measured on other repositories, of an ensemble of four models each, against protobuf's own
+`text_format.Parse` of the same configurations in one process. No two configurations are equal: a multi-model endpoint
+needs other names of models in each ensemble. The tenants share the source of their Python models and the graph of
+their networks, which are read for each tenant and judged once in a process.
 
 Without an option there are 200 ensembles, and 4 large ones of 100 MB. `--long`, as in `make bench LONG=1`, has 3,000,
 and 20 of 500 MB. The local AWS has all objects in memory, two for an archive, and large ones on the disk.
@@ -196,7 +198,7 @@ def measure_checks(work: Path, environment: Mapping[str, str], count: int) -> No
     progress(f"publish: checking {count} repositories ...")
     tenants = work / "checked"
     for number in range(count):
-        write_ensembles(tenants / f"tenant-{number:05}", 1)
+        write_ensembles(tenants / f"tenant-{number:05}", 1, first=number)
     age(tenants)
 
     def measured(program: str) -> object:

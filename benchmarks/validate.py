@@ -227,10 +227,10 @@ def start(settings: ServerSettings, root: Path) -> float:
     return seconds
 
 
-def write_ensembles(root: Path, count: int) -> None:
-    """Ensembles of Python and ONNX models in turns."""
+def write_ensembles(root: Path, count: int, *, first: int = 0) -> None:
+    """Ensembles of Python and ONNX models in turns; the number of an ensemble is in the names of its models."""
     network = onnx_model()
-    for number in range(count):
+    for number in range(first, first + count):
         names = [f"model{number:04}_{letter}" for letter, _ in zip("abcd", range(MODELS), strict=True)]
         for index, name in enumerate(names):
             backend = ("python", "onnxruntime")[index % 2]
