@@ -103,6 +103,7 @@ class Fixture:
         self.server = ServerDouble()
         self.archive = archive
         self.archives: dict[str, bytes] = {}  # others than that, by name
+        self.arrivals: dict[str, threading.Event] = {}  # what the archive of a name waits for
         self.lines: list[str] = []
         self.models = TargetModels(
             self.server,  # type: ignore[arg-type]  # a double
@@ -120,6 +121,8 @@ class Fixture:
 
         from botocore.exceptions import ClientError
 
+        if (arrival := self.arrivals.get(Key.removeprefix("fleet/"))) is not None:
+            arrival.wait(10)
         if Key == "fleet/missing":
             raise ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
         return {"Body": io.BytesIO(b"broken" if Key == "fleet/broken" else self._archive_of(Key))}
@@ -221,13 +224,65 @@ def test_models_get_their_places_in_the_order_of_the_requests(fleet: Any) -> Non
     names = "bcdefgh"
     with ThreadPoolExecutor(len(names)) as pool:
         with f.use("a"):
-            requests = []
-            for count, name in enumerate(names, 1):
-                requests.append(pool.submit(f.touch, name))
-                assert eventually(functools.partial(lambda expected: len(f.models._queue) == expected, count))
+            requests = [pool.submit(f.touch, name) for name in waiting_in_turn(f, names)]
         for request in requests:
             request.result(10)
     assert list(f.server.loads) == ["a", *names]
+
+
+def test_a_late_archive_keeps_the_place_of_its_request_in_the_queue(fleet: Any) -> None:
+    f = fleet(limit=1)
+    f.arrivals["b"] = threading.Event()
+    with ThreadPoolExecutor(3) as pool:
+        with f.use("a"):
+            requests = [pool.submit(f.touch, name) for name in waiting_in_turn(f, "bc")]
+            f.arrivals["b"].set()
+            assert eventually(lambda: all(each.is_fetched for each in f.models._queue))
+        for request in requests:
+            request.result(10)
+    assert list(f.server.loads) == ["a", "b", "c"]
+
+
+def test_a_model_whose_archive_is_on_its_way_lets_others_go_first(fleet: Any) -> None:
+    f = fleet(limit=1)
+    f.arrivals["b"] = threading.Event()
+    with ThreadPoolExecutor(3) as pool:
+        requests = [pool.submit(f.touch, name) for name in waiting_in_turn(f, "b")]
+        f.touch("c")
+        f.arrivals["b"].set()
+        requests[0].result(10)
+    assert list(f.server.loads) == ["c", "b"]
+
+
+def test_a_model_whose_requests_have_given_up_lets_others_go_first(fleet: Any) -> None:
+    f = fleet(limit=1)
+    with ThreadPoolExecutor(2) as pool:
+        with f.use("a"):
+            f.wait = 0.05
+            with pytest.raises(RejectedInvocationError):
+                f.touch("b")
+            f.wait = 10.0
+            [request] = [pool.submit(f.touch, name) for name in waiting_in_turn(f, "c", before=1)]
+            assert eventually(lambda: all(each.is_fetched for each in f.models._queue))
+        request.result(10)
+    assert eventually(lambda: list(f.server.loads) == ["a", "c", "b"])
+
+
+def test_a_model_answers_until_the_server_has_time_to_unload_it(fleet: Any) -> None:
+    f = fleet(limit=2)
+    for name in "ab":
+        f.touch(name)
+    f.server.gate.clear()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(f.touch, "c")
+        assert eventually(lambda: f.loaded() == {"b"})
+        second = pool.submit(f.touch, "d")
+        assert eventually(lambda: any(each.is_fetched for each in f.models._queue))
+        f.touch("b")
+        f.server.gate.set()
+        for request in (first, second):
+            request.result(10)
+    assert f.server.loads["b"] == 1
 
 
 def test_a_request_waits_no_longer_than_its_deadline_for_the_unload_and_the_load_together(fleet: Any) -> None:
@@ -357,6 +412,13 @@ def test_any_mix_of_requests_keeps_the_rules(
     assert f.server.overlaps == 0
     # Out of memory is an answer too: others may hold all of it at that moment.
     assert set(outcomes) <= ({200} if memory >= limit else {200, 424})
+
+
+def waiting_in_turn(f: Fixture, names: str, *, before: int = 0) -> Iterator[str]:
+    """Each name once the model before it waits for its place."""
+    for count, name in enumerate(names, before + 1):
+        yield name
+        assert eventually(functools.partial(lambda expected: len(f.models._queue) == expected, count))
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:

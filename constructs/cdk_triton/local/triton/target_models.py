@@ -53,11 +53,12 @@ class _State(Enum):
     UNLOADING = "unloading"
 
 
-@dataclass
+@dataclass(eq=False)  # a model that was given up is not the later one of its name
 class _Model:
     name: str
     directory: Path
     state: _State = _State.LOADING
+    is_fetched: bool = False
     has_place: bool = False
     users: int = 0  # requests that use it or wait for it
     refusal: RejectedInvocationError | None = None
@@ -78,9 +79,11 @@ class TargetModels:
     A model with a request in flight never is, nor one that a request still waits for. Concurrent first requests load a
     model once. A load continues after the request that started it has given up.
 
-    Archives are fetched side by side, and models get their places in the order in which their archives arrived. The
-    server is asked for one load or unload at a time: while it loads a model, Triton 24.10 reads the repositories of
-    all of them again, and an unload beside it can make it wait for a directory that is gone, for ever.
+    Archives are fetched side by side, and models get their places in the order in which they were asked for. A model
+    whose archive has not arrived lets others go first, and so does one whose requests have all given up. The server is
+    asked for one load or unload at a time: while it loads a model, Triton 24.10 reads the repositories of all of them
+    again, and an unload beside it can make it wait for a directory that is gone, for ever. So a model gets its place
+    when the server has time for it. Until then, the model that has to make room stays and answers.
 
     Args:
         server: the server.
@@ -117,7 +120,8 @@ class TargetModels:
         self._record = record
         self._models: OrderedDict[str, _Model] = OrderedDict()  # the least recently used first
         self._places = limit
-        self._queue: deque[_Model] = deque()  # models that wait for a place
+        self._queue: deque[_Model] = deque()  # models that wait for a place, in the order in which they were asked for
+        self._is_loading = False  # whether a model that has left the queue is not loaded yet
         self._shared_names = SharedNames(log)
         self._changed = threading.Condition()  # guards all of the above
         self._turn = threading.Lock()  # held while the server loads or unloads
@@ -176,6 +180,7 @@ class TargetModels:
             model = self._models.get(name)
             if model is None:
                 model = self._models[name] = _Model(name, self._directory / _hash(name))
+                self._queue.append(model)
                 threading.Thread(target=self._load, args=[model], name=f"load {name}", daemon=True).start()
             model.users += 1
             self._models.move_to_end(name)
@@ -200,11 +205,11 @@ class TargetModels:
     def _load(self, model: _Model) -> None:
         try:
             self._fetch(model)  # first: a name that does not exist costs no other model its place
-            self._take_place(model)
-            self._tell_of_shared_names(model)
-            reply = self._ask_to_load(model)
-            while reply.status == INSUFFICIENT_STORAGE and self.make_room():
+            with self._place_for(model):
+                self._tell_of_shared_names(model)
                 reply = self._ask_to_load(model)
+                while reply.status == INSUFFICIENT_STORAGE and self.make_room():
+                    reply = self._ask_to_load(model)
             if reply.status not in (200, _ALREADY_LOADED):
                 self._log(
                     f"could not load target model {model.name}: {refused_load(reply.text, model.directory / 'model')}"
@@ -227,23 +232,37 @@ class TargetModels:
             if done_with:
                 self._unload(model)
 
-    def _take_place(self, model: _Model) -> None:
+    @contextmanager
+    def _place_for(self, model: _Model) -> Iterator[None]:
+        """Wait for a place, and for all loads before; the next model waits until the end of the context."""
+
         def may_go() -> bool:
-            return self._queue[0] is model and (self._places > 0 or self._has_idle())
+            has_room = self._places > 0 or self._has_idle()
+            return not self._is_loading and has_room and self._next() is model
 
         with self._changed:
-            self._queue.append(model)
-            try:
-                if not self._changed.wait_for(may_go, _LOAD_SECONDS):
-                    raise self._errors.model_not_ready(model.name)
-                victim = None if self._places > 0 else self._claim_victim()
-                self._places -= 1  # of the victim, which gives its own back when it is gone
-                model.has_place = True
-            finally:
-                self._queue.remove(model)
-                self._changed.notify_all()  # the next one may be due
-        if victim is not None:
-            self._unload(victim)
+            model.is_fetched = True
+            self._changed.notify_all()
+            if not self._changed.wait_for(may_go, _LOAD_SECONDS):
+                raise self._errors.model_not_ready(model.name)
+            self._queue.remove(model)
+            self._is_loading = True
+            victim = None if self._places > 0 else self._claim_victim()
+            self._places -= 1  # of the victim, which gives its own back when it is gone
+            model.has_place = True
+        try:
+            if victim is not None:
+                self._unload(victim)
+            yield
+        finally:
+            with self._changed:
+                self._is_loading = False
+                self._changed.notify_all()
+
+    def _next(self) -> _Model | None:
+        """The model that gets the next place."""
+        fetched = [model for model in self._queue if model.is_fetched]
+        return min(fetched, key=lambda model: model.users == 0, default=None)  # of equals the first
 
     def _fetch(self, model: _Model) -> None:
         location = self._prefix.child(model.name)
@@ -309,6 +328,8 @@ class TargetModels:
     def _forget(self, model: _Model) -> None:
         model.state = _State.UNLOADING
         self._models.pop(model.name, None)
+        if model in self._queue:
+            self._queue.remove(model)
         self._places += model.has_place
         self._changed.notify_all()
 
