@@ -1,7 +1,8 @@
 """Clients of `serving_many.py`, in a process of their own: `python _serving_clients.py PATH ENSEMBLES SECONDS THINK`.
 
-Each of 32 clients asks for an ensemble, reads the answer, pauses, and asks again. The ensembles follow Zipf's law. Each
-request is a line on standard output: ensemble, the times when it was sent and answered, and the answer or the error.
+Each of 32 clients pauses, asks for an ensemble, and reads the answer, again and again. The ensembles follow Zipf's law.
+Each request is a line on standard output: ensemble, the times when it was sent and answered, and the answer or the
+error.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def main(path: str, ensembles: int, seconds: float, think: float) -> None:
 
     def ask(number: int) -> None:
         chance = random.Random(number)
-        while time.time() < end:
+        while True:
+            time.sleep(min(chance.expovariate(1 / think), max(0.0, end - time.time())))
+            if time.time() >= end:
+                return
             [ensemble] = chance.choices(range(ensembles), cum_weights=weights)
             row: dict[str, object] = {"ensemble": ensemble, "sent": time.time()}
             try:
@@ -45,7 +49,6 @@ def main(path: str, ensembles: int, seconds: float, think: float) -> None:
             row["ended"] = time.time()
             with lock:
                 print(json.dumps(row), flush=True)
-            time.sleep(min(chance.expovariate(1 / think), max(0.0, end - time.time())))
 
     threads = [threading.Thread(target=ask, args=[number]) for number in range(CLIENTS)]
     for thread in threads:

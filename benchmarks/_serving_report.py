@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from serving_many import Outcome, Run
 
-__all__ = ["Sample", "tree_memory", "write_plot", "write_table"]
+__all__ = ["Sample", "memory_growth", "tree_memory", "write_plot", "write_table"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,23 @@ def tree_memory(process: int, *, alone: bool = False) -> float:
     return own + sum(tree_memory(int(child)) for each in children for child in each.split())
 
 
+def memory_growth(samples: list[Sample], since: float, room: int) -> float:
+    """The peak of the server's memory at the end, in multiples of the peak right after the room was full.
+
+    Args:
+        samples: the moments.
+        since: when the server was started that runs to the end, in seconds since the first request.
+        room: how many models it holds.
+
+    Returns:
+        Infinity if the room was not full for three samples.
+    """
+    rest = [each for each in samples if each.at >= since]
+    full = [each.server for each in rest if each.loads - rest[0].loads >= room]
+    third = len(full) // 3
+    return max(full[-third:]) / max(full[:third]) if third else float("inf")
+
+
 def write_table(file: Path, run: Run, found: Outcome, measured: Mapping[str, Mapping[str, float]]) -> None:
     """Write the table in Markdown."""
     waits = statistics.quantiles(found.seconds, n=100)
@@ -49,6 +66,7 @@ def write_table(file: Path, run: Run, found: Outcome, measured: Mapping[str, Map
         "ensembles, room for": f"{run.count:,}, {run.room}",
         "requests": f"{found.requests:,} in {run.seconds:g} s",
         "right answers": f"{found.right:,}",
+        "of ensembles that never change, outside the kills": f"{found.undisturbed_right:,} of {found.undisturbed:,}",
         "wrong answers, answers of another ensemble": f"{found.wrong}, {found.of_others}",
         "answers of the version before, first after a pause of a minute": found.old,
         "errors that a kill explains, other errors": f"{found.explained}, {len(found.unexplained)}",

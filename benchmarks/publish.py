@@ -27,6 +27,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -110,6 +111,7 @@ class Requests:
     def __init__(self) -> None:
         self.of_s3 = Counter[str]()
         self.moto_seconds = self.seconds = 0.0
+        self._lock = threading.Lock()  # the local AWS answers in several threads
         self._watch(Routes, self._all)
         self._watch(MotoState, self._moto)
 
@@ -122,7 +124,9 @@ class Requests:
                 answer: Iterable[bytes] = original(application, environ, start_response)
                 return answer
             finally:
-                note(environ, time.thread_time() - start)
+                seconds = time.thread_time() - start
+                with self._lock:
+                    note(environ, seconds)
 
         setattr(owner, "__call__", watched)  # noqa: B010 mypy rejects the assignment
 
