@@ -1,7 +1,9 @@
 """The published way to add an ensemble to a multi-model endpoint, as examples for SageMaker and Triton have it.
 
 The repository is copied and edited, `tar -czf` packs it, and `aws s3 cp` uploads it, for one ensemble after the other.
-The AWS CLI has an environment of its own, which is made once and kept in the cache.
+The AWS CLI has an environment of its own, which is made once and kept in the cache. Its start is measured by itself, so
+that a reader knows how much of the time is Python's. `aws --version` imports less than `aws s3 cp` does, so the start
+takes a little longer in truth.
 """
 
 from __future__ import annotations
@@ -13,10 +15,18 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["aws_cli", "seconds_each"]
+__all__ = ["Seconds", "aws_cli", "seconds_each"]
 
 VERSION = "1.46.2"
+
+
+class Seconds(NamedTuple):
+    """The seconds for one ensemble, and those of them in which the AWS CLI starts."""
+
+    all: float
+    start: float
 
 
 def aws_cli() -> Path:
@@ -35,11 +45,11 @@ def aws_cli() -> Path:
     return kept / "bin/aws"
 
 
-def seconds_each(repositories: list[Path], bucket: str, work: Path, environment: Mapping[str, str]) -> float:
-    """The seconds that it takes for each of these repositories."""
-    command = aws_cli()
-    start = time.perf_counter()
+def seconds_each(repositories: list[Path], bucket: str, work: Path, environment: Mapping[str, str]) -> Seconds:
+    """The average over these repositories."""
+    command, seconds, starts = aws_cli(), 0.0, 0.0
     for repository in repositories:
+        began = time.perf_counter()
         copy, archive = work / repository.name, work / f"{repository.name}.tar.gz"
         shutil.copytree(repository, copy)
         for config in copy.glob("*/config.pbtxt"):
@@ -47,4 +57,7 @@ def seconds_each(repositories: list[Path], bucket: str, work: Path, environment:
         subprocess.run(["tar", "-czf", archive, "-C", copy, "."], check=True)
         place = f"s3://{bucket}/published/{archive.name}"
         subprocess.run([command, "s3", "cp", "--quiet", archive, place], env=environment, check=True)
-    return (time.perf_counter() - start) / len(repositories)
+        packed = time.perf_counter()
+        subprocess.run([command, "--version"], env=environment, check=True, stdout=subprocess.DEVNULL)
+        seconds, starts = seconds + packed - began, starts + time.perf_counter() - packed
+    return Seconds(seconds / len(repositories), starts / len(repositories))
