@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cdk_triton._file_cache import FileCache, fingerprint, is_settled
 from cdk_triton.artifacts import layout
@@ -109,17 +109,16 @@ def judge(
             for name, state in zip(names, states, strict=True)
         ]
     unknown = [number for number, each in enumerate(kept) if each is None]
-    found: dict[int, str] = {}
+    found: dict[int, _Answer] = {}
     directories = [str(ensembles[number].directory) for number in unknown]
     for number, answer in zip(unknown, _answers(directories, question), strict=True):
         found[number] = answer
         progress(len(ensembles) - len(unknown) + len(found))
     with FileCache() as memory:
         for number, answer in found.items():
-            state = states[number]
-            if state is not None and state == _state(ensembles[number].directory):
-                memory.keep(_KIND, names[number], state, answer)
-    return [_verdict(each, json.loads(kept[number] or found[number])) for number, each in enumerate(ensembles)]
+            if answer.state is not None and answer.state == states[number]:
+                memory.keep(_KIND, names[number], answer.state, answer.text)
+    return [_verdict(each, json.loads(kept[number] or found[number].text)) for number, each in enumerate(ensembles)]
 
 
 def _question(publisher: PublisherDescription) -> str:
@@ -128,7 +127,14 @@ def _question(publisher: PublisherDescription) -> str:
     return json.dumps(asked.document(), sort_keys=True)
 
 
-def _answers(directories: Sequence[str], question: str) -> Iterator[str]:
+class _Answer(NamedTuple):
+    """The verdict on a repository as JSON, and the state of the repository after it was checked."""
+
+    text: str
+    state: str | None
+
+
+def _answers(directories: Sequence[str], question: str) -> Iterator[_Answer]:
     if len(directories) < _WORTH_PROCESSES:
         yield from (_answer(question, each) for each in directories)
         return
@@ -138,8 +144,8 @@ def _answers(directories: Sequence[str], question: str) -> Iterator[str]:
         yield from pool.map(partial(_answer, question), directories, chunksize=8)
 
 
-def _answer(question: str, directory: str) -> str:
-    """Check one repository in a process; the answer is JSON."""
+def _answer(question: str, directory: str) -> _Answer:
+    """Check one repository in a process."""
     publisher = _publisher(question)
     found: dict[str, Any] = {"findings": [], "keys": None, "faults": [], "build": None}
     found["repository"] = Path(directory).resolve().name
@@ -153,7 +159,7 @@ def _answer(question: str, directory: str) -> str:
             found |= _built(repository, publisher)
     except (RepositoryError, ArchiveError, ConfigurationError) as error:
         found["faults"] = [str(error)]
-    return json.dumps(found)
+    return _Answer(json.dumps(found), _state(Path(directory)))
 
 
 def _built(repository: ModelRepository, publisher: PublisherDescription) -> dict[str, Any]:
