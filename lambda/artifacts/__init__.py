@@ -19,6 +19,7 @@ from .endpoint_wait import is_settled, is_wait
 from .ensure import ensure
 from .failure import LAST_SECONDS, retry_or_fail
 from .invocation import Invocation, running
+from .platform_change import Compared, compare
 from .provider import accept, answer_outcome, has_outcome, provide
 from .published_builds import build_batch, is_build
 from .request import Request
@@ -71,13 +72,18 @@ def poll(event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
     if request.is_delete:
         return DONE
     is_last = invocation.now() - request.started_at > LAST_SECONDS
+    working, compared = replace(invocation, is_last=is_last), Compared.parse(event)
     try:
-        ensure(request, replace(invocation, is_last=is_last))
+        compared = compare(request, compared, working)
+        if compared is not None and not compared.is_done:
+            return _again(YIELD_SECONDS, compared)
+        ensure(request, working)
     except Exception as error:
         retry_or_fail(error, waited=invocation.now() - request.started_at)
-        return _again(YIELD_SECONDS if isinstance(error, TurnIsOverError) else POLL_SECONDS)
+        return _again(YIELD_SECONDS if isinstance(error, TurnIsOverError) else POLL_SECONDS, compared)
     return DONE
 
 
-def _again(seconds: int) -> dict[str, Any]:
-    return {"IsComplete": False, "Seconds": seconds}
+def _again(seconds: int, compared: Compared | None = None) -> dict[str, Any]:
+    answer: dict[str, Any] = {"IsComplete": False, "Seconds": seconds}
+    return answer if compared is None else {**answer, "Compared": compared.document()}

@@ -27,7 +27,7 @@ from .promotion import promote
 from .request import Request
 from .storage import Storage, StoredObject
 
-__all__ = ["ensure"]
+__all__ = ["ensure", "read_plan"]
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def ensure(request: Request, invocation: Invocation) -> None:
         ArtifactError: a fault that another poll does not fix.
     """
     storage = invocation.storage
-    plan = _plan(request, storage)
+    plan = read_plan(request, storage)
     bring = partial(_bring, assets=request.plan_bucket, invocation=invocation)
     for commit in (commit for commit in plan.commits if commit.files is not None):
         commit_files(commit, request.plan_bucket, invocation)
@@ -60,7 +60,12 @@ def ensure(request: Request, invocation: Invocation) -> None:
     log.info("plan %s is in place: %d archives", request.physical_id, len(plan.commits))
 
 
-def _plan(request: Request, storage: Storage) -> StackPlan:
+def read_plan(request: Request, storage: Storage) -> StackPlan:
+    """The plan of a request.
+
+    Raises:
+        ArtifactError: it is missing, or is not the one that the request names.
+    """
     found = storage.read(request.plan_key, bucket=request.plan_bucket)
     if found is None:
         raise ArtifactError(

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+import boto3
+
 from .builders import Builders, JobService
 from .storage import CONNECTIONS, Storage
 from .turn import Turn
@@ -32,6 +34,11 @@ class _Kinds(Protocol):
     def __getitem__(self, kind: str) -> JobService: ...
 
 
+def _stack_status(stack: str) -> str:
+    found = boto3.client("cloudformation").describe_stacks(StackName=stack)
+    return str(found["Stacks"][0]["StackStatus"])
+
+
 @dataclass(frozen=True)
 class Invocation:
     """One invocation of a handler.
@@ -45,6 +52,7 @@ class Invocation:
         token: makes 16 hexadecimal digits that are unique.
         promotes_from: the bucket of the store that this one promotes from; None if it builds for itself.
         is_last: whether the request fails if this poll does not finish it.
+        stack_status: returns the status of a stack, as in `UPDATE_IN_PROGRESS`.
     """
 
     storage: Storage
@@ -55,6 +63,7 @@ class Invocation:
     token: Callable[[], str] = lambda: secrets.token_hex(8)
     promotes_from: str | None = None
     is_last: bool = False
+    stack_status: Callable[[str], str] = _stack_status
 
     @cached_property
     def turn(self) -> Turn:

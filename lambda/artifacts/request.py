@@ -9,9 +9,28 @@ from typing import Any
 
 from .failure import ArtifactError
 
-__all__ = ["Request"]
+__all__ = ["PublishedFor", "Request"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class PublishedFor:
+    """The platform of a `TritonMultiModel` with a publisher.
+
+    Attributes:
+        platform: the platform, as in `25.09-a10g`.
+        command: publishes for it what is published for another platform.
+    """
+
+    platform: str
+    command: str
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, Any]) -> PublishedFor | None:
+        """Read it from the properties of the resource; None if there is no publisher."""
+        platform, command = (properties.get(name) for name in ("PublishedPlatform", "PublishCommand"))
+        return cls(platform, command) if isinstance(platform, str) and isinstance(command, str) else None
 
 
 @dataclass(frozen=True)
@@ -26,6 +45,9 @@ class Request:
         plan_key: the plan's object key.
         build_image: the image that a build of this plan runs in; None if the stack builds nothing.
         started_at: when `on_event` accepted the request, in seconds since 1970.
+        stack_id: the ARN of the stack.
+        published: the platform that is published for; None without a publisher.
+        published_before: the same of the properties that an Update replaces.
     """
 
     is_delete: bool
@@ -34,6 +56,9 @@ class Request:
     plan_key: str = ""
     started_at: float = 0.0
     build_image: str | None = None
+    stack_id: str = ""
+    published: PublishedFor | None = None
+    published_before: PublishedFor | None = None
 
     @classmethod
     def parse(cls, event: Mapping[str, Any], *, now: float) -> Request:
@@ -56,6 +81,9 @@ class Request:
             plan_key=_text(properties, "PlanKey"),
             started_at=float(event.get("StartedAt", now)),
             build_image=_text(properties, "BuildImage") if "BuildImage" in properties else None,
+            stack_id=str(event.get("StackId", "")),
+            published=PublishedFor.parse(properties),
+            published_before=PublishedFor.parse(event.get("OldResourceProperties") or {}),
         )
 
     def accepted(self) -> dict[str, Any]:

@@ -133,7 +133,8 @@ class World:
         return [
             statement
             for policy in cls.policies(stack).values()
-            if any(each["Ref"].startswith(role) for each in policy["Properties"]["Roles"])
+            # The role of another stack is not a Ref.
+            if any(each.get("Ref", "").startswith(role) for each in policy["Properties"]["Roles"])
             for statement in policy["Properties"]["PolicyDocument"]["Statement"]
         ]
 

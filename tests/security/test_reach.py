@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 WITHOUT_TAGS = {
     "AWS::ApplicationAutoScaling::ScalingPolicy",
     "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::Policy",
     "AWS::S3::BucketPolicy",
     "AWS::SNS::TopicPolicy",
     "AWS::Scheduler::Schedule",

@@ -17,7 +17,7 @@ from cdk_triton.hosting.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.images import PULL_ACTIONS, ContainerImage
 from cdk_triton.hosting.permissions import policy_name
 
-__all__ = ["GRANT_IDS", "allow_inputs", "allow_pull", "object_arn"]
+__all__ = ["GRANT_IDS", "allow_inputs", "allow_pull", "inline_grant", "object_arn"]
 
 PULL_WARNING = "cdk-triton:BuildImagePullNotGranted"
 
@@ -37,7 +37,7 @@ def allow_pull(scope: Construct, image: ContainerImage, role: iam.IRole) -> None
             "acknowledge this",
         )
     else:
-        _allow(scope, _IMAGE_PULL, role, PULL_ACTIONS, [image.repository_arn])
+        inline_grant(scope, _IMAGE_PULL, role, PULL_ACTIONS, [image.repository_arn])
 
 
 def allow_inputs(scope: Construct, files: Iterable[S3File], role: iam.IRole) -> None:
@@ -47,7 +47,7 @@ def allow_inputs(scope: Construct, files: Iterable[S3File], role: iam.IRole) -> 
         ConfigurationError: IAM would take a key for a pattern.
     """
     if arns := sorted({object_arn(file) for file in files}):
-        _allow(scope, _INPUTS, role, ["s3:GetObject"], arns)
+        inline_grant(scope, _INPUTS, role, ["s3:GetObject"], arns)
 
 
 def object_arn(file: S3File) -> str:
@@ -64,14 +64,24 @@ def object_arn(file: S3File) -> str:
     return f"arn:{Aws.PARTITION}:s3:::{file.bucket}/{file.key}"
 
 
-def _allow(
+def inline_grant(
     scope: Construct,
     id: str,
     role: iam.IRole,
     actions: Sequence[str],
     resources: Sequence[str],
-) -> None:
+) -> iam.Policy:
+    """Allow a role of the store something, by a policy of a model's own stack.
+
+    Args:
+        scope: the model.
+        id: the construct's id below it.
+        role: the role.
+        actions: what it may do.
+        resources: their ARNs.
+    """
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
     policy = iam.Policy(scope, id, policy_name=policy_name(scope, id), statements=[statement], roles=[role])
     reason = "A role takes ten managed policies, and each such model adds one of these."
     acknowledge_nist(policy, {"IAMNoInlinePolicy": reason})
+    return policy

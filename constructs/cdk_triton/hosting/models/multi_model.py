@@ -156,7 +156,7 @@ class TritonMultiModel(Resource):
         self.target_models: Mapping[str, str] = MappingProxyType(
             {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
         )
-        delivery = artifact_resource(
+        self._delivery = artifact_resource(
             self,
             assembly,
             home,
@@ -181,7 +181,7 @@ class TritonMultiModel(Resource):
             ),
             role=self.role,
             policy=policy,
-            delivery=delivery,
+            delivery=self._delivery,
             network=self._network,
             network_isolation=network_isolation,
         )
@@ -249,6 +249,7 @@ class TritonMultiModel(Resource):
         """
         # A plain model takes no state machine.
         from cdk_triton.hosting.models.published_recipes import declared_recipes
+        from cdk_triton.hosting.publishing.platform_changes import check_platform_changes
         from cdk_triton.hosting.publishing.publisher import add_publisher
 
         publisher = add_publisher(
@@ -259,6 +260,8 @@ class TritonMultiModel(Resource):
             recipes=lambda served: declared_recipes(self, served, recipes, max_builds),
             next_platform=next_platform,
         )
+        check_platform_changes(self, self._served(), self._delivery)
+        publisher.node.add_dependency(self._delivery)  # a change of the platform that is rejected does not change it
         for use in self._uses_of_catalogue:
             use(self._catalogue())
         return publisher

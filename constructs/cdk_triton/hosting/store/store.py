@@ -78,6 +78,10 @@ class ITritonArtifactStore(Protocol):
         """The provider of `Custom::TritonArtifacts`."""
 
     @property
+    def handler_role(self) -> iam.IRole:
+        """The role of the handler, which does what models need in the store."""
+
+    @property
     def promotes_from(self) -> ImportedArtifactStore | None:
         """The store to take archives from, instead of packing and building them; None if they are packed and built."""
 

@@ -1,0 +1,123 @@
+"""A change of the platform of a `TritonMultiModel` that has a publisher: first, everything live is published for it.
+
+The endpoint is about to serve another prefix, and callers go on to send the same target models. So each ensemble that
+is live in the catalogue of the platform before has to be live in the new one too, with the same target model. Otherwise
+the deployment fails here, before anything else has changed.
+
+Two documents are read for each ensemble, and a poll has 20 seconds. So a poll compares a part. Its answer contains how
+far it came, and Step Functions hands that on to the next one.
+
+A rollback brings the platform before back, whose archives are where they were. It never fails here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from .catalogue import catalogue_key, read_entry
+from .ensure import read_plan
+from .failure import ArtifactError
+from .invocation import Invocation
+from .request import PublishedFor, Request
+
+__all__ = ["Compared", "compare"]
+
+BATCH = 500
+"""How many ensembles are compared between two looks at the clock."""
+
+SHOWN = 5
+"""How many names a message has."""
+
+_ROLLS_BACK = ("UPDATE_ROLLBACK", "ROLLBACK")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How far the catalogues of two platforms are compared.
+
+    Attributes:
+        after: the object key of the last ensemble that is compared.
+        missing: how many ensembles are not live for the new platform.
+        names: the first of them.
+        is_done: whether all are compared.
+    """
+
+    after: str = ""
+    missing: int = 0
+    names: tuple[str, ...] = ()
+    is_done: bool = False
+
+    @classmethod
+    def parse(cls, event: Mapping[str, Any]) -> Compared | None:
+        """Read it from the answer of the poll before; None before the first."""
+        document = event.get("Polled", {}).get("Compared")
+        return None if document is None else cls(**{**document, "names": tuple(document["names"])})
+
+    def document(self) -> dict[str, Any]:
+        """It as JSON."""
+        return asdict(self)
+
+
+def compare(request: Request, before: Compared | None, invocation: Invocation) -> Compared | None:
+    """Compare the catalogues of the platform before and of the new one, as far as there is time.
+
+    Args:
+        request: the request.
+        before: how far earlier polls came; None for the first one.
+        invocation: what this invocation works with.
+
+    Returns:
+        How far they are compared; None if the platform does not change, or nothing is published.
+
+    Raises:
+        ArtifactError: an ensemble is not published for the new platform.
+    """
+    old, new = request.published_before, request.published
+    if old is None or new is None or old.platform == new.platform:
+        return None
+    storage, found = invocation.storage, Compared() if before is None else before
+    fleet = read_plan(request, storage).fleet
+    if fleet is None:
+        return None
+    if found.is_done:
+        return found
+
+    def is_missing(ensemble: str) -> bool:
+        current = read_entry(fleet.name, old.platform, ensemble, storage).current
+        if current is None or ensemble in fleet.target_models:  # the stack's own deployment brings the latter
+            return False
+        return read_entry(fleet.name, new.platform, ensemble, storage).current != current
+
+    prefix = catalogue_key(fleet.name, old.platform, "").removesuffix(".json")
+    keys = [key for key in storage.keys(prefix) if key > found.after]
+    for first in range(0, len(keys), BATCH):
+        if invocation.turn.is_over():
+            return found
+        part = keys[first : first + BATCH]
+        ensembles = [key.removeprefix(prefix).removesuffix(".json") for key in part]
+        answers = zip(ensembles, invocation.each(is_missing, ensembles), strict=True)
+        missing = [ensemble for ensemble, is_one in answers if is_one]
+        found = Compared(part[-1], found.missing + len(missing), (*found.names, *missing)[:SHOWN])
+    if found.missing:
+        _refuse(found, new, request.stack_id, invocation)
+    return replace(found, is_done=True)
+
+
+def _refuse(found: Compared, new: PublishedFor, stack_id: str, invocation: Invocation) -> None:
+    """Fail the deployment, unless it is a rollback."""
+    status = invocation.stack_status(stack_id)
+    if status.startswith(_ROLLS_BACK):
+        log.warning("%d ensembles are not published for %s; the stack is %s", found.missing, new.platform, status)
+        return
+    names = ", ".join(found.names)
+    more = f" and {found.missing - len(found.names)} more" if found.missing > len(found.names) else ""
+    count = "1 live ensemble is" if found.missing == 1 else f"{found.missing} live ensembles are"
+    raise ArtifactError(
+        f"{count} not published for the new platform {new.platform}: {names}{more}; deploy "
+        f"add_publisher(next_platform=...) with the old platform, run `{new.command}`, and deploy the change again"
+    )

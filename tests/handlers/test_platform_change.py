@@ -1,0 +1,205 @@
+"""A change of the platform of a `TritonMultiModel` with a publisher: nothing that is live is left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import artifacts
+from artifacts import platform_change
+from artifacts.catalogue import Change, Entry, Version
+from artifacts.failure import ArtifactError
+from artifacts.invocation import Invocation
+from artifacts.storage import Storage
+from cdk_triton.artifacts import layout
+from golden_messages import Messages
+from memory_aws import S3, Client, Clock, Wire
+
+STORE, ASSETS, FLEET = "the-store", "the-assets", "fleet"
+OLD, NEW = "25.09-a10g", "26.05-a10g"
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/Serving/0"
+
+Live = Mapping[str, int | None]
+"""The number of the version of each ensemble; None for one that was unpublished."""
+
+
+class World:
+    """A store, the catalogues of two platforms, and a stack that changes from one to the other."""
+
+    def __init__(self, old: Live, new: Live, of_stack: tuple[str, ...] = ()) -> None:
+        self.s3 = S3(Clock())
+        self.status = "UPDATE_IN_PROGRESS"
+        self.asked: list[str] = []
+        self.millis: Callable[[], int] = lambda: 300_000
+        for platform, live in ((OLD, old), (NEW, new)):
+            for ensemble, version in live.items():
+                self._catalogue(platform, ensemble, version)
+        self._of_stack = of_stack
+
+    def _catalogue(self, platform: str, ensemble: str, number: int | None) -> None:
+        change = Change("2026-11-25T13:00:00+00:00", "somebody", "execution")
+        source = f"{number or 0:x}" * 64
+        version = Version(layout.target_model(ensemble, source), "1" * 64, source, "repository", change)
+        entry = Entry(FLEET, ensemble, (version,), change if number is None else None)
+        self.s3.put(STORE, layout.catalogue_key(FLEET, platform, ensemble), json.dumps(entry.document()).encode())
+
+    def event(self, old: str | None = OLD, new: str | None = NEW) -> dict[str, Any]:
+        """An update of the custom resource."""
+        index = layout.index_key(FLEET, new or NEW)
+        copies = [
+            {"ensemble": name, "artifact_key": "2" * 64, "archive": f"artifacts/{name}", "target": f"fleets/{name}"}
+            for name in self._of_stack
+        ]
+        commits = [
+            {
+                "repository": name,
+                "artifact_key": "2" * 64,
+                "platform": new,
+                "asset": f"triton-{name}",
+                "archive": f"artifacts/{name}",
+                "manifest": f"artifacts/{name}.json",
+            }
+            for name in self._of_stack
+        ]
+        for name in self._of_stack:
+            self.s3.put(ASSETS, f"triton-{name}", b"archive")
+        plan = {"schema": 1, "commits": commits, "fleet": {"name": FLEET, "index": index, "copies": copies}}
+        text = json.dumps(plan).encode()
+        sha256 = hashlib.sha256(text).hexdigest()
+        self.s3.put(ASSETS, f"triton-plan-{sha256}.json", text)
+        place = {"PlanBucket": ASSETS, "PlanKey": f"triton-plan-{sha256}.json", "PlanSha256": sha256}
+        return {
+            "RequestType": "Update",
+            "StackId": STACK,
+            "ResourceProperties": place | published(new),
+            "OldResourceProperties": published(old),
+        }
+
+    def poll(self, event: dict[str, Any]) -> dict[str, Any]:
+        """One poll."""
+        storage = Storage(Client("s3", self.s3, Wire()), STORE)  # type: ignore[arg-type]  # a double
+        invocation = Invocation(storage, {}, self.millis, stack_status=self._stack_status)
+        return artifacts.poll(event, invocation)
+
+    def _stack_status(self, stack: str) -> str:
+        self.asked.append(stack)
+        return self.status
+
+    def run(self, event: dict[str, Any]) -> int:
+        """Poll until it is done, as the waiter does; the number of polls."""
+        for number in range(1, 1000):
+            answer = self.poll(event)
+            if answer["IsComplete"]:
+                return number
+            event = {**event, "Polled": json.loads(json.dumps(answer))}
+        raise AssertionError("it does not end")
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the deployment has written the index of the new platform."""
+        return self.s3.get(STORE, layout.index_key(FLEET, NEW)) is not None
+
+
+def published(platform: str | None) -> dict[str, str]:
+    """The properties of a resource whose `TritonMultiModel` has a publisher; without a platform it has none."""
+    if platform is None:
+        return {}
+    command = f"cdk-triton fleet publish --all --platform {platform.split('-')[0]}/ml.g5.xlarge --fleet Serving/Fleet"
+    return {"PublishedPlatform": platform, "PublishCommand": command}
+
+
+def test_what_is_not_published_for_the_new_platform_fails_the_deployment_first(messages: Messages) -> None:
+    live = {f"tenant-{number}": 1 for number in range(12)}
+    world = World({**live, "gone": None}, {"tenant-0": 1, "tenant-1": 2, "tenant-2": None})
+    with messages.raises(ArtifactError) as refused:
+        world.run(world.event())
+    assert str(refused.value).startswith("11 live ensembles")
+    assert "--platform 26.05/ml.g5.xlarge --fleet Serving/Fleet" in str(refused.value)
+    assert not world.has_changed
+    assert world.asked == [STACK]
+
+
+def test_one_that_is_missing_is_named(messages: Messages) -> None:
+    world = World({"one": 1, "two": 1}, {"two": 1})
+    with messages.raises(ArtifactError):
+        world.run(world.event())
+
+
+def test_the_deployment_goes_on_when_everything_is_published() -> None:
+    world = World({"one": 1, "two": 2, "gone": None}, {"one": 1, "two": 2, "more": 1})
+    assert world.run(world.event()) == 1
+    assert world.has_changed
+    assert world.asked == []
+
+
+def test_what_the_stack_itself_names_need_not_be_published() -> None:
+    world = World({"one": 1, "two": 1}, {"one": 1}, of_stack=("two",))
+    world.run(world.event())
+    assert world.has_changed
+
+
+@pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"])
+def test_a_rollback_goes_on_whatever_is_published(status: str) -> None:
+    world = World({"one": 1}, {})
+    world.status = status
+    world.run(world.event())
+    assert world.has_changed
+
+
+@pytest.mark.parametrize(
+    "platforms",
+    [(NEW, NEW), (None, NEW), (OLD, None)],
+    ids=["the same platform", "a publisher is added", "the publisher is removed"],
+)
+def test_what_is_no_change_of_the_platform_is_not_compared(platforms: tuple[str | None, str | None]) -> None:
+    world = World({"one": 1}, {})
+    world.run(world.event(*platforms))
+    assert world.asked == []
+
+
+def plainly_missing(old: Live, new: Live) -> int:
+    return sum(version is not None and new.get(name) != version for name, version in old.items())
+
+
+lives = st.dictionaries(st.sampled_from([f"tenant-{number}" for number in range(9)]), st.none() | st.integers(1, 2))
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(lives, lives, st.integers(1, 4), st.integers(1, 3))
+def test_any_number_of_polls_finds_the_same(old: Live, new: Live, batch: int, looks: int) -> None:
+    """A turn ends after some looks at the clock."""
+    world, clock = World(old, new), iter(list[int]())
+
+    def millis() -> int:
+        nonlocal clock
+        return next(clock, 0)
+
+    world.millis = millis
+    event, missing = world.event(), plainly_missing(old, new)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(platform_change, "BATCH", batch)
+        for number in range(100):
+            clock = iter([300_000] * (looks + (50 if number > 20 else 0)))
+            answer = attempted(world, event)
+            if isinstance(answer, str) or answer["IsComplete"]:
+                break
+            event = {**event, "Polled": json.loads(json.dumps(answer))}
+    assert isinstance(answer, str) is (missing > 0)
+    assert world.has_changed is (missing == 0)
+    if isinstance(answer, str):
+        assert answer.startswith(f"{missing} live ensemble")
+
+
+def attempted(world: World, event: dict[str, Any]) -> dict[str, Any] | str:
+    """The answer of a poll, or why it fails the deployment."""
+    try:
+        return world.poll(event)
+    except ArtifactError as error:
+        return str(error)
