@@ -124,6 +124,7 @@ ELSEWHERE = (
     ("docs/platform_teams.md", "from aws_cdk import App", "examples/test_platform_team.py"),
     ("docs/platform_teams.md", "class AcmeEndpoint", "examples/test_platform_team.py"),
     ("docs/production.md", "import sys", "end_to_end/example_app/test_whole_app.py"),
+    ("docs/platform_teams.md", "cdk-triton fleet publish --all", "end_to_end/test_publisher_platforms.py"),
     ("docs/platform_teams.md", "cdk-triton fleet", "end_to_end/test_publisher.py"),
     ("docs/production.md", "mkdir", "end_to_end/example_app/test_whole_app.py"),
     ("docs/production.md", "variables", "end_to_end/example_app/test_whole_app.py"),
