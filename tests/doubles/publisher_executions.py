@@ -12,7 +12,7 @@ from artifacts.publication import Item, Place
 from build_model.faults import Fault, Killed
 from memory_aws import Call
 from publisher_builds import BuildingMachine
-from publisher_machine import ATTEMPTS, CALLER, EXECUTION, FLEET, PLATFORM, STORE, Machine, Work
+from publisher_machine import ATTEMPTS, CALLER, EXECUTION, FLEET, STORE, Machine, Work
 
 __all__ = ["Execution", "Meanwhile"]
 
@@ -62,7 +62,7 @@ class Execution:
     past: list[Work] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._place = Place(FLEET, PLATFORM, EXECUTION + self.name)
+        self._place = Place(FLEET, self.machine.platform, EXECUTION + self.name)
         builds = self.machine.max_builds if isinstance(self.machine, BuildingMachine) else 0
         self._tasks = [
             _Task(

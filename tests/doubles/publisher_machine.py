@@ -66,13 +66,18 @@ def packed_keys(archive: bytes) -> ArchiveKeys:
 
 @dataclass
 class Machine:
-    """A store and the functions; `fault` happens at one call of what runs next, `meanwhile` runs before each item."""
+    """A store and the functions; `fault` happens at one call of what runs next, `meanwhile` runs before each item.
+
+    The machines of two platforms share a store.
+    """
 
     s3: S3 = field(default_factory=lambda: S3(Clock()))
     fault: Fault | None = None
     meanwhile: Iterator[Callable[[], None]] = field(default_factory=lambda: iter(()))
     calls: Counter[str] = field(default_factory=Counter)
     watch: Callable[[], None] = lambda: None
+    platform: str = PLATFORM
+    keys: KeyDocument = KEYS
 
     def __post_init__(self) -> None:
         self._later: list[Call] = []
@@ -82,7 +87,8 @@ class Machine:
     def upload(self, publication: str, items: Iterable[Mapping[str, Any]], archives: Iterable[bytes] = ()) -> None:
         """Write a request and its archives."""
         for archive in archives:
-            self.s3.put(STORE, f"{REQUESTS}{publication}/{packed_keys(archive).artifact}.tar.gz", archive)
+            key = archive_keys(iter([archive]), self.keys, "it").artifact
+            self.s3.put(STORE, f"{REQUESTS}{publication}/{key}.tar.gz", archive)
         document = {"schema": 1, "items": list(items)}
         self.s3.put(STORE, f"{REQUESTS}{publication}/request.json", json.dumps(document).encode())
 
@@ -90,7 +96,7 @@ class Machine:
         """Write a request that publishes each archive as the ensemble of its name."""
         items = []
         for name, archive in archives.items():
-            keys = packed_keys(archive)
+            keys = archive_keys(iter([archive]), self.keys, "it")
             keyed = {"source_key": keys.source, "artifact_key": keys.artifact}
             items.append({"ensemble": name, "action": "publish", "repository": name, **keyed})
         self.upload(publication, items, archives.values())
@@ -99,7 +105,7 @@ class Machine:
 
     def run(self, publication: str, execution: str = "") -> str | None:
         """Run an execution to its end: None, or why it failed."""
-        place = Place(FLEET, PLATFORM, EXECUTION + (execution or publication))
+        place = Place(FLEET, self.platform, EXECUTION + (execution or publication))
         try:
             prepared = self._attempts(place, lambda publisher: publisher.prepare(f"{CALLER}/{publication}"))
             for document in json.loads(self.s3.get(STORE, prepared["items"]) or b"[]"):
@@ -144,7 +150,7 @@ class Machine:
     def _publisher(self, place: Place) -> Publisher:
         storage = Storage(Client("s3", self.s3, Wire(around=self._around)), STORE)  # type: ignore[arg-type]  # a double
         turn = Turn(lambda: 300_000, is_last=True)
-        return Publisher(storage, place, KEYS, turn, lambda: datetime.fromtimestamp(self.now(), UTC))
+        return Publisher(storage, place, self.keys, turn, lambda: datetime.fromtimestamp(self.now(), UTC))
 
     def now(self) -> float:
         """The time, in seconds since 1970."""
@@ -158,7 +164,7 @@ class Machine:
 
     def entry(self, ensemble: str) -> Answer | None:
         """An ensemble's document."""
-        found = self.s3.get(STORE, f"catalogue/{FLEET}/{PLATFORM}/{ensemble}.json")
+        found = self.s3.get(STORE, f"catalogue/{FLEET}/{self.platform}/{ensemble}.json")
         return None if found is None else dict(json.loads(found))
 
     def live(self, ensemble: str) -> bytes | None:
@@ -166,6 +172,6 @@ class Machine:
         entry = self.entry(ensemble)
         if entry is None or entry["current"] is None:
             return None
-        archive = self.s3.get(STORE, f"fleets/{FLEET}/{PLATFORM}/{entry['current']}")
+        archive = self.s3.get(STORE, f"fleets/{FLEET}/{self.platform}/{entry['current']}")
         assert archive is not None, f"{entry['current']} is not there"
         return archive
