@@ -236,7 +236,9 @@ def down(directory: Directory = None) -> None:
         typer.echo(f"no local AWS runs in {daemon.directory}", err=True)
         _tell_of_others(daemon)
         return
-    typer.echo("stopped; shells that were led to it still look for it there. To lead one back to AWS:", err=True)
+    typer.echo(
+        "stopped. Shells that have its variables still call it. To call AWS from such a shell again, run:", err=True
+    )
     typer.echo(f"    {unset_line(found.environment)}", err=True)
 
 

@@ -89,7 +89,7 @@ def as_array(name: str, value: Any) -> npt.NDArray[Any]:
     if not isinstance(value, np.ndarray):
         raise ConfigurationError(
             f"input '{name}' is of type {type(value).__name__}: convert it with numpy.asarray(value, dtype=…), "
-            "with the data type that the model's config.pbtxt says"
+            "with the data type in the model's config.pbtxt"
         )
     # Triton reads little-endian tensors; a big-endian array usually comes from a file or the network.
     if value.dtype.isnative or value.dtype.kind in "OSU":
@@ -279,7 +279,7 @@ def _not_text(name: str, element: object) -> ConfigurationError:
     # tritonclient would send str(element), so that None arrives as the text "None".
     return ConfigurationError(
         f"input '{name}' has a value of type {type(element).__name__}, and a tensor of objects or a list takes str and "
-        "bytes only: make it numpy.asarray(value, dtype=…), with the type that config.pbtxt says"
+        "bytes only: make it numpy.asarray(value, dtype=…), with the type in config.pbtxt"
     )
 
 

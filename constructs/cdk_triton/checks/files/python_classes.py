@@ -346,7 +346,7 @@ def unusable_class(context: CheckContext) -> Iterator[Problem]:
         model = source.model
         if source.instead:
             said = f"'{source.instead}' object is not callable"
-            yield _unusable(each, f"TritonPythonModel is of the type {source.instead} and no class", _NO_LOAD, said)
+            yield _unusable(each, f"TritonPythonModel has the type {source.instead} and is not a class", _NO_LOAD, said)
         elif model is not None and model.failure:
             yield _unusable(each, "the class cannot be called without arguments", _NO_LOAD, model.failure, model.line)
         elif model is not None:
@@ -360,7 +360,7 @@ def unusable_class(context: CheckContext) -> Iterator[Problem]:
                 if value is not None and _is_called(context, name):
                     said = f"'{value.kind}' object is not callable"
                     yield _unusable(
-                        each, f"{name} is of the type {value.kind} and no function", consequence, said, value.line
+                        each, f"{name} has the type {value.kind} and is not a function", consequence, said, value.line
                     )
 
 

@@ -79,7 +79,7 @@ def _fault(model: ModelClass) -> tuple[int, str, str] | None:
     """The place where each call of `is_ready` fails, how it fails, and the server's message."""
     method, value = model.methods.get("is_ready"), model.values.get("is_ready")
     if value is not None:
-        return value.line, f"is of the type {value.kind} and no function", f"'{value.kind}' object is not callable"
+        return value.line, f"has the type {value.kind} and is not a function", f"'{value.kind}' object is not callable"
     if method is None:
         return None
     if not method.takes(0):

@@ -248,13 +248,12 @@ def manifest_of(store: Store, prefix: str) -> dict[str, Any]:
     if not found:
         raise ConfigurationError(
             f"no artifact in s3://{store.bucket} has a key that begins with {prefix}; `cdk-triton artifacts list` "
-            "shows those that there are"
+            "lists all artifacts"
         )
     if len(found) > 1:
         names = ", ".join(f"{each.repository}/{each.key[: SHORT + len(digits)]}" for each in found[:5])
         raise ConfigurationError(
-            f"{len(found)} artifacts have a key that begins with {prefix}: {names}; say more of it, or its repository "
-            "too"
+            f"{len(found)} artifacts have a key that begins with {prefix}: {names}; give more digits, or REPOSITORY/KEY"
         )
     return read_manifest(store, found[0])
 

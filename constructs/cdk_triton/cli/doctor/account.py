@@ -137,10 +137,10 @@ def scaling_role(account: Account) -> Answer:
         return Answer(
             subject="service-linked role",
             state=State.WARNING,
-            found=f"there is no {SCALING_ROLE} yet; AWS makes it when the first endpoint is scaled, if who deploys has "
-            "iam:CreateServiceLinkedRole",
-            fix=f"where that is not allowed, have it made once: aws iam create-service-linked-role --aws-service-name "
-            f"{SCALING_SERVICE}",
+            found=f"there is no {SCALING_ROLE} yet; AWS creates it with the first scaled endpoint, if the role that "
+            "deploys has iam:CreateServiceLinkedRole",
+            fix="if it does not, let an administrator create it once: aws iam create-service-linked-role "
+            f"--aws-service-name {SCALING_SERVICE}",
         )
     return Answer(subject="service-linked role", state=State.OK, found=SCALING_ROLE)
 

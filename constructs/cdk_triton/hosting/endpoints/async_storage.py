@@ -205,7 +205,7 @@ def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVari
             f"the bucket {path_of(bucket)} of the AsyncInference is in the account {bucket.env.account}, and the "
             f"endpoint in {account}: the bucket's policy has to let the roles {roles} read below "
             f"{storage.asynchronous.input_prefix}/ (s3:GetObject) and write below {'/ and '.join(storage.written)}/ "
-            "(s3:PutObject, s3:AbortMultipartUpload); see to that, then acknowledge this",
+            "(s3:PutObject, s3:AbortMultipartUpload); allow that, then acknowledge this",
         )
     if not isinstance(bucket, s3.Bucket):
         Annotations.of(scope).add_warning_v2(

@@ -187,7 +187,7 @@ def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequenc
             BUCKET_WARNING,
             f"the bucket {path_of(bucket)} of data_capture is in the account {bucket.env.account}, and the endpoint in "
             f"{account}: the bucket's policy has to let the roles {roles} write below {capture.prefix}/ "
-            "(s3:PutObject); see to that, then acknowledge this",
+            "(s3:PutObject); allow that, then acknowledge this",
         )
     if (key := capture._key) is not None and is_of_another_account(key, account):
         warn_about_key(scope, key, f"the roles {roles} encrypt with it (kms:Decrypt, kms:GenerateDataKey)")

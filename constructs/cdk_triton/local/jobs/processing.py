@@ -135,7 +135,7 @@ def _check(request: Mapping[str, Any]) -> None:
         raise JsonApiError("ExperimentConfig of a processing job is not modelled by the local AWS")
     cluster = request["ProcessingResources"]["ClusterConfig"]
     if cluster.get("InstanceCount") != 1 or "InstanceType" not in cluster:
-        raise JsonApiError("a processing job of the local AWS has one instance, of the type that InstanceType says")
+        raise JsonApiError("a processing job of the local AWS has one instance, of the type in InstanceType")
     if "ContainerEntrypoint" not in request["AppSpecification"]:
         raise JsonApiError(
             "a processing job of the local AWS needs a ContainerEntrypoint, because its image is not there to have one"
