@@ -70,6 +70,7 @@ def all_faults() -> Iterator[tuple[Path, Fault]]:
     for path in sorted({path for place in _PLACES for path in ROOT.glob(place)}):
         if (
             path.is_file()
+            and "vendor" not in path.parts  # a package of others, which a model brings
             and not path.is_relative_to(ROOT / _GENERATED)
             and path not in (ROOT / _INDEX, Path(__file__))
         ):
