@@ -37,7 +37,7 @@ _EXTRA = "local"
 _DEFAULT_DIRECTORY = ".cdk-triton/local"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-app = typer.Typer(help="Run an AWS on this machine, for trying deployments out.", no_args_is_help=True)
+app = typer.Typer(help="Run an AWS on this machine, to try deployments out.", no_args_is_help=True)
 
 Directory = Annotated[
     Path | None,

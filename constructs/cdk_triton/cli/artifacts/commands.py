@@ -29,7 +29,7 @@ __all__ = ["app"]
 _LOCAL_POLL_SECONDS = 1.0
 _MOST_DAYS = 36_500
 
-app = typer.Typer(help="List the contents of an artifact store; build before a deployment.", no_args_is_help=True)
+app = typer.Typer(help="List, build and delete the artifacts of a deployed store.", no_args_is_help=True)
 
 
 class AnswerFormat(StrEnum):

@@ -54,7 +54,7 @@ def bench(
     random: RandomOption = False,
     repository: RepositoryOption = None,
     rate: Annotated[
-        float, typer.Option(min=0.01, callback=finite, help="Requests per second; of a sweep the lowest.")
+        float, typer.Option(min=0.01, callback=finite, help="Requests per second, or the lowest rate of a sweep.")
     ] = 1.0,
     max_rate: Annotated[
         float | None, typer.Option(min=0.01, callback=finite, help="Sweep up to this rate, and find the knee.")
@@ -65,16 +65,16 @@ def bench(
     warm_up: Annotated[
         float,
         typer.Option(
-            min=0, callback=finite, metavar="SECONDS", help="Load at the lowest rate before, which is not counted."
+            min=0, callback=finite, metavar="SECONDS", help="Load at the lowest rate first, which is not counted."
         ),
     ] = 10.0,
-    arrivals: Annotated[Arrivals, typer.Option(help="Distances between requests.")] = Arrivals.POISSON,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed sends at the same times.")] = 0,
+    arrivals: Annotated[Arrivals, typer.Option(help="Times between requests: random, or equal.")] = Arrivals.POISSON,
+    seed: Annotated[int, typer.Option(min=0, help="Requests of the same seed have the same times.")] = 0,
     cold: Annotated[
-        bool, typer.Option("--cold", help="Cold loads instead: ask each target model of a multi-model endpoint twice.")
+        bool, typer.Option("--cold", help="No load: ask each target model of a multi-model endpoint twice.")
     ] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the sweep, as SVG.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the load on AWS.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for a confirmation before a load on AWS.")] = False,
     output: Annotated[AnswerFormat, typer.Option("--format", help="How to print.")] = AnswerFormat.TEXT,
 ) -> None:
     """Put load on an endpoint, and print latency, throughput and the settings for scaling.

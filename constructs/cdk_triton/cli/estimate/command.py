@@ -38,7 +38,7 @@ def estimate(
         Path | None, typer.Option(metavar="FILE", help="Requests over time: CSV, or JSON of CloudWatch.")
     ] = None,
     shape: Annotated[
-        str | None, typer.Option(metavar="SHAPE", help="A week instead, such as 'mon-fri 9-17=40, else=2'.")
+        str | None, typer.Option(metavar="SHAPE", help="A week of requests, such as 'mon-fri 9-17=40, else=2'.")
     ] = None,
     application: Annotated[
         Path | None,
@@ -48,18 +48,20 @@ def estimate(
     ] = None,
     policies: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="POLICY", help="Another, such as 'min=1 max=8 safety_factor=0.7'; repeat."),
+        typer.Option(
+            "--policy", metavar="POLICY", help="A policy, such as 'min=1 max=8 safety_factor=0.7'; may be repeated."
+        ),
     ] = None,
-    instance_type: Annotated[str | None, typer.Option(help="The type of the policies that are written.")] = None,
+    instance_type: Annotated[str | None, typer.Option(help="The instance type for --policy.")] = None,
     gpu_percent: Annotated[
         float | None, typer.Option(min=0.1, max=100, help="The utilization of one GPU at that rate.")
     ] = None,
     start_up: Annotated[
-        int, typer.Option(min=0, max=120, metavar="MINUTES", help="From the decision until an instance answers.")
+        int, typer.Option(min=0, max=120, metavar="MINUTES", help="Minutes until a new instance answers.")
     ] = 8,
     price_per_hour: Annotated[
         float | None,
-        typer.Option(min=0, callback=finite, metavar="USD", help="The price of an instance, instead of asking AWS."),
+        typer.Option(min=0, callback=finite, metavar="USD", help="The price of an instance. Without it, AWS is asked."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw instances over time, as SVG.")] = None,
     output: Annotated[AnswerFormat, typer.Option("--format", help="How to print.")] = AnswerFormat.TEXT,
