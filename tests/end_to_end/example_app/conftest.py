@@ -17,6 +17,7 @@ import boto3
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.docs.blocks import blocks_of
 from tokenizers import Tokenizer
 
 from cdk_triton.client import TritonClient
@@ -101,6 +102,19 @@ def local_aws(directory: Path, variables: Mapping[str, str] | None = None) -> It
             running.stdout.close()
 
 
+def block(page: str, word: str) -> str:
+    """The commands of a page that have this word in them."""
+    (found,) = (each.text for each in blocks_of(CHECKOUT / page) if not each.language and word in each.text)
+    return found
+
+
+def variables_of_the_page(checkout: Path) -> dict[str, str]:
+    """The variables with which the page of TextGeneration starts the local AWS: its build asks no package index."""
+    command = block("docs/reference_systems/text_generation.md", "PIP_NO_INDEX")
+    printed = Shell(checkout).run("bash", "-c", command.replace("cdk-triton local up --detach", "env"))
+    return dict(line.split("=", 1) for line in printed.splitlines() if line.startswith(("PIP_NO_", "PIP_FIND_")))
+
+
 @pytest.fixture(scope="session")
 def example_app(model_assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """The example app's two ensembles, deployed."""
@@ -108,9 +122,7 @@ def example_app(model_assets: Path, tmp_path_factory: pytest.TempPathFactory) ->
     settings = json.loads((CHECKOUT / "cdk.json").read_text())
     settings["app"] = f"{sys.executable} {model_assets.parent / 'app.py'}"
     (directory / "cdk.json").write_text(json.dumps(settings))
-    # The build of TextGeneration's environment finds the wheels here, and asks no package index.
-    wheels = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": (model_assets / "wheels").as_uri()}
-    with local_aws(directory, wheels) as shell:
+    with local_aws(directory, variables_of_the_page(model_assets.parent)) as shell:
         shell.deploy("TritonArtifacts", "TwoEnsembles")
         yield shell
 
@@ -141,6 +153,18 @@ def call_of_page(example_app: Shell) -> Callable[[str, Mapping[str, str]], list[
         return Shell(CHECKOUT, example_app.variables).run(sys.executable, "-c", code).splitlines()
 
     return called
+
+
+@pytest.fixture
+def run_commands(example_app: Shell) -> Callable[[str, str], str]:
+    """Runs the commands of a page against the local AWS that runs already, without their installation."""
+
+    def run(page: str, word: str) -> str:
+        script = block(page, word).replace("local up --detach", "local status")
+        lines = [line for line in script.splitlines() if not line.startswith(("cd ", "python model_assets/prepare.py"))]
+        return example_app.run("bash", "-euc", "\n".join(lines))
+
+    return run
 
 
 @pytest.fixture(name="local_aws", scope="session")

@@ -37,7 +37,7 @@ def cosine(example_app: Any, outputs: dict[str, str], tenant: int, tokens: Any, 
 
 
 def test_tenants_share_one_build_and_more_of_them_touch_no_endpoint(
-    example_app: Any, deployed: Any, tokens: Any, call_of_page: Any
+    example_app: Any, deployed: Any, tokens: Any, call_of_page: Any, run_commands: Any
 ) -> None:
     before = builds(example_app)
     outputs = deployed(STACK, "-c", "tenants=3")
@@ -59,6 +59,9 @@ def test_tenants_share_one_build_and_more_of_them_touch_no_endpoint(
     for tenant in (13, 1):
         assert cosine(example_app, more, tenant, tokens) == pytest.approx(PUBLISHED_COSINE, abs=5e-5)
     assert call_of_page("tensorrt_tenants", more)[0].startswith(str(PUBLISHED_COSINE))
+
+    run_commands("docs/reference_systems/index.md", "cdk deploy TensorRTTenants")
+    assert example_app.outputs(STACK)["EndpointName"] == outputs["EndpointName"]
 
 
 @pytest.mark.parametrize("given", ["191", "six"])

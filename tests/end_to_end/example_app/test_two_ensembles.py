@@ -83,8 +83,8 @@ def test_the_call_of_the_page_prints_what_its_comments_promise(example_app: Any,
     assert number == str(EGYPTIAN_CAT)
 
 
-def test_deploying_again_changes_nothing(example_app: Any) -> None:
-    assert "(no changes)" in example_app.deploy("TwoEnsembles")
+def test_the_commands_of_the_readme_deploy_and_change_nothing_the_second_time(run_commands: Any) -> None:
+    assert "(no changes)" in run_commands("README.md", "cdk deploy TwoEnsembles")
 
 
 def test_diff_of_an_unchanged_app_is_empty(example_app: Any) -> None:
