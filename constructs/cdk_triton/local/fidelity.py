@@ -9,46 +9,48 @@ from cdk_triton.local.jobs import codebuild, processing
 __all__ = ["DIFFERENCES", "markdown"]
 
 DIFFERENCES = (
-    "Resources are created one after the other, each after what it depends on and otherwise in the order of the "
-    "template; only custom resources begin at the same time, when nothing else can. Deletions go backwards. "
-    "CloudFormation works on all independent resources in parallel, in varying order.",
+    "CloudFormation works on all independent resources in parallel, in varying order. Here, one resource is created "
+    "after the other: each after the resources that it depends on, and otherwise in the order of the template. Only "
+    "custom resources begin at the same time, when no other resource can. Deletions go backwards.",
     "All Lambda functions together have 10 concurrent executions, as in a new account.",
     "An endpoint is `Updating` for three seconds while its number of instances changes.",
-    "Nothing is ever cancelled, because resources come one after the other. CloudFormation cancels running work when a "
-    "resource fails.",
+    "Nothing is ever cancelled, because resources are created one after the other. CloudFormation cancels running "
+    "work when a resource fails.",
     "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE.",
     "A change of metadata or policies alone is recorded without events.",
     "The cleanup of an update tries each deletion once; CloudFormation tries three times.",
     "Macros, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are rejected.",
-    "Inference components: SageMaker places copies by rules that are not public; here the largest come first, each "
-    "onto the first instance with room. Instances come and go at once with the copies, and hosts keep no memory for "
-    "themselves. `DeploymentConfig` is recorded only: an update replaces all copies at once.",
-    "Endpoint configurations: instance type and count are recorded, one server answers for each variant. Instances are "
-    "free without limit, unless `cdk-triton local capacity` limits a type; a deployment that lacks instances fails at "
-    "once and does not wait for `VariantInstanceProvisionTimeoutInSeconds`, and so do copies of components that "
-    "need an instance which is not free. Scaling adds instances to the pool that serves, whatever the capacity.",
+    "SageMaker places copies of inference components by rules that are not public. Here, the largest come first, "
+    "each onto the first instance where it fits. Instances come and go at once with the copies, "
+    "and hosts keep no memory for themselves. `DeploymentConfig` is recorded only: an update replaces all copies at "
+    "once.",
+    "Instance type and count of an endpoint configuration are recorded, and one server answers for each variant. "
+    "Instances are free without limit, unless `cdk-triton local capacity` limits a type. If instances are missing, a "
+    "deployment fails at once, and so do copies of components. It does not wait for "
+    "`VariantInstanceProvisionTimeoutInSeconds`. Scaling adds instances to the pool that serves, whatever the "
+    "capacity.",
     "The server is Triton 24.10, whatever the image, so a `/` in `TargetModel` works here. Images from 26.03 on reject "
     "it.",
-    "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x; an image has the Python of "
-    "its release (3.8, 3.10 or 3.12) and a numpy of its own. As in an image, they do not see the packages of your "
-    "virtual environment: they see the standard library, numpy, their own files and an environment that is unpacked.",
-    "An image has a few more packages than numpy, which Python models do not find here: SciPy from 26.01 on, for "
-    "example. The stand-ins for backends see the packages of the interpreter that runs the local AWS.",
+    "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x. An image has the Python of "
+    "its release (3.8, 3.10 or 3.12) and its own numpy. As in an image, models do not see the packages of your "
+    "virtual environment. They see the standard library, numpy, their own files and an environment that is unpacked.",
+    "An image has a few more packages than numpy, for example SciPy from 26.01 on. Python models do not find them "
+    "here. The stand-ins for backends see the packages of the interpreter that runs the local AWS.",
     "`SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT` has no effect, because there is no GPU.",
     "Patterns in `SAGEMAKER_TRITON_ADDITIONAL_ARGS` are passed on as they are; the shell in the image expands them to "
     "file names.",
     "The configuration of an ONNX model is not completed from its file: inputs and outputs must be written out.",
     "A variant's timeouts for the container's start-up health check and the model download, its volume size, its "
     "routing strategy and its capacity reservation are recorded only.",
-    "A server that leaves six pings in a row unanswered, one every 5 s, is killed and replaced; how many SageMaker "
-    "allows is not documented. A ping that is answered with an error changes nothing, and a Python model whose process "
+    "A server that does not answer six pings in a row, one every 5 s, is killed and replaced. How many SageMaker "
+    "allows is not documented. A ping that is answered with an error changes nothing. A Python model whose process "
     "died answers with errors until the server is replaced, because Triton does not start the process again.",
     "A server loads or unloads one model at a time, and never unloads a model that a request waits for. How SageMaker "
     "orders loads is not documented.",
-    "An archive may hold 100,000 files and directories. It may unpack to 1 GiB or, if that is more, 200 times its own "
-    "size; the largest volume of an instance, 512 GiB, is the bound for all.",
+    "An archive may contain 100,000 files and directories. It may unpack to 1 GiB or, if that is more, 200 times its "
+    "own size, and to 512 GiB at most, which is the largest volume of an instance.",
     "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as sums, "
-    "counts and extremes: there are no percentiles, and no utilization of CPU, GPU, memory or disk. "
+    "counts and extremes. Percentiles are missing, and so is the utilization of CPU, GPU, memory and disk. "
     "`InvocationsPerInstance` counts one instance, whatever the number of instances.",
     "Scaling policies never act: an asynchronous endpoint goes to zero instances and back by "
     "UpdateEndpointWeightsAndCapacities. Its server keeps running at zero, and requests wait.",
@@ -63,23 +65,24 @@ DIFFERENCES = (
     "Data capture writes a file per captured invocation, before its answer; SageMaker collects them for minutes. "
     "Failed invocations are not captured.",
     "Models get no AWS credentials; in SageMaker they have those of the execution role.",
-    "The first command of a build or a processing job starts at once: there is no queue, no image to pull and no limit "
-    "on how many run.",
-    "A build or a processing job is bash on this machine, without a container: it can read this machine's files, and "
-    "its image only lends it a name. Its `python3` is the one that runs the local AWS, and its PATH is this machine's.",
-    "`WheelEnvironment` packs for the Python that runs the local AWS, in place of the image's, because the models run "
-    "with that one; the build says so, and its manifest names a stand-in for Python. pip works as you have configured "
-    "it, by its files and by the `PIP_` variables that the local AWS was started with.",
-    "The stand-ins for the tools of an image play the Triton release that its tag names; of another image, those of "
-    "24.10.",
+    "The first command of a build or a processing job starts at once. There is no queue, no image to pull and no "
+    "limit on how many run.",
+    "A build or a processing job is a shell on this machine, without a container, so it can read this machine's "
+    "files. Its image is only a name. Its `python3` is the one that runs the local AWS, and its PATH is this "
+    "machine's.",
+    "`WheelEnvironment` packs for the Python that runs the local AWS instead of the image's, because the models run "
+    "with that Python. The build prints that, and its manifest names a stand-in for Python. pip uses your "
+    "configuration: its files, and the `PIP_` variables with which the local AWS was started.",
+    "The stand-ins for the tools of an image have the options of the Triton release in the image's tag. Without a "
+    "release in the tag, they have those of 24.10.",
     "In a build, variables that are not exported, functions and background processes end with their phase; on AWS they "
     "live as long as the build.",
-    "`/opt/ml` leads into a processing job's own directory where its entrypoint, arguments and environment name it; a "
-    "program that has the path in its code finds this machine's.",
+    "If the entrypoint, arguments or environment of a processing job name `/opt/ml`, the local AWS replaces it by "
+    "the job's own directory. A program that has the path in its code finds this machine's `/opt/ml`.",
     "A processing job that fails or is stopped uploads its outputs of mode `Continuous`, and none of mode `EndOfJob`.",
     "Every service quota of an endpoint with GPUs and of its builds is 100, and nothing enforces it. Requests for "
     "quotas of other services fail.",
-    "The accounts that SageMaker's Triton images are in have those of this library's table, for BatchGetImage alone.",
+    "The accounts of SageMaker's Triton images have the images of this library's table, for BatchGetImage only.",
     "Auto scaling, alarms, schedules and lifecycle rules are recorded and never act.",
     "A distributed map of Step Functions never compares its failures with a threshold, so a failed child does not "
     "fail it, and its ResultWriter writes a manifest without results. Thresholds in percent, batches of items, other "
