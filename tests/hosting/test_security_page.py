@@ -35,15 +35,14 @@ Actions = dict[str, Counter[str]]
 
 
 def documented() -> Actions:
-    """The page's rows; a row without a role goes on with the one before."""
+    """The rows of the page, by the roles in their heading."""
     page = (TESTS.parent / "docs" / "roles.md").read_text()
     found: Actions = defaultdict(Counter)
-    roles: list[str] = []
-    for row in re.findall(r"^\|(.*)\|$", page.split("## Roles")[1].split("\n## ")[0], re.MULTILINE):
-        who, actions, *_ = row.split("|")
-        roles = [re.sub(r"\W", "", path) for path in re.findall(r"`(\w+/[^`]*)`", who)] or roles
-        for role in roles:
-            found[role].update(re.findall(r"`(\w+:\w+)`", actions))
+    for section in page.split("\n## Roles\n")[1].split("\n## ")[0].split("\n### ")[1:]:
+        heading, _, text = section.partition("\n")
+        for actions in re.findall(r"^\| (.*?) \|", text, re.MULTILINE):
+            for path in re.findall(r"`(\w+/[^`]*)`", heading):
+                found[re.sub(r"\W", "", path)].update(re.findall(r"`(\w+:\w+)`", actions))
     return dict(found)
 
 
