@@ -34,7 +34,7 @@ from .request import Request
 from .storage import LostRaceError, TooLargeError
 from .turn import Turn, TurnIsOverError
 from .uploaded_builds import MAX_BUILD_BYTES, UploadedBuild, parse_build
-from .verified_copy import copy_verified
+from .verified_copy import copy_verified, verified
 
 __all__ = ["BuildEvent", "build_batch", "built_commit", "is_build", "kept_sources"]
 
@@ -284,13 +284,13 @@ class _Batch:
 
     def _take_sources(self, item: Item, recipes: Sequence[Mapping[str, Any]]) -> None:
         """Keep a copy of the uploaded sources if they are those of the keys."""
-        upload = self._unverified(item)
-        with reading(upload, self._invocation.turn):
+        origin, kept = self._unverified(item), kept_sources(item.repository, item.artifact_key)
+        wanted, document = ArchiveKeys(item.source_key, item.artifact_key), self._description.keys_with(recipes)
+        with reading(origin, self._invocation.turn):
             # The turn may end while sources are read, and a poll that keeps nothing would be repeated without an end.
             finish = Turn(self._invocation.remaining_millis, is_last=True)
-            wanted, document = ArchiveKeys(item.source_key, item.artifact_key), self._description.keys_with(recipes)
-            kept = kept_sources(item.repository, item.artifact_key)
-            copy_verified(upload, kept, wanted, document, self._storage, finish)
+            source = verified(origin, wanted, document, self._storage, finish)
+        copy_verified(source, kept, wanted, self._storage, finish)
 
     def _unverified(self, item: Item) -> str:
         """The object key of the sources of an item, whose keys are not verified yet."""

@@ -33,7 +33,7 @@ from .publication import MAX_REQUEST_BYTES, Item, Place, caller_of, parse_reques
 from .published_builds import built_commit
 from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject, TooLargeError
 from .turn import Turn
-from .verified_copy import copy_verified
+from .verified_copy import copy_verified, verified
 
 __all__ = ["Publisher", "batches", "change", "count", "prepare", "record"]
 
@@ -259,11 +259,12 @@ class Publisher:
             source, target = self._built(item), self.place.served + item.target_model
             return copy_if_absent(source, target, {"artifact-key": item.artifact_key}, self.storage, self.turn)
         if item.from_platform:
-            upload = self.place.served_by(item.from_platform) + item.target_model
+            origin = self.place.served_by(item.from_platform) + item.target_model
         else:
-            upload = self.place.upload(publication, item.artifact_key)
-        target, wanted = self.place.served + item.target_model, ArchiveKeys(item.source_key, item.artifact_key)
-        return copy_verified(upload, target, wanted, self.keys, self.storage, self.turn)
+            origin = self.place.upload(publication, item.artifact_key)
+        wanted = ArchiveKeys(item.source_key, item.artifact_key)
+        source = verified(origin, wanted, self.keys, self.storage, self.turn)
+        return copy_verified(source, self.place.served + item.target_model, wanted, self.storage, self.turn)
 
     def _built(self, item: Item) -> StoredObject:
         """The archive that was built.

@@ -13,24 +13,20 @@ from .failure import ArtifactError
 from .storage import Storage, StoredObject
 from .turn import RESERVE_MILLIS, Turn, TurnIsOverError
 
-__all__ = ["copy_verified"]
+__all__ = ["copy_verified", "verified"]
 
 
-def copy_verified(
-    origin: str, target: str, wanted: ArchiveKeys, document: KeyDocument, storage: Storage, turn: Turn
-) -> StoredObject:
-    """Copy an archive that has the keys of the request to `target`, if that is absent; return what is then there.
+def verified(origin: str, wanted: ArchiveKeys, document: KeyDocument, storage: Storage, turn: Turn) -> StoredObject:
+    """Read an archive, and return the object that has the keys of the request.
 
     Args:
         origin: the archive's object key.
-        target: the object key of the copy.
         wanted: the keys of the request.
         document: what the keys depend on beside the files of the archive.
         storage: the store's bucket.
-        turn: the time in which parts of the copy are begun.
+        turn: the time in which the archive is read and copied.
 
     Raises:
-        NotYetError: the archive or the copy changed meanwhile.
         ArtifactError: the archive is missing, damaged or too large, or has other keys.
     """
     opened = storage.open(origin)
@@ -45,11 +41,28 @@ def copy_verified(
             f"publisher's platform and recipes, and the request says {wanted.source} and {wanted.artifact}; publish "
             "with the publisher's own cdk-triton"
         )
+    return source
+
+
+def copy_verified(source: StoredObject, target: str, wanted: ArchiveKeys, storage: Storage, turn: Turn) -> StoredObject:
+    """Copy an archive that was read to `target`, if that is absent; return what is then there.
+
+    Args:
+        source: the archive, as `verified` returned it.
+        target: the object key of the copy.
+        wanted: the keys of the request.
+        storage: the store's bucket.
+        turn: the time in which parts of the copy are begun.
+
+    Raises:
+        NotYetError: the archive or the copy changed meanwhile.
+        ArtifactError: the time is up.
+    """
     try:
         metadata = {"artifact-key": wanted.artifact}
         return copy_if_absent(source, target, metadata, storage, turn, resume=False)
     except TurnIsOverError as error:
         raise ArtifactError(
-            f"the archive {origin} of {source.size:,} bytes takes longer to copy than a function may run; move large "
-            "files into inputs of recipes (S3File), and publish again"
+            f"the archive {source.key} of {source.size:,} bytes takes longer to copy than a function may run; move "
+            "large files into inputs of recipes (S3File), and publish again"
         ) from error
