@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 __all__ = ["bound_names", "certain_statements", "imported_names", "is_dynamic", "stored_attributes"]
 
@@ -23,7 +24,8 @@ def imported_names(body: Iterable[ast.stmt]) -> dict[str, str]:
     return names
 
 
-def bound_names(statement: ast.stmt) -> set[str]:
+@lru_cache(maxsize=256)  # a statement is equal to itself alone, and is asked about again and again
+def bound_names(statement: ast.stmt) -> frozenset[str]:
     """The names that a statement may bind or delete in the scope that it is in; `*` for those of another module."""
     names: set[str] = set()
     pending: list[ast.AST] = [statement]
@@ -35,7 +37,7 @@ def bound_names(statement: ast.stmt) -> set[str]:
             names.update(name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names)
         else:
             pending += ast.iter_child_nodes(node)
-    return names
+    return frozenset(names)
 
 
 def _bound(node: ast.AST) -> Iterable[str]:
