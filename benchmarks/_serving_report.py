@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,11 +42,12 @@ def tree_memory(process: int, *, alone: bool = False) -> float:
     return own + sum(tree_memory(int(child)) for each in children for child in each.split())
 
 
-def memory_growth(samples: list[Sample], since: float, room: int) -> float:
-    """The peak of the server's memory at the end, in multiples of the peak right after the room was full.
+def memory_growth(samples: list[Sample], part: Callable[[Sample], float], since: float, room: int) -> float:
+    """The peak of the memory at the end, in multiples of the peak right after the room was full.
 
     Args:
         samples: the moments.
+        part: the memory of a moment that is looked at.
         since: when the server was started that runs to the end, in seconds since the first request.
         room: how many models it holds.
 
@@ -54,7 +55,7 @@ def memory_growth(samples: list[Sample], since: float, room: int) -> float:
         Infinity if the room was not full for three samples.
     """
     rest = [each for each in samples if each.at >= since]
-    full = [each.server for each in rest if each.loads - rest[0].loads >= room]
+    full = [part(each) for each in rest if each.loads - rest[0].loads >= room]
     third = len(full) // 3
     return max(full[-third:]) / max(full[:third]) if third else float("inf")
 
