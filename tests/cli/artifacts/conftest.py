@@ -110,7 +110,15 @@ class World:
             "ensemble": ensemble,
             "current": None if unpublished else targets[0],
             "versions": [
-                {"target_model": target, "artifact_key": key_of(target), "live": change} for target in targets
+                {
+                    "target_model": target,
+                    "artifact_key": key_of(target),
+                    "source_key": key_of(target),
+                    "repository": ensemble,
+                    "live": change,
+                    "built": False,
+                }
+                for target in targets
             ],
             "unpublished": change if unpublished else None,
         }

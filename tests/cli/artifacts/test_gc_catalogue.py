@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cdk_triton.artifacts import layout
+
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
 
@@ -28,6 +30,20 @@ def test_every_version_of_a_published_ensemble_stays_with_its_artifact(run: Any,
     listed = json.loads(run("artifacts", "list", "--store", world.stack, "--format", "json").out)
     states = {each["target_model"]: each["state"] for each in listed["target_models"]}
     assert states == {"tenant-2.tar.gz": "current", "tenant-1.tar.gz": "previous"}
+
+
+def test_the_sources_of_what_was_built_go_with_the_archive(run: Any, world: World) -> None:
+    keys = {repository: world.commit(repository, repository) for repository in ("kept", "free")}
+    sources = {repository: layout.kept_sources_key(repository, key) for repository, key in keys.items()}
+    for key in sources.values():
+        world.put(key, b"sources")
+    world.serve("fleet", "tenant-1.tar.gz", keys["kept"])
+    world.published("fleet", "tenant", "tenant-1.tar.gz")
+
+    assert run("artifacts", "gc", "--store", world.stack, "--yes").status == 0
+
+    assert sources["kept"] in world.stored()
+    assert not [key for key in world.stored() if key.startswith("artifacts/free/")]
 
 
 def test_an_ensemble_keeps_its_versions_for_the_grace_period_after_it_was_unpublished(run: Any, world: World) -> None:
