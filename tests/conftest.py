@@ -38,6 +38,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_session_of_other_tests() -> None:
+    """Make boto3 forget its default session, which keeps the credentials of the first test that used it."""
+    if "boto3" in sys.modules:
+        vars(sys.modules["boto3"])["DEFAULT_SESSION"] = None
+
+
 @pytest.fixture(scope="session")
 def model_assets() -> Path:
     """The directory `model_assets` with all weights in place: a second if they are, a download if not."""
