@@ -1,4 +1,4 @@
-"""The release of fifty published ensembles changes, by the CDK CLI, while a client calls all of them without a pause.
+"""The release of fifty published ensembles changes, by the CDK CLI, while clients call all of them.
 
 The handlers, the machine of the publisher and tritonserver are the real ones. Stand-ins: one tritonserver, of release
 24.09, serves both releases, and `trtexec` and the GPU of builds are stand-ins too. So the test shows which ensembles
@@ -34,6 +34,8 @@ CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
 PROGRAM = Path(sysconfig.get_path("scripts")) / "cdk-triton"
 ASSETS = "assets"
 ENSEMBLES, BUILT = 50, 2
+PAUSE = 0.02
+"""Seconds between two calls of a client, who would otherwise take the processor from the server."""
 FLEET = ("--fleet", "Serving/Fleet")
 FOR_NEXT = ("--platform", "26.05/ml.g5.xlarge")
 CONFIG = """
@@ -94,6 +96,7 @@ class Client:
             if not right:
                 self.faults.append(f"{name_of(number)}: {result['y']}")
             self._answered[number] = sent
+            self._ends.wait(PAUSE)
 
     def everything_answers(self) -> None:
         """Wait until each ensemble has answered a request that was sent from now on."""
