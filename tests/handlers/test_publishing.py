@@ -18,6 +18,7 @@ from artifacts import copying, publication, publishing
 from artifacts.failure import ArtifactError
 from artifacts.publication import Item, Place, parse_request
 from artifacts.publishing import Publisher
+from artifacts.turn import RESERVE_MILLIS, Turn
 from build_model.faults import Fault, Killed
 from cdk_triton.artifacts import layout
 from golden_messages import Messages
@@ -422,3 +423,21 @@ def test_an_upload_that_is_overwritten_with_the_same_content_is_served_whole(mon
         if fault.seen <= number:
             break
     assert number > 5
+
+
+def test_an_archive_that_takes_longer_to_read_than_a_function_may_run_fails_alone(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0])
+    assert machine.run("first") is None
+    machine.publish("second", one=VERSIONS[0], two=VERSIONS[1])
+    late = Turn(lambda: 2 * RESERVE_MILLIS - 1, is_last=True)
+    monkeypatch.setattr("publisher_machine.Turn", lambda *_, **__: late)
+
+    failure = machine.run("second")
+
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert machine.live("one") == VERSIONS[0]
+    assert machine.entry("two") is None
