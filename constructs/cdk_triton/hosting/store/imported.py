@@ -11,15 +11,17 @@ from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
 from cdk_triton.artifacts.layout import ARTIFACTS_PREFIX
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
+from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.keys import has_own_policy, require_key, warn_about_key
 from cdk_triton.hosting.permissions import Statement, allow
 
-__all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts", "keys_of"]
+__all__ = ["ImportedArtifactStore", "allow_promotion", "check_promotion", "grant_read_of_artifacts", "keys_of"]
 
 
 @checked
@@ -82,6 +84,30 @@ def grant_read_of_artifacts(
         if account not in (None, stack_of(store).account) and not has_own_policy(key):
             warn_about_key(store, key, f"the account {account} decrypt with it (kms:Decrypt)")
     return grant
+
+
+def check_promotion(
+    store: IConstruct,
+    promotes_from: ImportedArtifactStore | None,
+    builders: Sequence[Builder] | None,
+    export_prefix: str | None,
+) -> None:
+    """Reject what a store that promotes cannot have.
+
+    Raises:
+        ConfigurationError: it has builders, or exports.
+    """
+    if promotes_from is not None and builders:
+        raise ConfigurationError(
+            f"{store.node.path} promotes what another store has built, and got builders too: remove builders, or "
+            "promotes_from to build here"
+        )
+    if promotes_from is not None and export_prefix is not None:
+        raise ConfigurationError(
+            f"{store.node.path} promotes archives of another store, and has an export_prefix, through which other "
+            "apps would store untested archives: remove export_prefix, and let each app promote into its own "
+            "store"
+        )
 
 
 def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactStore) -> None:

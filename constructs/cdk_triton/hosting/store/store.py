@@ -38,7 +38,12 @@ from cdk_triton.hosting.store.bucket import (
     let_logs_use,
     store_bucket,
 )
-from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
+from cdk_triton.hosting.store.imported import (
+    ImportedArtifactStore,
+    allow_promotion,
+    check_promotion,
+    grant_read_of_artifacts,
+)
 from cdk_triton.hosting.store.provider import (
     HandlerFunctions,
     endpoint_states,
@@ -190,7 +195,7 @@ class TritonArtifactStore(Construct):
         encryption_key, former = require_store_keys(self, encryption_key, former_keys)
         self.former_keys: Sequence[kms.IKey] = former
         check_bucket(self, bucket_name, access_logs_bucket)
-        _check_promotion(self, promotes_from, builders, export_prefix)
+        check_promotion(self, promotes_from, builders, export_prefix)
         self.promotes_from = promotes_from
         self.bucket: s3.IBucket = store_bucket(self, encryption_key, access_logs_bucket, bucket_name)
         self.node.default_child = self.bucket.node.default_child
@@ -403,30 +408,6 @@ def _require_same_stage(scope: Construct, store: TritonArtifactStore) -> None:
             f"{path_of(scope)} uses the artifact store {path_of(store)} of another stage, and the CDK lets no stage "
             "refer to another: create the store in this stage, or give that one an export_prefix and use "
             "TritonArtifactStore.from_exports here"
-        )
-
-
-def _check_promotion(
-    store: Construct,
-    promotes_from: ImportedArtifactStore | None,
-    builders: Sequence[Builder] | None,
-    export_prefix: str | None,
-) -> None:
-    """Reject what a store that promotes cannot have.
-
-    Raises:
-        ConfigurationError: it has builders, or exports.
-    """
-    if promotes_from is not None and builders:
-        raise ConfigurationError(
-            f"{store.node.path} promotes what another store has built, and got builders too: remove builders, or "
-            "promotes_from to build here"
-        )
-    if promotes_from is not None and export_prefix is not None:
-        raise ConfigurationError(
-            f"{store.node.path} promotes archives of another store, and has an export_prefix, through which other "
-            "apps would store untested archives: remove export_prefix, and let each app promote into its own "
-            "store"
         )
 
 
