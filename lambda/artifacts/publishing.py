@@ -228,7 +228,7 @@ class Publisher:
     def _publish(self, entry: Entry, item: Item, by: Change, publication: str) -> Entry:
         version = Version(item.target_model, item.artifact_key, item.source_key, item.repository, by, item.built)
         changed = catalogue.publish(entry, version)
-        if changed != entry:
+        if changed != entry or not item.is_there:  # somebody may have deleted the archive of what is live
             check_owner(self._served(item, publication), item.artifact_key)
         return changed
 

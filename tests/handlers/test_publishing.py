@@ -196,6 +196,9 @@ def test_what_was_deleted_while_it_was_published_is_reported(messages: Messages)
     failure = machine.run("first")
     assert failure is not None
     messages.record("ArtifactError", failure)
+    machine.meanwhile = iter(())
+    assert machine.run("first", "again") is None
+    assert machine.live("one") == VERSIONS[0]
 
 
 KINDS = ("crash before", "crash after", "limbo", "unsent", "lost", "late", "asked twice", "throttled", "broken")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,12 +74,18 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     sound = [each for each in verdicts if not each.errors]
     rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
     catalogue = _catalogue(fleet)
-    new = [each for each in sound if not is_live(each, catalogue.get(each.listed.ensemble))]
-    unchanged = [each.listed.ensemble for each in sound if is_live(each, catalogue.get(each.listed.ensemble))]
+    served = set(fleet.keys(fleet.served))
+    kept = {
+        each.listed.ensemble
+        for each in sound
+        if is_live(each, catalogue.get(each.listed.ensemble)) and fleet.served + each.target_model in served
+    }
+    new = [each for each in sound if each.listed.ensemble not in kept]
+    unchanged = [each.listed.ensemble for each in sound if each.listed.ensemble in kept]
     if not new:
         return Report([], [], [], unchanged, rejected, {})
     publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
-    packed, faults = _upload(fleet, publication, new)
+    packed, faults = _upload(fleet, publication, new, served)
     failed = _failures(fleet, publication, new, faults, say)
     live = [each for each in new if each.listed.ensemble not in failed]
     fresh = [each for each in live if each.listed.ensemble in packed]
@@ -102,7 +108,12 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         ClientError, BotoCoreError: AWS rejected a call.
     """
     live = {name: entry for name, entry in _catalogue(present).items() if entry.current is not None}
-    there = {name: entry.current for name, entry in _catalogue(following).items()}
+    served = set(following.keys(following.served))
+    there = {
+        name: entry.current
+        for name, entry in _catalogue(following).items()
+        if f"{following.served}{entry.current}" in served
+    }
     versions = {name: entry.versions[0] for name, entry in live.items() if there.get(name) != entry.current}
     unchanged = [name for name in live if name not in versions]
     with working(f"checking {len(versions):,} ensembles") as shown:
@@ -169,13 +180,21 @@ def _catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
         return read_catalogue(fleet)
 
 
-def _upload(fleet: Fleet, publication: Publication, new: Sequence[Verdict]) -> tuple[set[str], dict[str, str]]:
+def _upload(
+    fleet: Fleet, publication: Publication, new: Sequence[Verdict], served: Set[str]
+) -> tuple[set[str], dict[str, str]]:
     """Upload what the store does not have, then the request.
+
+    Args:
+        fleet: the publisher.
+        publication: the work.
+        new: its ensembles.
+        served: the object keys of the archives that are served.
 
     Returns:
         The ensembles whose archives are new, and why some cannot be packed. The machine fails these.
     """
-    there = {*fleet.keys(fleet.served), *fleet.keys(publication.prefix)}
+    there = {*served, *fleet.keys(publication.prefix)}
     keys = {each.listed.ensemble: publication.upload_key(each.artifact_key) for each in new}
     missing: dict[str, Path] = {}
     for each in new:
