@@ -151,6 +151,21 @@ def test_documents_that_a_publication_wrote_are_not_read_again(
     assert documents == []
 
 
+def test_a_publication_that_succeeded_is_reported_without_the_new_documents(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[dict[str, Any]] = [{}]
+
+    def read_once(_: place.Fleet) -> dict[str, Any]:
+        if answers:
+            return answers.pop()
+        raise EndpointConnectionError(endpoint_url="somewhere")
+
+    monkeypatch.setattr(publishing, "read_catalogue", read_once)
+    found = run("fleet", "publish", account.manifest("tenant-13"), *FLEET)
+    assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
+
+
 def test_an_archive_that_is_not_the_one_of_its_keys_fails_alone(
     account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -224,10 +224,11 @@ def _failures(
         say: is called with what a person has to know meanwhile.
     """
     outcome = _execute(fleet, publication, say)
-    # After a success too: the next run then finds these documents in the cache, and reads none of them.
-    catalogue = _catalogue(fleet)
     if outcome.succeeded:
+        with suppress(StoreError, ClientError, BotoCoreError):  # what is live is live, whether or not this succeeds
+            _catalogue(fleet)  # so that the next run finds the new documents in the cache
         return dict(faults)
+    catalogue = _catalogue(fleet)
     names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
     return {name: faults.get(name) or outcome.failures.get(name, outcome.cause) for name in names}
 
