@@ -67,7 +67,7 @@ DIFFERENCES = (
     "Models get no AWS credentials; in SageMaker they have those of the execution role.",
     "The first command of a build or a processing job starts at once. There is no queue, no image to pull and no "
     "limit on how many run.",
-    "A build or a processing job is a shell on this machine, without a container, so it can read this machine's "
+    "A build or a processing job is bash on this machine, without a container, so it can read this machine's "
     "files. Its image is only a name. Its `python3` is the one that runs the local AWS, and its PATH is this "
     "machine's.",
     "`WheelEnvironment` packs for the Python that runs the local AWS instead of the image's, because the models run "
