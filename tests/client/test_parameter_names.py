@@ -179,6 +179,54 @@ def test_a_published_ensemble_is_read_again_after_max_age(ssm: Ssm, clock: Clock
         names.target("tenant", None)
 
 
+MOVED = "s3://store/catalogue/fleet/26.05-l4/"
+
+
+class Catalogues:
+    """Documents in S3, by key."""
+
+    def __init__(self, **current: str) -> None:
+        self.current = current
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
+        platform = Key.split("/")[2]
+        if platform not in self.current:
+            raise fault("NoSuchKey")
+        return {"Body": io.BytesIO(json.dumps({"current": self.current[platform]}).encode())}
+
+
+def test_a_catalogue_that_moves_with_the_platform_is_followed(ssm: Ssm, clock: Clock) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogues(**{"25.09-a10g": "tenant-1.tar.gz", "26.05-l4": "tenant-2.tar.gz"})
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    assert names.target("tenant", None).target_model == "tenant-1.tar.gz"
+    ssm.values["catalogue"] = MOVED
+    clock.now += 60
+    names.target("tenant", None)
+    until(lambda: names.target("tenant", None).target_model == "tenant-2.tar.gz")
+
+    del s3.current["25.09-a10g"]  # of a platform that serves no more
+    clock.now += 60
+    names.target("tenant", None)
+    until(lambda: names.target("tenant", None).target_model == "tenant-2.tar.gz")
+
+
+@pytest.mark.parametrize("how", ["throttled", "gone"])
+def test_the_last_known_catalogue_is_used_while_its_parameter_cannot_be_read(ssm: Ssm, clock: Clock, how: str) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue(tenant="tenant-1.tar.gz")
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    names.target("tenant", None)
+    s3.current["tenant"] = "tenant-2.tar.gz"
+    if how == "throttled":
+        ssm.fault = fault("ThrottlingException")
+    else:
+        del ssm.values["catalogue"]
+    clock.now += 60
+    names.target("tenant", None)
+    until(lambda: names.target("tenant", None).target_model == "tenant-2.tar.gz")
+
+
 def test_an_old_published_name_is_used_while_one_thread_reads_it_again(ssm: Ssm, clock: Clock) -> None:
     ssm.values["catalogue"] = CATALOGUE
     s3 = Catalogue(one="one-1.tar.gz", two="two-1.tar.gz")

@@ -36,6 +36,8 @@ ASSETS = "assets"
 ENSEMBLES, BUILT = 50, 2
 PAUSE = 0.02
 """Seconds between two calls of a client, who would otherwise take the processor from the server."""
+MAX_AGE = 5
+"""Seconds after which the client reads names and the place of the catalogue again."""
 FLEET = ("--fleet", "Serving/Fleet")
 FOR_NEXT = ("--platform", "26.05/ml.g5.xlarge")
 CONFIG = """
@@ -66,7 +68,8 @@ class Client:
     def __init__(self) -> None:
         # Nothing is sent again, so that every error is seen.
         config = Config(retries={"total_max_attempts": 1}, read_timeout=120)
-        self._client = TritonClient.from_parameters("/serving", boto3.client("sagemaker-runtime", config=config))
+        runtime = boto3.client("sagemaker-runtime", config=config)
+        self._client = TritonClient.from_parameters("/serving", runtime, max_age=MAX_AGE)
         self._numbers = itertools.cycle(range(ENSEMBLES))
         self._answered, self._lock, self._ends = dict[int, float](), threading.Lock(), threading.Event()
         self.faults: list[str] = []
@@ -97,6 +100,10 @@ class Client:
                 self.faults.append(f"{name_of(number)}: {result['y']}")
             self._answered[number] = sent
             self._ends.wait(PAUSE)
+
+    def names_are_read_again(self) -> None:
+        """Wait until the client has read each name from the catalogue that the endpoint has now."""
+        self._ends.wait(4 * MAX_AGE)
 
     def everything_answers(self) -> None:
         """Wait until each ensemble has answered a request that was sent from now on."""
@@ -136,13 +143,26 @@ class Account:
         return done.returncode, done.stdout + done.stderr
 
     def platform(self) -> str:
-        """The prefix that the endpoint serves."""
+        """The platform that the endpoint serves."""
+        return self._served().split("/")[-2]
+
+    def _served(self) -> str:
+        """The URL of the prefix that the endpoint serves."""
         sagemaker = self.aws.client("sagemaker")
         (endpoint,) = sagemaker.list_endpoints()["Endpoints"]
         config = sagemaker.describe_endpoint(EndpointName=endpoint["EndpointName"])["EndpointConfigName"]
         (variant,) = sagemaker.describe_endpoint_config(EndpointConfigName=config)["ProductionVariants"]
         model = sagemaker.describe_model(ModelName=variant["ModelName"])
-        return str(model["PrimaryContainer"]["ModelDataUrl"].split("/")[-2])
+        return str(model["PrimaryContainer"]["ModelDataUrl"])
+
+    def delete_catalogue(self, platform: str) -> int:
+        """Delete the catalogue of a platform; the number of its documents."""
+        s3, bucket = self.aws.client("s3"), self._served().split("/")[2]
+        objects = s3.list_objects_v2(Bucket=bucket, Prefix="catalogue/")["Contents"]
+        keys = [each["Key"] for each in objects if f"/{platform}/" in each["Key"]]
+        for key in keys:
+            s3.delete_object(Bucket=bucket, Key=key)
+        return len(keys)
 
     def events(self, *resources: str) -> list[str]:
         """The events of some resources, whose logical ids begin so."""
@@ -242,5 +262,11 @@ def test_every_call_is_answered_while_the_release_of_fifty_published_ensembles_c
 
             assert account.deploy("changed")[0] == 0
             assert account.platform() == "26.05-a10g"
+            client.everything_answers()
+
+            # The running client follows the catalogue, and does not need the one before.
+            client.names_are_read_again()
+            assert account.delete_catalogue("25.09-a10g") == ENSEMBLES
+            client.names_are_read_again()
             client.everything_answers()
         assert client.faults == []

@@ -23,10 +23,11 @@ class PublishedNames:
     """The target models of ensembles that no stack names, which this class keeps and refreshes in the background.
 
     One thread reads names again that are used after `max_age`, one after the other. If that fails, it logs the reason,
-    and the last known target model stays for another `max_age`.
+    and the last known target model stays for another `max_age`. A change of the platform moves the catalogue, so its
+    URI is also read again after `max_age`.
 
     Args:
-        find: returns the URI of the catalogue; None if the endpoint does not have one.
+        find: returns the URI of the catalogue; None if the endpoint does not have one, or it cannot be read.
         s3: a boto3 `s3` client; by default one is made from the environment.
         max_age: seconds after which a use of a name starts a refresh.
         clock: seconds that only grow.
@@ -35,6 +36,7 @@ class PublishedNames:
     def __init__(self, find: Callable[[], str | None], s3: Any, max_age: float, clock: Callable[[], float]) -> None:
         self._find, self._s3, self._max_age, self._clock = find, s3, max_age, clock
         self._place: Location | None = None
+        self._placed_at = clock()
         self._lock = threading.Lock()
         self._read: dict[str, tuple[str, float]] = {}
         self._old: dict[str, None] = {}
@@ -64,16 +66,12 @@ class PublishedNames:
         Raises:
             InvocationError: the caller may not read the catalogue, its entry is damaged, or the service failed.
         """
-        if self._place is None:
-            uri = self._find()
-            if uri is None:
-                return False
-            self._place = location(uri)
-        key = f"{self._place.key}/{ensemble}.json"
-        with foreign_errors_translated(
-            f"the catalogue {self._place}", "s3:GetObject there, as grant_read_catalogue does"
-        ):
-            current = self._current(self._place.bucket, key)
+        place = self._located()
+        if place is None:
+            return False
+        key = f"{place.key}/{ensemble}.json"
+        with foreign_errors_translated(f"the catalogue {place}", "s3:GetObject there, as grant_read_catalogue does"):
+            current = self._current(place.bucket, key)
         with self._lock:
             if current is None:
                 self._read.pop(ensemble, None)
@@ -90,6 +88,15 @@ class PublishedNames:
             with self._lock:
                 if ensemble in self._read:
                     self._read[ensemble] = (self._read[ensemble][0], self._clock())
+
+    def _located(self) -> Location | None:
+        """The place of the catalogue, or the last known one; None if the endpoint never had one."""
+        if self._place is None or self._clock() - self._placed_at >= self._max_age:
+            uri = self._find()
+            self._placed_at = self._clock()
+            if uri is not None:
+                self._place = location(uri)
+        return self._place
 
     def _refresh_if_old(self, ensemble: str) -> None:
         with self._lock:

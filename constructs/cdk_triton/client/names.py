@@ -182,7 +182,7 @@ class ParameterNames:
             )
 
     def _catalogue(self) -> str | None:
-        """The URI of the catalogue; None if the endpoint does not have one, so that nobody may read the parameter."""
+        """The URI of the catalogue; None if it cannot be read: nobody may, if the endpoint does not have one."""
         try:
             return self._fetch([_CATALOGUE]).get(_CATALOGUE)
         except InvocationError:
