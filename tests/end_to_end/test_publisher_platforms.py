@@ -89,6 +89,15 @@ def test_a_manifest_is_published_for_the_platform_that_is_named(messages: Messag
     assert account.current() == {}
     assert account.current(NEXT).keys() == {"tenant-0"}
 
+    (live,) = account.current(NEXT).values()
+    assert "tenant-0" not in run("fleet", "list", *FLEET).out
+    assert f"tenant-0  {live}" in run("fleet", "list", *FOR_NEXT).out
+    assert run("fleet", "unpublish", "tenant-0", *FLEET).status == 2  # it is not there
+    assert run("fleet", "unpublish", "tenant-0", *FOR_NEXT).status == 0
+    assert account.current(NEXT) == {"tenant-0": None}
+    assert run("fleet", "rollback", "tenant-0", *FOR_NEXT).out == f"callers of tenant-0 get {live}\n"
+    assert account.current(NEXT) == {"tenant-0": live}
+
     unknown: Outcome = run("fleet", "publish", account.tenants, *FLEET, "--platform", "26.05/ml.p5.48xlarge")
     assert unknown.status == 2
     messages.record("cdk-triton fleet", unknown.said)

@@ -42,7 +42,7 @@ Platform = Annotated[
     str | None,
     typer.Option(
         metavar="RELEASE/INSTANCE",
-        help="Publish for this platform; by default for the one that the endpoint serves.",
+        help="The platform whose ensembles are meant; by default the one that the endpoint serves.",
     ),
 ]
 All = Annotated[
@@ -99,12 +99,13 @@ def list_(
     ensemble: Annotated[
         str | None, typer.Argument(metavar="ENSEMBLE", help="Show the history of this one.", show_default=False)
     ] = None,
+    platform: Platform = None,
 ) -> None:
     """List the published ensembles, or the versions of one.
 
     Example: cdk-triton fleet list --fleet Serving/Fleet
     """
-    with _opened(fleet) as found:
+    with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import text
         from cdk_triton.cli.fleet.catalogue import read_catalogue
 
@@ -115,12 +116,12 @@ def list_(
 
 
 @app.command()
-def rollback(ensemble: Ensemble, fleet: FleetOption, to: Version = None) -> None:
+def rollback(ensemble: Ensemble, fleet: FleetOption, to: Version = None, platform: Platform = None) -> None:
     """Make an earlier version of an ensemble live.
 
     Example: cdk-triton fleet rollback tenant-7 --fleet Serving/Fleet
     """
-    with _opened(fleet) as found:
+    with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import publishing
         from cdk_triton.cli.fleet.publication import roll_back_item
 
@@ -132,12 +133,12 @@ def rollback(ensemble: Ensemble, fleet: FleetOption, to: Version = None) -> None
 
 
 @app.command()
-def unpublish(ensemble: Ensemble, fleet: FleetOption) -> None:
+def unpublish(ensemble: Ensemble, fleet: FleetOption, platform: Platform = None) -> None:
     """Take an ensemble out of the catalogue; `rollback` brings it back.
 
     Example: cdk-triton fleet unpublish tenant-7 --fleet Serving/Fleet
     """
-    with _opened(fleet) as found:
+    with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import publishing
         from cdk_triton.cli.fleet.publication import unpublish_item
 
@@ -146,7 +147,7 @@ def unpublish(ensemble: Ensemble, fleet: FleetOption) -> None:
 
 
 @contextmanager
-def _opened(name: str, platform: str | None = None) -> Iterator[Fleet]:
+def _opened(name: str, platform: str | None) -> Iterator[Fleet]:
     """The publisher for a platform; an error of AWS within becomes a sentence, and a wrong argument a usage error."""
     from cdk_triton.cli.artifacts.aws import sentences
     from cdk_triton.cli.fleet.place import open_fleet
