@@ -141,6 +141,14 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
 
     again: Outcome = run("fleet", "publish", account.tenants, *FOR_NEXT)  # as the message says
     assert again.out.splitlines()[-1] == "2 published, 3 unchanged, 1 rejected by the checks"
+    assert account.current(NEXT).keys() == {*live, "tenant-2"} - {"tenant-3"}
     last: Outcome = run("fleet", "publish", "--all", *FOR_NEXT)
-    assert last.out.splitlines()[-1] == "0 published, 4 unchanged, 1 rejected by the checks"
-    assert {name: account.current(NEXT).get(name) for name in live} == {**live, "tenant-3": None}
+    assert last.out.splitlines()[1:] == [
+        "unpublished, as on the present platform: tenant-2",
+        "0 published, 1 unpublished, 4 unchanged, 1 rejected by the checks",
+    ]
+    there = account.current(NEXT)
+    assert {name: there.get(name) for name in (*live, "tenant-2")} == {**live, "tenant-2": None, "tenant-3": None}
+    assert run("fleet", "publish", "--all", *FOR_NEXT).out.splitlines()[-1] == (
+        "0 published, 4 unchanged, 1 rejected by the checks"
+    )

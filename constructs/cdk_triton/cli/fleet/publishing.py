@@ -20,6 +20,7 @@ from cdk_triton.cli.fleet.publication import (
     copy_item,
     is_live,
     publish_item,
+    unpublish_item,
     write_builds,
     write_request,
 )
@@ -46,6 +47,7 @@ class Report:
         rejected: the errors of the checks, by ensemble.
         failed: the reason by ensemble.
         copied: those that are live now, and whose archives another platform serves.
+        unpublished: those that are not live any more.
     """
 
     packed: Sequence[str]
@@ -55,6 +57,7 @@ class Report:
     rejected: Mapping[str, Sequence[str]]
     failed: Mapping[str, str]
     copied: Sequence[str] = ()
+    unpublished: Sequence[str] = ()
 
 
 def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Say) -> Report:
@@ -96,7 +99,9 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
 
 
 def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
-    """Publish for another platform all that is live for the present one; nothing is uploaded.
+    """Publish for another platform all that is live for the present one, and unpublish there what is unpublished here.
+
+    No archive is uploaded.
 
     Args:
         present: the publisher of the present platform.
@@ -107,13 +112,15 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         StoreError: a document of a catalogue cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    live = {name: entry for name, entry in _catalogue(present).items() if entry.current is not None}
+    here, following_catalogue = _catalogue(present), _catalogue(following)
+    live = {name: entry for name, entry in here.items() if entry.current is not None}
     served = set(following.keys(following.served))
     there = {
         name: entry.current
-        for name, entry in _catalogue(following).items()
+        for name, entry in following_catalogue.items()
         if f"{following.served}{entry.current}" in served
     }
+    surplus = [name for name in here if name not in live and _is_published(following_catalogue.get(name))]
     versions = {name: entry.versions[0] for name, entry in live.items() if there.get(name) != entry.current}
     unchanged = [name for name in live if name not in versions]
     with working(f"checking {len(versions):,} ensembles") as shown:
@@ -125,17 +132,19 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         )
     sound = [each for each in verdicts if not each.errors]
     rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
-    if not sound:
+    if not sound and not surplus:
         return Report([], [], [], unchanged, rejected, failed)
     label = present.description.platform.label
-    publication = Publication(following.requests, tuple(copy_item(each, label) for each in sound))
+    items = [*(copy_item(each, label) for each in sound), *map(unpublish_item, surplus)]
+    publication = Publication(following.requests, tuple(items))
     write_builds(following, publication, sound)
     write_request(following, publication)
-    failed |= _failures(following, publication, sound, {}, say)
+    failed |= _failures(following, publication, sound, {}, say, surplus)
     done = [each for each in sound if each.listed.ensemble not in failed]
     built = [each.listed.ensemble for each in done if each.build is not None]
     copied = [each.listed.ensemble for each in done if each.build is None]
-    return Report([], built, [], unchanged, rejected, failed, copied)
+    unpublished = [name for name in surplus if name not in failed]
+    return Report([], built, [], unchanged, rejected, failed, copied, unpublished)
 
 
 def change(fleet: Fleet, item: Item, *, say: Say) -> None:
@@ -211,17 +220,27 @@ def _upload(
     return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}
 
 
+def _is_published(entry: CatalogueEntry | None) -> bool:
+    return entry is not None and entry.current is not None
+
+
 def _failures(
-    fleet: Fleet, publication: Publication, new: Sequence[Verdict], faults: Mapping[str, str], say: Say
+    fleet: Fleet,
+    publication: Publication,
+    new: Sequence[Verdict],
+    faults: Mapping[str, str],
+    say: Say,
+    surplus: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Execute a publication; the answer is the reason of each ensemble that is not live in the end.
+    """Execute a publication; the answer is the reason of each ensemble that did not become what it should.
 
     Args:
         fleet: the publisher.
         publication: the work.
-        new: its ensembles.
+        new: the ensembles that it makes live.
         faults: reasons that are known before.
         say: is called with what a person has to know meanwhile.
+        surplus: the ensembles that it unpublishes.
     """
     outcome = _execute(fleet, publication, say)
     if outcome.succeeded:
@@ -230,6 +249,7 @@ def _failures(
         return dict(faults)
     catalogue = _catalogue(fleet)
     names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
+    names += [name for name in surplus if _is_published(catalogue.get(name))]
     return {name: faults.get(name) or outcome.failures.get(name, outcome.cause) for name in names}
 
 

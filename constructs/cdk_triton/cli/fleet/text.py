@@ -50,8 +50,11 @@ def report(found: Report) -> Iterator[str]:
         yield f"published, copied from the present platform: {listed(found.copied)}"
     if found.reused:
         yield f"published, archives were there: {listed(found.reused)}"
+    if found.unpublished:
+        yield f"unpublished, as on the present platform: {listed(found.unpublished)}"
     counts = {
         "published": sum(map(len, (found.packed, found.built, found.copied, found.reused))),
+        "unpublished": len(found.unpublished),
         "unchanged": len(found.unchanged),
         "rejected by the checks": len(found.rejected),
         "failed": len(found.failed),
