@@ -189,8 +189,12 @@ NEXT = ServingPlatform(release="26.05", instance_type="ml.g6.xlarge")
 
 def test_a_next_platform_has_a_machine_of_its_own_that_copies_from_the_present_one(world: World, fleet: Fleet) -> None:
     role = iam.Role(fleet.stack, "Ci", assumed_by=iam.AccountPrincipal("111122223333"))
-    fleet.add_publisher(next_platform=NEXT).grant_publish(role)
+    publisher = fleet.add_publisher(next_platform=NEXT)
+    publisher.grant_publish(role)
 
+    assert publisher.next is not None
+    assert publisher.next.state_machine_arn != publisher.state_machine_arn
+    assert publisher.next.alarm is not publisher.alarm
     described = [each["Metadata"][PUBLISHER_METADATA] for each in machines(fleet)]
     found = [PublisherDescription.parse(each, "Serving/Fleet") for each in described]
     assert sorted((each.platform.label, each.is_next) for each in found) == [("25.09-a10g", False), ("26.05-l4", True)]
@@ -220,11 +224,12 @@ def test_whoever_publishes_everything_may_read_what_is_published(world: World, f
 
 
 def test_a_deployment_that_changes_the_platform_is_checked_before_anything_else(world: World, fleet: Fleet) -> None:
-    fleet.add_publisher()
+    fleet.add_publisher(next_platform=NEXT)
     ((delivery, resource),) = fleet.resources("Custom::TritonArtifacts").items()
     assert resource["Properties"]["PublishedPlatform"] == "25.09-a10g"
     command = f"cdk-triton fleet publish --all --platform 25.09/{world.platform.instance_type} --fleet Serving/Fleet"
     assert resource["Properties"]["PublishCommand"] == command
+    assert len(machines(fleet)) == 2
     for name, machine in fleet.resources("AWS::StepFunctions::StateMachine").items():
         assert delivery in machine["DependsOn"], name
     for name, function in fleet.resources("AWS::Lambda::Function").items():

@@ -261,7 +261,10 @@ class TritonMultiModel(Resource):
             next_platform=next_platform,
         )
         check_platform_changes(self, self._served(), self._delivery)
-        publisher.node.add_dependency(self._delivery)  # a change of the platform that is rejected does not change it
+        # If the delivery rejects a change of the platform, the deployment ends before it changes a publisher.
+        for each in (publisher, publisher.next):
+            if each is not None:
+                each.node.add_dependency(self._delivery)
         for use in self._uses_of_catalogue:
             use(self._catalogue())
         return publisher

@@ -66,6 +66,7 @@ class TritonPublisher(Construct):
     Attributes:
         state_machine_arn: its ARN.
         alarm: an execution has failed, was aborted or has timed out. Give it an action: `alarm.add_alarm_action(…)`.
+        next: the publisher of `next_platform`, with a machine and an alarm of its own; None without `next_platform`.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class TritonPublisher(Construct):
         self._served = served
         self._recipes = recipes
         self._present = present
-        self._next: TritonPublisher | None = None
+        self.next: TritonPublisher | None = None
         log_group = logs.LogGroup(
             self,
             "Logs",
@@ -122,7 +123,7 @@ class TritonPublisher(Construct):
         With recipes, the principal decides what a build does, and other stacks with the same keys adopt the result.
         """
         grant = grant_publish(grantee, self._served, self._machine)
-        return grant if self._next is None else grant.combine(self._next.grant_publish(grantee))
+        return grant if self.next is None else grant.combine(self.next.grant_publish(grantee))
 
     def grant_publish_all(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal what `cdk-triton fleet publish --all` does: publish, and read what is published.
@@ -346,5 +347,5 @@ def add_publisher(
 
     publisher = made("Publisher", served)
     if next_platform is not None:
-        publisher._next = made("NextPublisher", served._replace(platform=next_platform), served)
+        publisher.next = made("NextPublisher", served._replace(platform=next_platform), served)
     return publisher
