@@ -18,7 +18,7 @@ from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
 from cdk_triton.hosting.network import Network
 
-__all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network"]
+__all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network", "await_vpc_endpoints"]
 
 NO_WAY_OUT_WARNING: Final = "cdk-triton:NoWayOut"
 
@@ -40,7 +40,7 @@ SageMaker's developer guide, without what only Canvas uses. `host-vpc` names S3,
 FUNCTION_ENDPOINTS: Mapping[str, str] = {
     "states": "the start of a delivery",
     "sagemaker.api": "Processing jobs, and the state of scaled endpoints",
-    "cloudformation": "the name of a scaled endpoint",
+    "cloudformation": "the name of a scaled endpoint, and the check of a platform of published ensembles",
     "codebuild": "builds on CodeBuild",
 }
 """Each service that the functions of a store call beside those of `VPC_ENDPOINTS`, and what for.
@@ -53,12 +53,17 @@ REQUIRED: Mapping[str, Sequence[str]] = {
     "instances": ("s3",),
     "builds": ("s3", "ecr.api", "ecr.dkr"),
     "functions": ("s3", "states"),
+    "platform checks": ("cloudformation",),
 }
 """The services that each part needs to start. Without the others it starts, but its logs and metrics are missing.
 
 For instances `host-vpc` requires S3 only. A Model does not set its `ImageConfig`, whose `RepositoryAccessMode` is `Vpc`
-for a private registry in the VPC and `Platform` for an image in ECR. Builds use ECR from within.
+for a private registry in the VPC and `Platform` for an image in ECR. Builds use ECR from within. The functions check a
+change of the platform of published ensembles, and read the status of the stack for it.
 """
+
+_OF_THE_STORE: Final = ("functions", "platform checks")
+"""The parts that the functions of a store do."""
 
 
 @checked
@@ -126,6 +131,18 @@ def await_network(resource: CfnResource, network: Network, who: IConstruct, what
         what: what starts, one of `REQUIRED`.
     """
     resource.node.add_dependency(*network.established)
+    await_vpc_endpoints(resource, network, who, what)
+
+
+def await_vpc_endpoints(resource: CfnResource, network: Network, who: IConstruct, what: str) -> None:
+    """Do what `await_network` does, for a resource that uses the network and is not in it itself.
+
+    Args:
+        resource: what uses functions in the VPC.
+        network: where in the VPC.
+        who: the construct that is warned.
+        what: what starts, one of `REQUIRED`.
+    """
     Aspects.of(resource).add(_WayOut(network, who, what))
 
 
@@ -148,13 +165,13 @@ class _WayOut:
         there = {service for service, _ in _vpc_endpoints(vpc, everything)}
         missing = [service for service in REQUIRED[self._what] if service not in there]
         if missing and _isolated(self._network, everything):
-            offered = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if self._what == "functions" else ())]
+            offered = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if self._what in _OF_THE_STORE else ())]
             self._warn(missing, [service for service in offered if service in there])
 
     def _warn(self, missing: Sequence[str], there: Sequence[str]) -> None:
         arguments = ["vpc"]
         arguments += [f"exclude={there}"] if there else []
-        arguments += ["store_functions=True"] if self._what == "functions" else []
+        arguments += ["store_functions=True"] if self._what in _OF_THE_STORE else []
         call = f"add_vpc_endpoints({', '.join(arguments)})"
         Annotations.of(self._who).add_warning_v2(
             NO_WAY_OUT_WARNING,

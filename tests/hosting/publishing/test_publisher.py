@@ -12,9 +12,16 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
 
-from cdk_triton import ServingPlatform, TensorRTPlan, TritonArtifactStore, TritonMultiModel, TritonPublisher
+from cdk_triton import (
+    ServingPlatform,
+    TensorRTPlan,
+    TritonArtifactStore,
+    TritonMultiModel,
+    TritonPublisher,
+    add_vpc_endpoints,
+)
 from cdk_triton.artifacts.keys import key_document
 from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.errors import ConfigurationError
@@ -290,6 +297,34 @@ def test_the_functions_run_in_the_vpc_of_the_store(world: World) -> None:
     ours = {name: network for name, network in networks.items() if "publishing" in name}
     assert len(ours) == 4
     assert all(network == networks["artifacts.is_complete"] for network in ours.values())
+
+
+def test_a_vpc_without_internet_needs_what_the_check_of_the_platform_calls(messages: Messages, world: World) -> None:
+    stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+    subnets = ec2.SubnetConfiguration(name="Isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=2, subnet_configuration=[subnets])
+    store = TritonArtifactStore(stack, "Store", vpc=vpc)
+    TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store).add_publisher()
+    vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
+    vpc.add_interface_endpoint("States", service=ec2.InterfaceVpcEndpointAwsService.STEP_FUNCTIONS)
+
+    pattern = Match.string_like_regexp(r"\[ack: cdk-triton:NoWayOut\]")
+    (warning,) = Annotations.from_stack(stack).find_warning("*", pattern)
+    messages.record("cdk-triton:NoWayOut", str(warning.entry.data))
+    assert warning.id == "/Stack/Fleet"
+
+
+def test_the_check_of_the_platform_waits_for_the_endpoint_that_it_calls(world: World) -> None:
+    stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+    subnets = ec2.SubnetConfiguration(name="Isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=2, subnet_configuration=[subnets])
+    store = TritonArtifactStore(stack, "Store", vpc=vpc)
+    TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store).add_publisher()
+    add_vpc_endpoints(vpc, store_functions=True)
+
+    assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("NoWayOut"))
+    (delivery,) = Template.from_stack(stack).find_resources("Custom::TritonArtifacts").values()
+    assert any(name.startswith("VpcTritonCloudformation") for name in delivery["DependsOn"])
 
 
 def test_a_store_that_promotes_has_no_publisher(messages: Messages, world: World) -> None:

@@ -10,9 +10,10 @@ from aws_cdk import aws_iam as iam
 
 from cdk_triton.artifacts import layout
 from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting.network import Network
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.store.imported import keys_of
-from cdk_triton.hosting.store.store import ITritonArtifactStore
+from cdk_triton.hosting.store.store import ITritonArtifactStore, TritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ class Served(NamedTuple):
     store: ITritonArtifactStore
     name: str
     platform: ServingPlatform
+
+    @property
+    def network(self) -> Network | None:
+        """The place of the store's functions in a VPC; None also for a store of another app, which does not tell it."""
+        return self.store._network if isinstance(self.store, TritonArtifactStore) else None
 
 
 def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnStateMachine) -> iam.Grant:

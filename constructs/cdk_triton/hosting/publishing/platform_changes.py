@@ -13,6 +13,7 @@ from cdk_triton.artifacts.publisher_description import platform_name
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.builds.grants import inline_grant
 from cdk_triton.hosting.publishing.grants import Served
+from cdk_triton.hosting.vpc_endpoints import await_vpc_endpoints
 
 __all__ = ["check_platform_changes"]
 
@@ -40,3 +41,5 @@ def check_platform_changes(multi_model: Construct, served: Served, delivery: Cus
         multi_model, _STACK_STATUS, served.store.handler_role, ["cloudformation:DescribeStacks"], [stack.stack_id]
     )
     delivery.node.add_dependency(status)
+    if served.network is not None:
+        await_vpc_endpoints(resource, served.network, multi_model, "platform checks")

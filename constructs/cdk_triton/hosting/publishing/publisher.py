@@ -31,7 +31,6 @@ from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Builds,
 from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish, grant_read_published
 from cdk_triton.hosting.publishing.recipes import Recipes
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
-from cdk_triton.hosting.store.store import TritonArtifactStore
 from cdk_triton.hosting.trust import states_of_the_account
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
@@ -92,9 +91,7 @@ class TritonPublisher(Construct):
             removal_policy=RemovalPolicy.DESTROY,
             encryption_key=encryption_key_of(served.store.bucket),
         )
-        # A store that another app makes does not tell its network.
-        network = served.store._network if isinstance(served.store, TritonArtifactStore) else None
-        made = HandlerFunctions(handler_code(), log_group, network)
+        made = HandlerFunctions(handler_code(), log_group, served.network)
         multi_model = scope.node.path.removeprefix(f"{stack_of(self).node.path}/")
         described = PublisherDescription(
             multi_model, served.name, served.platform, environment, max_concurrency, is_next=present is not None
