@@ -6,13 +6,14 @@ temporary directory, some at a time. Nothing is uploaded again: the machine read
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 
 from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.publisher_description import platform_name
@@ -28,6 +29,9 @@ __all__ = ["judge_published"]
 
 _AT_ONCE: Final = 16
 """How many archives are on the disk at a time."""
+
+_BROKEN: Final = (HTTPClientError, IncompleteReadError)
+"""A broken connection. boto3 repeats requests by itself, but not the reading of an answer."""
 
 _REASONS: Final = {
     "NoSuchKey": "is not in the store, because an older cdk-triton had the archive built, or somebody deleted it",
@@ -82,17 +86,26 @@ def _fetch(present: Fleet, following: Fleet, version: PublishedVersion, director
     key = present.served + version.target_model
     if version.built:
         key = layout.kept_sources_key(version.repository, version.artifact_key)
-    directory.mkdir(parents=True)
     try:
-        found = present.aws.client("s3").get_object(Bucket=present.bucket, Key=key)
-        unpack(found["Body"], directory, key)
+        try:
+            _download(present, key, directory)
+        except _BROKEN:
+            shutil.rmtree(directory)
+            _download(present, key, directory)
     except ClientError as error:
         if code_of(error) not in _REASONS:
             raise
         return f"{key} {_REASONS[code_of(error)]}; {_from_its_repository(following)}"
+    except _BROKEN as error:
+        return f"the connection broke twice while {key} was downloaded ({error}); run the same command again"
     except StoreError as error:
         return str(error)
     return None
+
+
+def _download(fleet: Fleet, key: str, directory: Path) -> None:
+    directory.mkdir(parents=True)
+    unpack(fleet.aws.client("s3").get_object(Bucket=fleet.bucket, Key=key)["Body"], directory, key)
 
 
 def _difference(verdict: Verdict, version: PublishedVersion, following: Fleet) -> str | None:

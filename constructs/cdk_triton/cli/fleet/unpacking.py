@@ -9,6 +9,8 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
+from botocore.exceptions import BotoCoreError
+
 from cdk_triton.errors import StoreError
 from cdk_triton.sagemaker import limits
 
@@ -31,6 +33,7 @@ def unpack(body: IO[bytes], target: Path, name: str) -> None:
 
     Raises:
         StoreError: it is damaged, has something that no archive of this library has, or does not fit on the disk.
+        BotoCoreError: the connection broke while the archive was read.
     """
     total = 0
     try:
@@ -47,6 +50,8 @@ def unpack(body: IO[bytes], target: Path, name: str) -> None:
                 pass  # the checksum is behind the end of the tar
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise StoreError(f"the archive {name} is damaged ({error}); publish its repository again") from error
+    except BotoCoreError:  # its timeouts are OSErrors too
+        raise
     except OSError as error:
         raise StoreError(
             f"the archive {name} cannot be unpacked in {target.parent} ({error}); free some space, or set TMPDIR"

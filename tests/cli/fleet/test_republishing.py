@@ -1,0 +1,111 @@
+"""What is published is downloaded for the checks of another platform, over connections that break."""
+
+from __future__ import annotations
+
+import io
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from botocore.response import StreamingBody
+from tests.cli.conftest import MODEL, PYTHON_MODEL
+from urllib3.exceptions import ProtocolError, ReadTimeoutError
+
+from cdk_triton import ModelRepository, ServingPlatform
+from cdk_triton.artifacts import artifact_key, layout, source_key
+from cdk_triton.artifacts.archive import write_archive
+from cdk_triton.artifacts.publisher_description import PublisherDescription
+from cdk_triton.cli.artifacts.aws import Aws
+from cdk_triton.cli.artifacts.catalogue import Change, PublishedVersion
+from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.cli.fleet.republishing import judge_published
+from cdk_triton.triton import ContainerEnvironment
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+PRESENT = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
+NEXT = ServingPlatform(release="26.05", instance_type="ml.g5.2xlarge")
+
+
+class Broken(io.BytesIO):
+    """A connection that breaks after half of an answer; without a fault it just ends."""
+
+    def __init__(self, content: bytes, fault: Exception | None) -> None:
+        super().__init__(content[: len(content) // 2])
+        self._fault = fault
+
+    def read(self, amount: int | None = None) -> bytes:
+        found = super().read(-1 if amount is None else amount)
+        if not found and self._fault is not None:
+            raise self._fault
+        return found
+
+
+class AwsDouble:
+    """A store with one archive, whose first connections break."""
+
+    def __init__(self, content: bytes, breaks: int, fault: Exception | None) -> None:
+        self._content, self._breaks, self._fault = content, breaks, fault
+        self.downloads = 0
+
+    def client(self, _: str) -> AwsDouble:
+        return self
+
+    def get_object(self, **_: str) -> dict[str, Any]:
+        self.downloads += 1
+        is_whole = self.downloads > self._breaks
+        body: io.BytesIO = io.BytesIO(self._content) if is_whole else Broken(self._content, self._fault)
+        return {"Body": StreamingBody(body, len(self._content))}
+
+
+def fleet(aws: AwsDouble, platform: ServingPlatform) -> Fleet:
+    described = PublisherDescription("Fleet", "fleet", platform, ContainerEnvironment(), 8)
+    return Fleet(cast(Aws, aws), "Serving/Fleet", described, "machine", "bucket")
+
+
+@pytest.fixture(name="published")
+def _published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[PublishedVersion, bytes]:
+    """An ensemble `acme`, and its archive."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    version = tmp_path / "acme" / "model" / "1"
+    version.mkdir(parents=True)
+    (version.parent / "config.pbtxt").write_text(MODEL)
+    (version / "model.py").write_text(PYTHON_MODEL)
+    archive = write_archive(tmp_path / "acme", tmp_path / "archive.tar.gz").path.read_bytes()
+    found = ModelRepository.from_directory(tmp_path / "acme")
+    target = layout.target_model("acme", source_key(found))
+    change = Change(at=datetime.now(UTC), execution="first", publisher="me")
+    return PublishedVersion(target, artifact_key(found, PRESENT), change, "acme", built=False), archive
+
+
+FAULTS = {
+    "a body that ends": None,
+    "a timeout": ReadTimeoutError(cast(Any, None), "https://s3", "read timed out"),
+    "a reset": ProtocolError("connection reset"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_an_archive_is_downloaded_again_after_its_connection_broke(
+    published: tuple[PublishedVersion, bytes], fault: Exception | None
+) -> None:
+    version, archive = published
+    aws = AwsDouble(archive, 1, fault)
+    (verdict,), failed = judge_published(fleet(aws, PRESENT), fleet(aws, NEXT), {"acme": version})
+    assert (verdict.target_model, verdict.errors, failed) == (version.target_model, [], {})
+    assert aws.downloads == 2
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_connection_that_breaks_twice_is_the_reason_of_its_ensemble_alone(
+    messages: Messages, published: tuple[PublishedVersion, bytes], fault: Exception | None
+) -> None:
+    version, archive = published
+    aws = AwsDouble(archive, 2, fault)
+    verdicts, failed = judge_published(fleet(aws, PRESENT), fleet(aws, NEXT), {"acme": version})
+    assert (verdicts, list(failed), aws.downloads) == ([], ["acme"], 2)
+    reason = failed["acme"].replace(version.target_model, "acme-KEY.tar.gz")
+    messages.record("cdk-triton fleet", re.sub(r"\d+ read, (.*) is \d+", r"5 read, \1 is 10", reason))
