@@ -73,6 +73,19 @@ def test_many_repositories_are_checked_in_several_processes_with_the_same_result
     assert {each.source_key for each in found} == {found[0].source_key}
 
 
+def test_a_changed_directory_is_looked_at_again_even_if_it_is_empty(tmp_path: Path) -> None:
+    listed = repository(tmp_path, "acme")
+    model = listed.directory / "model"
+    (model / "1" / "model.py").unlink()
+    (model / "config.pbtxt").write_text('name: "model"\nplatform: "onnxruntime_onnx"')
+    os.utime(model / "config.pbtxt", LONG_AGO)
+    first = judge([listed], PUBLISHER)
+    (model / "1").rename(model / "2")
+    renamed = judge([listed], PUBLISHER)
+    assert renamed != first
+    assert renamed == judge([listed], PUBLISHER, recheck=True)
+
+
 def test_an_unchanged_repository_is_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ensembles = [repository(tmp_path, "acme")]
     first = judge(ensembles, PUBLISHER)

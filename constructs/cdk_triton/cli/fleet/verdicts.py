@@ -192,6 +192,9 @@ def _state(root: Path) -> str | None:
     digest = hashlib.sha256(library.encode())
     try:
         for entry in _walk(str(root)):
+            if entry.is_dir(follow_symlinks=False):  # its times change with its entries, which follow
+                digest.update(f"{entry.path}/\n".encode("utf-8", "surrogateescape"))
+                continue
             state = entry.stat()
             if entry.is_symlink() and entry.is_dir():  # its content is elsewhere
                 return None
@@ -205,11 +208,10 @@ def _state(root: Path) -> str | None:
 
 
 def _walk(directory: str) -> Iterator[os.DirEntry[str]]:
-    """The files, and links, below a directory, in order."""
+    """The directories, files and links below a directory, in order."""
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
+        yield entry
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(entry.path)
-        else:
-            yield entry
