@@ -100,6 +100,7 @@ def test_an_unchanged_repository_is_not_looked_at_again(tmp_path: Path, monkeypa
     assert judge(ensembles, PUBLISHER) == first
     assert not read
     judge(ensembles, replace(PUBLISHER, fleet="other", max_concurrency=9, max_builds=9, builder={"kind": "processing"}))
+    judge(ensembles, replace(PUBLISHER, is_next=True))
     assert not read
     judge(ensembles, PUBLISHER, recheck=True)
     assert len(read) == 1

@@ -122,8 +122,8 @@ def judge(
 
 
 def _question(publisher: PublisherDescription) -> str:
-    """The publisher, without what no finding and no key depends on: names, builder and how much it does at once."""
-    asked = replace(publisher, multi_model="", fleet="", max_concurrency=1, builder={}, max_builds=1)
+    """The publisher, without what no finding and no key depends on, such as its names and how much it does at once."""
+    asked = replace(publisher, multi_model="", fleet="", max_concurrency=1, builder={}, max_builds=1, is_next=False)
     return json.dumps(asked.document(), sort_keys=True)
 
 
