@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -239,8 +240,16 @@ class Run:
         began = time.time()
         while not self._done.wait(2):
             server = sum(tree_memory(each) for each in servers())
-            loads = sum("] loaded target model" in f"] {line}" for _, line in self.log)
+            loads = sum(is_load(line) for _, line in self.log)
             self.samples.append(Sample(time.time() - began, server, tree_memory(os.getpid(), alone=True), loads))
+
+
+def is_load(line: str) -> bool:
+    """Whether a line of the log reports that a target model was loaded, with or without the name of the endpoint.
+
+    A line about an unloaded target model has the same words.
+    """
+    return line.startswith("loaded target model") or "] loaded target model" in line
 
 
 def servers() -> list[int]:
@@ -251,12 +260,13 @@ def servers() -> list[int]:
 def descendants(process: int) -> Iterator[tuple[int, str]]:
     """The processes below one, with their names."""
     for task in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            try:
+        children = ""
+        with suppress(OSError):  # the thread has ended
+            children = task.read_text()
+        for child in map(int, children.split()):
+            with suppress(OSError):  # it has ended
                 yield child, Path(f"/proc/{child}/comm").read_text().strip()
                 yield from descendants(child)
-            except OSError:
-                continue  # it has ended
 
 
 def judge(rows: list[dict[str, Any]], run: Run) -> Outcome:
