@@ -31,14 +31,14 @@ def read_catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
     """
     pages = fleet.aws.pages("s3", "list_objects_v2", "Contents", Bucket=fleet.bucket, Prefix=fleet.catalogue)
     etags = {each["Key"]: str(each["ETag"]) for each in pages if layout.parse_catalogue_object(each["Key"])}
-    with FileCache() as memory:
-        known = {key: memory.recall(_KIND, _name(fleet, key), etag) for key, etag in etags.items()}
+    with FileCache() as file_cache:
+        known = {key: file_cache.recall(_KIND, _name(fleet, key), etag) for key, etag in etags.items()}
     unknown = [key for key, text in known.items() if text is None]
     read = dict(zip(unknown, in_parallel(lambda key: _read(fleet, key), unknown), strict=True))
-    with FileCache() as memory:
+    with FileCache() as file_cache:
         for key, found in read.items():
             if found is not None:
-                memory.keep(_KIND, _name(fleet, key), *found)
+                file_cache.keep(_KIND, _name(fleet, key), *found)
     texts = {key: text or (found[1] if (found := read.get(key)) else None) for key, text in known.items()}
     entries = [_parsed(fleet, key, text) for key, text in texts.items() if text is not None]
     return {entry.ensemble: entry for entry in entries}

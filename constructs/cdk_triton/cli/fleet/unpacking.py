@@ -17,7 +17,7 @@ from cdk_triton.sagemaker import limits
 __all__ = ["unpack"]
 
 _MOST_MEMBERS: Final = 100_000
-"""As the publisher's functions have it (`MAX_FILES` of `lambda/artifacts/archive_keys.py`)."""
+"""As the publisher's functions have it (`MAX_ENTRIES` of `lambda/artifacts/archive_keys.py`)."""
 
 _MOST_BYTES: Final = limits.MAX_VOLUME_GB * 1024**3
 """An instance cannot unpack more."""

@@ -97,15 +97,15 @@ def judge(
     Args:
         ensembles: the ensembles.
         publisher: the publisher, for whose platform they are checked.
-        recheck: whether remembered verdicts are forgotten.
+        recheck: whether cached verdicts are ignored.
         progress: is called with the number of repositories that are done.
     """
     question = _question(publisher)
     names = [hashlib.sha256(f"{each.directory.resolve()} {question}".encode()).digest() for each in ensembles]
     states = [_state(each.directory) for each in ensembles]
-    with FileCache() as memory:
+    with FileCache() as file_cache:
         kept = [
-            None if state is None or recheck else memory.recall(_KIND, name, state)
+            None if state is None or recheck else file_cache.recall(_KIND, name, state)
             for name, state in zip(names, states, strict=True)
         ]
     unknown = [number for number, each in enumerate(kept) if each is None]
@@ -114,10 +114,10 @@ def judge(
     for number, answer in zip(unknown, _answers(directories, question), strict=True):
         found[number] = answer
         progress(len(ensembles) - len(unknown) + len(found))
-    with FileCache() as memory:
+    with FileCache() as file_cache:
         for number, answer in found.items():
             if answer.state is not None and answer.state == states[number]:
-                memory.keep(_KIND, names[number], answer.state, answer.text)
+                file_cache.keep(_KIND, names[number], answer.state, answer.text)
     return [_verdict(each, json.loads(kept[number] or found[number].text)) for number, each in enumerate(ensembles)]
 
 
