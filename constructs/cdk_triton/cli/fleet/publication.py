@@ -17,6 +17,7 @@ from cdk_triton.cli.artifacts.aws import in_parallel
 from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.verdicts import Verdict
+from cdk_triton.errors import ConfigurationError
 
 __all__ = [
     "Item",
@@ -33,6 +34,10 @@ __all__ = [
 _SCHEMA: Final = 1
 _ID_DIGITS: Final = 40
 
+_MOST_ITEMS: Final = 100_000
+_MOST_BYTES: Final = 32 << 20
+"""As the publisher's functions have them (`MAX_ITEMS` and `MAX_REQUEST_BYTES` of `lambda/artifacts/publication.py`)."""
+
 Item = dict[str, str | bool]
 
 
@@ -43,10 +48,27 @@ class Publication:
     Attributes:
         requests: the prefix of the caller's requests.
         items: one for each ensemble.
+
+    Raises:
+        ConfigurationError: the state machine would reject so many items.
     """
 
     requests: str
     items: tuple[Item, ...]
+
+    def __post_init__(self) -> None:
+        """Reject what the state machine would reject, before anything is uploaded."""
+        count, size = len(self.items), len(self.body)
+        if count > _MOST_ITEMS or size > _MOST_BYTES:
+            raise ConfigurationError(
+                f"{count:,} ensembles would change, by a request of {size:,} bytes; one execution changes at most "
+                f"{_MOST_ITEMS:,}, by a request of {_MOST_BYTES:,} bytes: publish them in parts, with several manifests"
+            )
+
+    @cached_property
+    def body(self) -> bytes:
+        """The request."""
+        return json.dumps({"schema": _SCHEMA, "items": self.items}).encode()
 
     @cached_property
     def id(self) -> str:
@@ -119,5 +141,5 @@ def write_request(fleet: Fleet, publication: Publication) -> None:
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    body = json.dumps({"schema": _SCHEMA, "items": publication.items}).encode()
-    fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=f"{publication.prefix}request.json", Body=body)
+    key = f"{publication.prefix}request.json"
+    fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=key, Body=publication.body)

@@ -70,6 +70,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
         say: is called with what a person has to know meanwhile.
 
     Raises:
+        ConfigurationError: more ensembles would change than one execution changes.
         StoreError: an upload failed, or a document of the catalogue cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
     """
@@ -109,6 +110,7 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         say: is called with what a person has to know meanwhile.
 
     Raises:
+        ConfigurationError: more ensembles would change than one execution changes.
         StoreError: a document of a catalogue cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
     """
