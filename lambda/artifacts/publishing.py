@@ -213,13 +213,10 @@ class Publisher:
     def _missing(self, item: Item, there: set[str]) -> str | None:
         """Why an ensemble without a recorded failure is not what was asked for; None if it is."""
         entry = catalogue.read_entry(self.place.fleet, self.place.platform, item.ensemble, self.storage)
-        names = {version.target_model for version in entry.versions}
-        done = {
-            "publish": item.target_model in names,
-            "roll_back": entry.has(self.place.execution) or (item.to is not None and item.to in names),
-            "unpublish": entry.has(self.place.execution) or entry.current is None,
-        }[item.action]
-        if not done:
+        wanted = {"publish": item.target_model, "roll_back": item.to, "unpublish": None}[item.action]
+        is_as_asked = entry.current == wanted and (item.action, item.to) != ("roll_back", None)
+        # A later execution may have changed the ensemble since: then the entry still lists this one.
+        if not (is_as_asked or entry.has(self.place.execution)):
             return "it was not reached; run the command again"
         if entry.current is not None and self.place.served + entry.current not in there:
             return f"{entry.current} was deleted meanwhile; publish the ensemble again"

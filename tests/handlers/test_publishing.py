@@ -201,6 +201,58 @@ def test_what_was_deleted_while_it_was_published_is_reported(messages: Messages)
     assert machine.live("one") == VERSIONS[0]
 
 
+AS_BEFORE = [
+    {"action": "publish", "target": 0},
+    {"action": "roll_back", "to": 0},
+    {"action": "roll_back"},
+    {"action": "unpublish"},
+]
+
+
+def asked(machine: Machine, publication: str, what: dict[str, Any]) -> None:
+    """Write a request for the ensemble `one`."""
+    if what["action"] == "publish":
+        machine.publish(publication, one=VERSIONS[what["target"]])
+    else:
+        to = {"to": target("one", VERSIONS[what["to"]])} if "to" in what else {}
+        machine.upload(publication, [{"ensemble": "one", "action": what["action"], **to}])
+
+
+@pytest.mark.parametrize("what", AS_BEFORE, ids=str)
+def test_an_ensemble_that_was_not_reached_is_not_counted_as_changed(messages: Messages, what: dict[str, Any]) -> None:
+    """The catalogue lists the version that the request asks for, and another one is live."""
+    machine, place = Machine(), Place(FLEET, PLATFORM, f"{EXECUTION}third")
+    for name, version in (("first", 0), ("second", 1)):
+        machine.publish(name, one=VERSIONS[version])
+        assert machine.run(name) is None
+    asked(machine, "third", what)
+    machine.attempt(place, lambda publisher: publisher.prepare(f"{CALLER}/third"))
+
+    with messages.raises(ArtifactError):
+        machine.attempt(place, lambda publisher: publisher.count())
+
+    assert machine.run("third") is None
+
+
+@pytest.mark.parametrize("what", AS_BEFORE[:3], ids=str)
+def test_an_ensemble_that_another_execution_changes_later_counts_as_changed(what: dict[str, Any]) -> None:
+    machine = Machine()
+    for name, version in (("first", 0), ("second", 1)):
+        machine.publish(name, one=VERSIONS[version])
+        assert machine.run(name) is None
+    asked(machine, "third", what)
+    machine.publish("fourth", one=VERSIONS[2])
+    place = Place(FLEET, PLATFORM, f"{EXECUTION}third")
+    prepared = machine.attempt(place, lambda publisher: publisher.prepare(f"{CALLER}/third"))
+    (document,) = json.loads(machine.s3.get(STORE, prepared["items"]) or b"")
+    machine.attempt(place, lambda publisher: publisher.change(prepared["publish"], Item.parse(document)))
+    assert Machine(machine.s3).run("fourth") is None
+
+    assert machine.attempt(place, lambda publisher: publisher.count()) == {"changed": 1}
+
+    assert machine.live("one") == VERSIONS[2]
+
+
 KINDS = ("crash before", "crash after", "limbo", "unsent", "lost", "late", "asked twice", "throttled", "broken")
 
 
