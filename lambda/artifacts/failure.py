@@ -16,6 +16,7 @@ __all__ = [
     "QuotaUsedUpError",
     "error_code",
     "for_publisher",
+    "is_forbidden",
     "is_refusal",
     "is_transient",
     "printable",
@@ -202,12 +203,13 @@ def is_transient(error: Exception, waited: float) -> bool:
         # botocore has no common base for the network's faults: a host that cannot be reached is a ConnectionError, an
         # answer that breaks off an HTTPClientError, and one that ends early an IncompleteReadError.
         return isinstance(error, NotYetError | ConnectionError | HTTPClientError | IncompleteReadError)
-    if _is_forbidden(error) and waited < PROPAGATION_SECONDS:
+    if is_forbidden(error) and waited < PROPAGATION_SECONDS:
         return True
     return _status(error) == 429 or _status(error) >= 500 or error_code(error) in _TRANSIENT_CODES
 
 
-def _is_forbidden(error: ClientError) -> bool:
+def is_forbidden(error: ClientError) -> bool:
+    """Whether the service answered that a permission is missing."""
     return (
         _status(error) == _FORBIDDEN_STATUS
         or error_code(error) in _FORBIDDEN_CODES

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import boto3
+from botocore.config import Config
 
 from .builders import Builders, JobService
 from .storage import CONNECTIONS, Storage
@@ -35,7 +36,9 @@ class _Kinds(Protocol):
 
 
 def _stack_status(stack: str) -> str:
-    found = boto3.client("cloudformation").describe_stacks(StackName=stack)
+    # In a VPC without an endpoint for CloudFormation nobody answers, and the poll has other work.
+    patience = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
+    found = boto3.client("cloudformation", config=patience).describe_stacks(StackName=stack)
     return str(found["Stacks"][0]["StackStatus"])
 
 

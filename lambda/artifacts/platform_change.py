@@ -7,7 +7,9 @@ the deployment fails here, before anything else has changed.
 Two documents are read for each ensemble, and a poll has 20 seconds. So a poll compares a part. Its answer contains how
 far it came, and Step Functions hands that on to the next one.
 
-A rollback brings the platform before back, whose archives are where they were. It never fails here.
+A rollback brings the platform before back, whose archives are where they were. So each poll asks first whether the
+stack rolls back, and then nothing is compared. A store in a VPC without an endpoint for CloudFormation cannot ask, and
+compares.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
+
 from .catalogue import catalogue_key, read_entry
 from .ensure import read_plan
-from .failure import ArtifactError
+from .failure import ArtifactError, is_forbidden
 from .invocation import Invocation
 from .request import PublishedFor, Request
 
@@ -72,7 +76,7 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         invocation: what this invocation works with.
 
     Returns:
-        How far they are compared; None if the platform does not change, or nothing is published.
+        How far they are compared; None if the platform does not change, nothing is published, or the stack rolls back.
 
     Raises:
         ArtifactError: an ensemble is not published for the new platform.
@@ -86,6 +90,8 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         return None
     if found.is_done:
         return found
+    if _rolls_back(request.stack_id, invocation):
+        return None
 
     def is_missing(ensemble: str) -> bool:
         current = read_entry(fleet.name, old.platform, ensemble, storage).current
@@ -104,20 +110,33 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         missing = [ensemble for ensemble, is_one in answers if is_one]
         found = Compared(part[-1], found.missing + len(missing), (*found.names, *missing)[:SHOWN])
     if found.missing:
-        _refuse(found, new, request.stack_id, invocation)
+        raise _missing(found, new)
     return replace(found, is_done=True)
 
 
-def _refuse(found: Compared, new: PublishedFor, stack_id: str, invocation: Invocation) -> None:
-    """Fail the deployment, unless it is a rollback."""
-    status = invocation.stack_status(stack_id)
+def _rolls_back(stack_id: str, invocation: Invocation) -> bool:
+    """Whether the stack is known to roll back."""
+    try:
+        status = invocation.stack_status(stack_id)
+    except (ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError) as error:
+        log.warning("CloudFormation cannot be reached, so a rollback is compared too: %s", error)
+        return False
+    except ClientError as error:
+        if not is_forbidden(error):
+            raise
+        log.warning("the status of the stack is forbidden, so a rollback is compared too: %s", error)
+        return False
     if status.startswith(_ROLLS_BACK):
-        log.warning("%d ensembles are not published for %s; the stack is %s", found.missing, new.platform, status)
-        return
+        log.info("the catalogues are not compared, because the stack is %s", status)
+        return True
+    return False
+
+
+def _missing(found: Compared, new: PublishedFor) -> ArtifactError:
     names = ", ".join(found.names)
     more = f" and {found.missing - len(found.names)} more" if found.missing > len(found.names) else ""
     count = "1 live ensemble is" if found.missing == 1 else f"{found.missing} live ensembles are"
-    raise ArtifactError(
+    return ArtifactError(
         f"{count} not published for the new platform {new.platform}: {names}{more}; deploy "
         f"add_publisher(next_platform=...) with the old platform, run `{new.command}`, and deploy the change again"
     )

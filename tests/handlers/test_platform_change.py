@@ -7,7 +7,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import boto3
 import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +19,7 @@ from artifacts.catalogue import Change, Entry, Version
 from artifacts.failure import ArtifactError
 from artifacts.invocation import Invocation
 from artifacts.storage import Storage
+from artifacts.turn import TURN_MILLIS
 from cdk_triton.artifacts import layout
 from golden_messages import Messages
 from memory_aws import S3, Client, Clock, Wire
@@ -34,7 +37,7 @@ class World:
 
     def __init__(self, old: Live, new: Live, of_stack: tuple[str, ...] = ()) -> None:
         self.s3 = S3(Clock())
-        self.status = "UPDATE_IN_PROGRESS"
+        self.status: str | Exception = "UPDATE_IN_PROGRESS"
         self.asked: list[str] = []
         self.millis: Callable[[], int] = lambda: 300_000
         for platform, live in ((OLD, old), (NEW, new)):
@@ -89,6 +92,8 @@ class World:
 
     def _stack_status(self, stack: str) -> str:
         self.asked.append(stack)
+        if isinstance(self.status, Exception):
+            raise self.status
         return self.status
 
     def run(self, event: dict[str, Any]) -> int:
@@ -135,7 +140,6 @@ def test_the_deployment_goes_on_when_everything_is_published() -> None:
     world = World({"one": 1, "two": 2, "gone": None}, {"one": 1, "two": 2, "more": 1})
     assert world.run(world.event()) == 1
     assert world.has_changed
-    assert world.asked == []
 
 
 def test_what_the_stack_itself_names_need_not_be_published() -> None:
@@ -150,6 +154,61 @@ def test_a_rollback_goes_on_whatever_is_published(status: str) -> None:
     world.status = status
     world.run(world.event())
     assert world.has_changed
+
+
+def test_a_rollback_reads_no_document_of_the_catalogue() -> None:
+    """One that a newer library has written, for example, would fail it."""
+    world = World({"one": 1}, {})
+    for platform in (OLD, NEW):
+        world.s3.put(STORE, layout.catalogue_key(FLEET, platform, "one"), b'{"schema": 99}')
+    world.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    world.run(world.event())
+    assert world.has_changed
+
+
+ENDPOINT = "https://cloudformation.eu-west-1.amazonaws.com"
+UNKNOWN = {
+    "no endpoint": ConnectTimeoutError(endpoint_url=ENDPOINT),
+    "no answer": ReadTimeoutError(endpoint_url=ENDPOINT),
+    "no permission": ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks"),
+}
+
+
+@pytest.mark.parametrize("error", UNKNOWN.values(), ids=UNKNOWN)
+def test_a_stack_whose_status_is_not_known_is_compared(error: Exception) -> None:
+    world = World({"one": 1}, {"one": 1})
+    world.status = error
+    world.run(world.event())
+    assert world.has_changed
+    world = World({"one": 1}, {})
+    world.status = error
+    with pytest.raises(ArtifactError, match=r"^1 live ensemble"):
+        world.run(world.event())
+
+
+def test_a_throttled_question_for_the_status_is_repeated() -> None:
+    world = World({"one": 1}, {})
+    world.status = ClientError({"Error": {"Code": "Throttling", "Message": "slow"}}, "DescribeStacks")
+    assert not world.poll(world.event())["IsComplete"]
+    world.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    world.run(world.event())
+    assert world.has_changed
+
+
+def test_a_cloudformation_that_does_not_answer_does_not_outlast_a_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def client(service: str, config: Any) -> Any:
+        made.append(config)
+        raise ConnectTimeoutError(endpoint_url=service)
+
+    monkeypatch.setattr(boto3, "client", client)
+    world = World({"one": 1}, {"one": 1})
+    storage = Storage(Client("s3", world.s3, Wire()), STORE)  # type: ignore[arg-type]  # a double
+    assert artifacts.poll(world.event(), Invocation(storage, {}, world.millis))["IsComplete"]
+    (config,) = made
+    seconds = (config.connect_timeout + config.read_timeout) * config.retries["total_max_attempts"]
+    assert seconds * 1000 <= TURN_MILLIS
 
 
 @pytest.mark.parametrize(
