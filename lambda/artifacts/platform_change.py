@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
@@ -100,11 +101,10 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         return read_entry(fleet.name, new.platform, ensemble, storage).current != current
 
     prefix = catalogue_key(fleet.name, old.platform, "").removesuffix(".json")
-    keys = [key for key in storage.keys(prefix) if key > found.after]
-    for first in range(0, len(keys), BATCH):
+    keys = storage.keys(prefix, after=found.after)
+    while part := list(islice(keys, BATCH)):
         if invocation.turn.is_over():
             return found
-        part = keys[first : first + BATCH]
         ensembles = [key.removeprefix(prefix).removesuffix(".json") for key in part]
         answers = zip(ensembles, invocation.each(is_missing, ensembles), strict=True)
         missing = [ensemble for ensemble, is_one in answers if is_one]

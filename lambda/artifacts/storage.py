@@ -121,10 +121,14 @@ class Storage:
             described = StoredObject(self.bucket, key, size, etag, modified, found.get("Metadata", {}))
             return described, found["Body"].iter_chunks(CHUNK_BYTES)
 
-    def keys(self, prefix: str) -> Iterator[str]:
-        """The object keys below a prefix."""
+    def keys(self, prefix: str, *, after: str = "") -> Iterator[str]:
+        """The object keys below a prefix, in order, without those up to and including `after`.
+
+        They are listed as they are taken, 1,000 at a time.
+        """
+        start: Any = {"StartAfter": after} if after else {}
         with _translated(self.bucket, prefix):
-            for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
+            for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix, **start):
                 yield from (each["Key"] for each in page.get("Contents", []))
 
     def chunks(self, source: StoredObject, first: int, size: int) -> Iterator[bytes]:

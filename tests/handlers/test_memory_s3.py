@@ -99,6 +99,8 @@ def test_objects_are_listed_by_prefix(s3: Any) -> None:
     found = [(each["Key"], each["Size"], each["ETag"]) for page in pages for each in page["Contents"]]
     assert [name for name, _, _ in found] == ["a/1", "a/2"]
     assert found[1] == ("a/2", 2, etag)
+    rest = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix="a/", StartAfter="a/1")
+    assert [each["Key"] for page in rest for each in page["Contents"]] == ["a/2"]
     assert not [
         page for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix="c") if "Contents" in page
     ]

@@ -256,6 +256,24 @@ def test_any_number_of_polls_finds_the_same(old: Live, new: Live, batch: int, lo
         assert answer.startswith(f"{missing} live ensemble")
 
 
+def test_a_poll_lists_only_what_earlier_polls_have_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform_change, "BATCH", 2)
+    live = {f"tenant-{number}": 1 for number in range(6)}
+    world, listed = World(live, live), list[int]()
+    list_objects = world.s3.list_objects_v2
+
+    def list_objects_v2(p: Any) -> dict[str, Any]:
+        answer = list_objects(p)
+        listed.append(answer["KeyCount"])
+        return answer
+
+    monkeypatch.setattr(world.s3, "list_objects_v2", list_objects_v2)
+    looks = iter([300_000, 0, 300_000, 0])  # one batch in each of two polls
+    world.millis = lambda: next(looks, 300_000)
+    world.run(world.event())
+    assert listed == [6, 4, 2]
+
+
 def attempted(world: World, event: dict[str, Any]) -> dict[str, Any] | str:
     """The answer of a poll, or why it fails the deployment."""
     try:

@@ -119,7 +119,7 @@ class S3:
         listed = [
             {"Key": key, "Size": len(each.body), "ETag": each.etag, "LastModified": each.modified}
             for key, each in found
-            if key.startswith(p["Prefix"])
+            if key.startswith(p["Prefix"]) and key > p.get("StartAfter", "")
         ]
         return {"Contents": listed, "KeyCount": len(listed)} if listed else {"KeyCount": 0}
 
