@@ -136,6 +136,14 @@ def test_one_that_is_missing_is_named(messages: Messages) -> None:
         world.run(world.event())
 
 
+def test_long_names_do_not_cut_the_command() -> None:
+    world = World({f"{number}{'n' * 199}": 1 for number in range(9)}, {})
+    with pytest.raises(ArtifactError) as rejected:
+        world.run(world.event())
+    assert "and 4 more" not in str(rejected.value)  # the message is cut
+    assert "--platform 26.05/ml.g5.xlarge --fleet Serving/Fleet`, and deploy the change again" in str(rejected.value)
+
+
 def test_the_deployment_goes_on_when_everything_is_published() -> None:
     world = World({"one": 1, "two": 2, "gone": None}, {"one": 1, "two": 2, "more": 1})
     assert world.run(world.event()) == 1
