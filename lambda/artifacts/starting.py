@@ -23,7 +23,7 @@ from .storage import LostRaceError
 __all__ = ["Reject", "resume", "start"]
 
 QUOTA_SECONDS = 8 * 60 * 60
-"""How long a build waits for other jobs that use up the quota; CodeBuild's queue holds a build for as long."""
+"""How long a request waits for other jobs that use up the quota; CodeBuild's queue holds a build for as long."""
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,8 @@ class _Work:
             return
         now = self.invocation.now()
         self.change(sent_at=earlier)
-        if isinstance(error, QuotaUsedUpError) and now - self.state.created_at > QUOTA_SECONDS:
+        waits_since = max(self.state.created_at, self.request.started_at)  # nothing asked between two requests
+        if isinstance(error, QuotaUsedUpError) and now - waits_since > QUOTA_SECONDS:
             raise ArtifactError(f"the build has waited for {QUOTA_SECONDS // 3600} hours: {error}") from error
         if is_transient(error, now - self.request.started_at):
             return

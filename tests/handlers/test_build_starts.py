@@ -236,6 +236,16 @@ class TestStarting:
         messages.record("ArtifactError", failure)
         assert {state["state"] for state in cloud.states()} == {"ended"}
 
+    def test_a_second_request_waits_for_the_quota_as_long_as_the_first(self, cloud: Cloud) -> None:
+        cloud.codebuild.refusals = [refusal("AccountLimitExceededException", "Cannot have more than 1 builds")] * 2
+        assert poll(deploy(cloud, ONE)) == Poll()
+        cloud.tick(QUOTA_SECONDS + 1)
+
+        again = deploy(cloud, ONE)
+
+        assert [poll(again), poll(again)] == [Poll(), Poll()]
+        assert len(cloud.live_jobs()) == 1
+
     @pytest.mark.parametrize(
         "error",
         [
