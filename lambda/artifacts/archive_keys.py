@@ -84,7 +84,8 @@ def archive_keys(
     files: dict[str, str] = {}
     length = 0
     try:
-        with _Archive.open(fileobj=cast(IO[bytes], stream), mode="r|", tarinfo=_Member) as members:
+        content = cast(IO[bytes], stream)
+        with _Archive.open(fileobj=content, mode="r|", tarinfo=_Member, bufsize=_BLOCK_BYTES) as members:
             for number, member in enumerate(members):
                 if number >= MAX_ENTRIES:
                     raise _RejectedError(f"has more than {MAX_ENTRIES} files and directories")
@@ -93,9 +94,9 @@ def archive_keys(
                     raise _RejectedError(f"has paths of more than {MAX_PATHS_LENGTH} characters together")
                 _take(members, member, files)
                 members.members.clear()  # else it keeps every header
-        while rest := stream.read(_BLOCK_BYTES):
-            if rest.strip(b"\0"):
-                raise _RejectedError("has data behind its end")
+            while rest := members.fileobj.read(_BLOCK_BYTES):  # `tarfile` has read further than its last header
+                if rest.strip(b"\0"):
+                    raise _RejectedError("has data behind its end")
     except (_RejectedError, RecursionError) as error:
         fault = error if isinstance(error, _RejectedError) else "has headers within headers"
         raise ArtifactError(f"the archive {name} {fault}; publish one that cdk-triton has packed") from error
@@ -121,12 +122,19 @@ class _TooSlowError(Exception):
 class _Archive(tarfile.TarFile):
     members: list[tarfile.TarInfo]
     """The headers that were read."""
+    fileobj: IO[bytes]
+    """The content, from behind the last header on."""
 
 
 class _Member(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
-        found = super().frombuf(buf, encoding, errors)
+        try:
+            found = super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if buf.strip(b"\0"):  # `tarfile` takes a damaged header behind a file for the end of the archive
+                raise tarfile.ReadError(str(error)) from error
+            raise
         if found.type in _UNBOUNDED:
             raise _RejectedError("has a global header or a sparse file")
         if found.type in _EXTENDED and found.size > MAX_HEADER_BYTES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import os
 import tarfile
@@ -12,9 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from artifacts import archive_keys as subject
 from artifacts.archive_keys import ArchiveKeys, KeyDocument, archive_keys
+from artifacts.canonical import sha256_of_json
 from artifacts.failure import ArtifactError
 from cdk_triton import ServingPlatform
 from cdk_triton.artifacts import artifact_key, source_key, write_archive
@@ -112,6 +116,10 @@ BAD = {
     "a second gzip member": GOOD + GOOD,
     "data behind the gzip member": GOOD + b"x",
     "data behind the archive": gzip.compress(gzip.decompress(GOOD) + b"x"),
+    "data within the last record": gzip.compress(gzip.decompress(GOOD)[:-1] + b"x"),
+    "a file behind the end": gzip.compress(gzip.decompress(GOOD)[:2048] + gzip.decompress(GOOD)),
+    "a damaged header": gzip.compress(gzip.decompress(GOOD)[:1024] + b"x" * 512 + bytes(1024)),
+    "half a header": gzip.compress(gzip.decompress(GOOD)[:1024] + b"x" * 100),
     "a huge header": huge_header(),
     "a global header": gzip.compress(entry(tarfile.XGLTYPE, b"11 a=1234\n")),
     "a sparse file": gzip.compress(entry(tarfile.GNUTYPE_SPARSE, b"1")),
@@ -129,6 +137,28 @@ BAD = {
 def test_what_no_archive_of_this_library_contains_is_rejected(messages: Messages, name: str, size: int) -> None:
     with messages.raises(ArtifactError):
         archive_keys(pieces(BAD[name], size), KEYS, "staging/publish/first/key.tar.gz")
+
+
+@given(st.integers(1024, len(gzip.decompress(GOOD)) - 1), st.binary(min_size=1, max_size=2048))
+def test_whatever_stands_behind_the_last_file_is_noticed(at: int, garbage: bytes) -> None:
+    assume(garbage.strip(b"\0"))
+    content = gzip.decompress(GOOD)
+    archive = gzip.compress(content[:at] + garbage + content[at + len(garbage) :], 1)
+    with pytest.raises(ArtifactError, match=r"behind its end|is damaged"):
+        archive_keys(iter([archive]), KEYS, "a.tar.gz")
+
+
+paths = st.lists(st.text("abcä", min_size=1, max_size=120), min_size=1, max_size=3).map("/".join)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(st.dictionaries(paths, st.integers(0, 3 << 20), min_size=1, max_size=4), st.integers(1, 1 << 20))
+def test_an_archive_of_any_size_is_read_to_its_end(sizes: dict[str, int], size: int) -> None:
+    files = {path: bytes([number + 1]) * length for number, (path, length) in enumerate(sizes.items())}
+    hashes = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+    found = archive_keys(pieces(packed(files), size), KEYS, "a.tar.gz")
+    assert found.source == sha256_of_json({**KEYS.source, "files": hashes})
 
 
 @pytest.mark.parametrize(
