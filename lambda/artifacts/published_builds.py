@@ -18,6 +18,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from .archive_keys import ArchiveKeys, KeyDocument
@@ -201,6 +202,8 @@ class _Batch:
         self._invocation = invocation
         self._storage = invocation.storage
         self._place = Place(description.fleet, description.label, event.execution)
+        self._read: dict[str, UploadedBuild] = {}
+        self._reading = Lock()
 
     def go_on(self) -> None:
         """Return when each archive is committed or has a recorded failure.
@@ -254,7 +257,8 @@ class _Batch:
             ArtifactError: they are not, or the build is not one of the publisher's.
         """
         uploaded = self._uploaded(item)
-        recipes, ensemble = self._recipes(item, uploaded.recipes), uploaded.ensemble
+        recipes = self._recipes(item, uploaded.recipes)
+        ensemble = {**uploaded.ensemble, "repository": item.repository}
         sources = kept_sources(item.repository, item.artifact_key)
         if self._storage.head(sources) is None:
             self._take_sources(item, recipes)
@@ -264,6 +268,13 @@ class _Batch:
         return EnsembleBuild(tuple(inputs), ensemble)
 
     def _uploaded(self, item: Item) -> UploadedBuild:
+        """The build of an item. Repositories with the same key share it, because it may take tens of megabytes."""
+        with self._reading:
+            if item.artifact_key not in self._read:
+                self._read[item.artifact_key] = self._parsed(item)
+            return self._read[item.artifact_key]
+
+    def _parsed(self, item: Item) -> UploadedBuild:
         key = self._place.build(self._event.publication, item.artifact_key)
         try:
             found = self._storage.read(key, most=MAX_BUILD_BYTES)

@@ -99,6 +99,31 @@ def test_sources_that_are_not_those_of_the_request_are_not_built(
     assert machine.live("two") is not None  # it is built alone
 
 
+def test_repositories_with_the_same_key_share_one_parsed_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, read = BuildingMachine(), list[str]()
+    machine.publish_sources("first", None, **{f"tenant-{number}": SOURCES[0] for number in range(5)})
+    answer = machine.s3.get_object
+
+    def get_object(p: Any) -> dict[str, Any]:
+        read.append(p["Key"])
+        return answer(p)
+
+    monkeypatch.setattr(machine.s3, "get_object", get_object)
+    execution = Execution(machine, "first", "first")
+    while not machine.codebuild.live():
+        execution.step(0, None)
+    assert read.count(f"{FOLDER}.json") == 1
+
+    while not execution.has_ended:
+        machine.end_builds()
+        execution.step(0, None)
+
+    assert execution.failure is None
+    for number in range(5):
+        manifest = json.loads(machine.s3.get(STORE, f"artifacts/tenant-{number}/{KEY}/manifest.json") or b"")
+        assert manifest["repository"] == f"tenant-{number}"
+
+
 def without_input(machine: BuildingMachine) -> None:
     machine.s3.expire("others", "text.onnx")
 
