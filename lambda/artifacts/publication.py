@@ -47,6 +47,9 @@ MAX_ITEMS = 100_000
 MAX_REQUEST_BYTES = 32 * 1024**2
 """As many items with names of 40 characters."""
 
+MAX_VALUES = 1_000_000
+"""Objects, lists and commas of as many items. Small values take 20 times their text in memory."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """As `cdk_triton.artifacts.layout.check_name` has it."""
 
@@ -242,6 +245,9 @@ def parse_request(text: bytes) -> list[Item]:
     Raises:
         ArtifactError: it is not one that this version of the library takes.
     """
+    values = sum(text.count(sign) for sign in (b"{", b"[", b","))
+    if values > MAX_VALUES:
+        raise _malformed(f"it has {values:,} values, and at most {MAX_VALUES:,} are read")
     try:
         document = parse_json(text)
         schema, items = document["schema"], document["items"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import tracemalloc
 import zlib
 from collections import deque
 from contextlib import suppress
@@ -364,6 +365,27 @@ def test_a_request_that_cannot_be_read_changes_nothing(messages: Messages, docum
 def test_a_request_that_is_nested_deeply_is_not_read(messages: Messages, text: bytes) -> None:
     with messages.raises(ArtifactError):
         parse_request(text)
+
+
+@pytest.mark.parametrize("item", [b"[]", b"{}", b"0"], ids=["lists", "objects", "numbers"])
+def test_a_request_of_small_values_is_not_parsed(messages: Messages, item: bytes) -> None:
+    """They would take 20 times their text in memory."""
+    text = b'{"schema": 1, "items": [' + b",".join([item] * 1_000_000) + b"]}"
+    tracemalloc.start()
+    try:
+        with messages.raises(ArtifactError):
+            parse_request(text)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_request_with_as_many_items_as_allowed_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = {**COPIED, "to": None, "built": False, "from_platform": "25.09-a10g"}
+    number = 1000
+    monkeypatch.setattr(publication, "MAX_VALUES", publication.MAX_VALUES * number // publication.MAX_ITEMS)
+    items = [full | {"ensemble": f"e-{each}"} for each in range(number)]
+    assert len(parse_request(json.dumps({"schema": 1, "items": items}).encode())) == number
 
 
 def test_the_size_of_a_request_is_bounded(messages: Messages, monkeypatch: pytest.MonkeyPatch) -> None:
