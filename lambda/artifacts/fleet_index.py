@@ -21,7 +21,7 @@ from .failure import ArtifactError, NotYetError
 from .plan import Fleet
 from .storage import LostRaceError, Storage
 
-__all__ = ["Index", "advance", "open_catalogue", "write_index"]
+__all__ = ["Index", "advance", "open_catalogue", "read_index", "write_index"]
 
 SCHEMAS = (1, 2)
 _WITH_CATALOGUE = 2
@@ -97,16 +97,29 @@ def open_catalogue(name: str, key: str, storage: Storage) -> Index:
     return _update(key, change, storage)
 
 
+def read_index(key: str, storage: Storage) -> Index | None:
+    """An index; None if no deployment has written it yet.
+
+    Raises:
+        ArtifactError: what is there is no index of this version of the library.
+    """
+    return _read(key, storage)[0]
+
+
+def _read(key: str, storage: Storage) -> tuple[Index | None, str | None]:
+    found = storage.read(key)
+    return (None, None) if found is None else (_parse(found[0], f"s3://{storage.bucket}/{key}"), found[1])
+
+
 def _update(key: str, change: Callable[[Index | None], Index], storage: Storage) -> Index:
     for _ in range(_ATTEMPTS):
-        found = storage.read(key)
-        index = None if found is None else _parse(found[0], f"s3://{storage.bucket}/{key}")
+        index, etag = _read(key, storage)
         wanted = change(index)
         if wanted == index:
             return wanted
         try:
             body = json.dumps(wanted.document(), indent=2, sort_keys=True).encode()
-            storage.write(key, body, replacing=None if found is None else found[1])
+            storage.write(key, body, replacing=etag)
         except LostRaceError:
             continue
         return wanted

@@ -155,7 +155,11 @@ class Place:
     @property
     def index(self) -> str:
         """The object key of the index."""
-        return f"{self.served}index.json"
+        return self.index_of(self.platform)
+
+    def index_of(self, platform: str) -> str:
+        """The object key of the index of a platform."""
+        return f"{self.served_by(platform)}index.json"
 
     def request(self, publication: str) -> str:
         """The object key of a request.

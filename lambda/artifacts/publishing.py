@@ -27,7 +27,7 @@ from .catalogue import Change, Entry, Version
 from .commits import check_owner, stored
 from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError, for_publisher, is_transient
-from .fleet_index import open_catalogue
+from .fleet_index import open_catalogue, read_index
 from .invocation import Each
 from .publication import MAX_REQUEST_BYTES, Item, Place, caller_of, parse_request
 from .published_builds import built_commit
@@ -92,6 +92,7 @@ class Publisher:
         turn: the time in which parts of a copy are begun.
         now: the time.
         each: applies a function to items, some at once.
+        present: the platform that the endpoint serves, if this publisher is for the next one.
     """
 
     storage: Storage
@@ -100,6 +101,7 @@ class Publisher:
     turn: Turn
     now: Callable[[], datetime]
     each: Each = map
+    present: str | None = None
 
     def prepare(self, publication: str, max_builds: int = 0) -> dict[str, Any]:
         """See the function of this name.
@@ -119,9 +121,9 @@ class Publisher:
         if found is None:
             raise ArtifactError(f"the request {request} is missing; publish again, which uploads it")
         items = parse_request(found[0])
-        index = open_catalogue(self.place.fleet, self.place.index, self.storage)
+        of_stack = self._of_stack()
         there = set(self.storage.keys(self.place.served))
-        prepared = [self._prepared(item, index.current, there, max_builds) for item in items]
+        prepared = [self._prepared(item, of_stack, there, max_builds) for item in items]
         self._write(self.place.items, [item.document() for item in prepared])
         answer = {"publish": publication, "execution": self.place.execution, "items": self.place.items}
         if not max_builds:
@@ -132,7 +134,15 @@ class Publisher:
         times = {"started_at": self.now().timestamp()}
         return answer | times | {"builds": self.place.builds, "has_builds": bool(work)}
 
-    def _prepared(self, item: Item, of_stack: Mapping[str, str], there: set[str], max_builds: int) -> Item:
+    def _of_stack(self) -> set[str]:
+        """The ensembles that the stack names."""
+        names = set(open_catalogue(self.place.fleet, self.place.index, self.storage).current)
+        if self.present is not None:  # no deployment has written an index of the next platform yet
+            found = read_index(self.place.index_of(self.present), self.storage)
+            names |= set() if found is None else set(found.current)
+        return names
+
+    def _prepared(self, item: Item, of_stack: set[str], there: set[str], max_builds: int) -> Item:
         if item.built and not max_builds:
             reason = "it has to be built, and the publisher has no recipes; publish with the publisher's own cdk-triton"
             return dataclasses.replace(item, rejected=reason)
@@ -311,6 +321,7 @@ def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]
             Turn(context.get_remaining_time_in_millis, is_last=True),
             lambda: datetime.now(UTC),
             pool.map,
+            os.environ.get("PRESENT_PLATFORM"),
         )
         return attempted(publisher, work)
 

@@ -78,6 +78,7 @@ class Machine:
     watch: Callable[[], None] = lambda: None
     platform: str = PLATFORM
     keys: KeyDocument = KEYS
+    present: str | None = None
 
     def __post_init__(self) -> None:
         self._later: list[Call] = []
@@ -150,7 +151,9 @@ class Machine:
     def _publisher(self, place: Place) -> Publisher:
         storage = Storage(Client("s3", self.s3, Wire(around=self._around)), STORE)  # type: ignore[arg-type]  # a double
         turn = Turn(lambda: 300_000, is_last=True)
-        return Publisher(storage, place, self.keys, turn, lambda: datetime.fromtimestamp(self.now(), UTC))
+        return Publisher(
+            storage, place, self.keys, turn, lambda: datetime.fromtimestamp(self.now(), UTC), present=self.present
+        )
 
     def now(self) -> float:
         """The time, in seconds since 1970."""

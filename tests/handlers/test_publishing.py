@@ -124,6 +124,22 @@ def test_a_bad_ensemble_fails_alone_with_its_reason(messages: Messages, spoil: A
     assert machine.s3.get(STORE, "staging/publishing/fleet/25.09-a10g/failures/first/two.json") is not None
 
 
+def test_the_publisher_of_the_next_platform_rejects_the_names_of_the_stack() -> None:
+    present = Machine(platform="24.09-a10g")
+    pairs = [{"ensemble": "two", "target_model": "two-0.tar.gz"}]
+    index = {"schema": 2, "fleet": FLEET, "current": pairs, "previous": []}
+    present.s3.put(STORE, layout.index_key(FLEET, present.platform), json.dumps(index).encode())
+    machine = Machine(present.s3, present=present.platform)
+    machine.publish("first", one=VERSIONS[0], two=VERSIONS[1])
+
+    failure = machine.run("first")
+
+    assert failure is not None
+    assert "two: the stack has an ensemble two too" in failure
+    assert machine.live("one") == VERSIONS[0]
+    assert machine.entry("two") is None
+
+
 BEFORE = "24.09-a10g"
 
 

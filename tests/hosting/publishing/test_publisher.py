@@ -219,6 +219,19 @@ def test_a_next_platform_has_a_machine_of_its_own_that_copies_from_the_present_o
     assert "25.09-a10g" in json.dumps(model)  # no endpoint serves the next one
 
 
+def test_the_machine_of_a_next_platform_reads_the_names_of_the_stack(world: World, fleet: Fleet) -> None:
+    fleet.add_publisher(next_platform=NEXT)
+
+    functions = fleet.resources("AWS::Lambda::Function").values()
+    environments = [each["Properties"].get("Environment", {}).get("Variables", {}) for each in functions]
+    (following,) = [each for each in environments if "PRESENT_PLATFORM" in each]
+    assert (following["PLATFORM"], following["PRESENT_PLATFORM"]) == ("26.05-l4", "25.09-a10g")
+    index = f"/fleets/{fleet.model.name_in_store}/25.09-a10g/index.json"
+    permissions = actions(world, fleet, "FleetNextPublisherPrepareRole")
+    assert index in permissions["s3:GetObject"]
+    assert index not in permissions["s3:PutObject"]
+
+
 def test_whoever_publishes_everything_may_read_what_is_published(world: World, fleet: Fleet) -> None:
     role = iam.Role(fleet.stack, "Ci", assumed_by=iam.AccountPrincipal("111122223333"))
     fleet.add_publisher(next_platform=NEXT, recipes=[TensorRTPlan("net")]).grant_publish_all(role)

@@ -145,6 +145,8 @@ class TritonPublisher(Construct):
             "PLATFORM": platform.label,
             "KEYS": json.dumps(key_document(platform)),
         }
+        if name == "prepare" and self._present is not None:
+            environment["PRESENT_PLATFORM"] = self._present.platform.label
         timeout = Duration.minutes(MAX_CHANGE_MINUTES)
         return made.function(self, id, f"artifacts.publishing.{name}", environment, timeout, role).function_arn
 
@@ -162,6 +164,8 @@ class TritonPublisher(Construct):
             "record": ([], [own]),
             "count": ([own, catalogue], []),
         }[name]
+        if name == "prepare" and self._present is not None:  # it names the ensembles of the stack
+            read = [*read, layout.index_key(fleet, self._present.platform.label)]
         if name == "change" and self._recipes is not None:
             read = [*read, own, f"{layout.ARTIFACTS_PREFIX}*"]
         if name == "change" and self._present is not None:  # what is published there is copied
