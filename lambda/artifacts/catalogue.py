@@ -49,8 +49,8 @@ class Change:
 
     Attributes:
         at: the time, in ISO 8601 and UTC.
-        publisher: the `aws:userid` of who asked for it, in whose directory the request is.
-        execution: the ARN of the execution that makes the change; AWS CloudTrail has who started it.
+        publisher: the `aws:userid` of the caller that wrote the request. Another one may have started the execution.
+        execution: the ARN of the execution that makes the change; AWS CloudTrail has the caller that started it.
     """
 
     at: str
