@@ -55,7 +55,7 @@ class BuildEvent:
     """The request of the machine.
 
     Attributes:
-        publication: the id of the request.
+        publication: the caller and the id of the request.
         execution: the ARN of the execution.
         started_at: when the execution began, in seconds since 1970.
         batch: the items to build, one for each archive.

@@ -146,12 +146,12 @@ class _Work:
                     Job(state.build, state.image, state.timeout_minutes, state.instance_type, state.volume_gb)
                 )
             except (ArtifactError, QuotaUsedUpError, ClientError, ParamValidationError) as error:
-                self._refused(error, earlier)
+                self._rejected(error, earlier)
                 raise
         self.change(lease=None, job=job, started_at=now)
         log.info("the build %s of %s runs as %s", state.build, ", ".join(state.members or ()), job)
 
-    def _refused(self, error: Exception, earlier: float | None) -> None:
+    def _rejected(self, error: Exception, earlier: float | None) -> None:
         """Raise the matching error if the service rejected the job.
 
         Raises:
