@@ -29,6 +29,7 @@ __all__ = [
     "Entry",
     "Version",
     "catalogue_key",
+    "catalogue_prefix",
     "publish",
     "read_entry",
     "roll_back",
@@ -113,7 +114,12 @@ class Entry:
 
 def catalogue_key(fleet: str, platform: str, ensemble: str) -> str:
     """The object key of an ensemble's document."""
-    return f"catalogue/{fleet}/{platform}/{ensemble}.json"
+    return f"{catalogue_prefix(fleet, platform)}{ensemble}.json"
+
+
+def catalogue_prefix(fleet: str, platform: str) -> str:
+    """The prefix of the documents of a platform."""
+    return f"catalogue/{fleet}/{platform}/"
 
 
 def publish(entry: Entry, version: Version) -> Entry:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError, IncompleteReadError  # noqa: A004 - botocore's
 
@@ -20,6 +22,7 @@ __all__ = [
     "is_refusal",
     "is_transient",
     "printable",
+    "reason_of",
     "retry_or_fail",
     "with_log_group",
     "with_log_tail",
@@ -163,6 +166,15 @@ def error_code(error: ClientError) -> str:
 def is_refusal(error: Exception) -> bool:
     """Whether the service has certainly not carried out the request."""
     return isinstance(error, ClientError) and 400 <= _status(error) < 500
+
+
+def reason_of(failure: Mapping[str, Any]) -> str:
+    """The message of a function that failed: `errorMessage` within the `Cause` of Step Functions."""
+    cause = str(failure.get("Cause", ""))
+    try:
+        return str(json.loads(cause)["errorMessage"])
+    except (ValueError, LookupError, TypeError):
+        return f"{failure.get('Error')}: {cause}"
 
 
 def retry_or_fail(error: Exception, *, waited: float) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .catalogue import catalogue_key, read_entry
+from .catalogue import catalogue_key, catalogue_prefix, read_entry
 from .failure import ArtifactError, NotYetError
 from .plan import Fleet
 from .storage import LostRaceError, Storage
@@ -129,7 +129,7 @@ def _update(key: str, change: Callable[[Index | None], Index], storage: Storage)
 def _refuse_published(fleet: Fleet, storage: Storage) -> None:
     """Callers of an ensemble that the stack names and that was published would get one of the two."""
     _, name, platform, _ = fleet.index.split("/")
-    known = set(storage.keys(catalogue_key(name, platform, "").removesuffix(".json")))
+    known = set(storage.keys(catalogue_prefix(name, platform)))
     for ensemble in fleet.target_models:
         if (
             catalogue_key(name, platform, ensemble) in known

@@ -22,7 +22,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
-from .catalogue import catalogue_key, read_entry
+from .catalogue import catalogue_prefix, read_entry
 from .ensure import read_plan
 from .failure import ArtifactError, is_forbidden
 from .invocation import Invocation
@@ -100,7 +100,7 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
             return False
         return read_entry(fleet.name, new.platform, ensemble, storage).current != current
 
-    prefix = catalogue_key(fleet.name, old.platform, "").removesuffix(".json")
+    prefix = catalogue_prefix(fleet.name, old.platform)
     keys = storage.keys(prefix, after=found.after)
     while part := list(islice(keys, BATCH)):
         if invocation.turn.is_over():

@@ -24,7 +24,7 @@ from urllib.request import urlopen
 import boto3
 
 from . import endpoint_wait
-from .failure import ArtifactError, with_log_group
+from .failure import ArtifactError, reason_of, with_log_group
 from .request import Request
 
 __all__ = ["accept", "answer_outcome", "has_outcome", "provide"]
@@ -73,16 +73,7 @@ def has_outcome(event: Mapping[str, Any]) -> bool:
 
 def answer_outcome(event: Mapping[str, Any]) -> None:
     """Tell CloudFormation how the waiter has come to an end."""
-    _answer(event, _reason(event["Failure"]) if "Failure" in event else None)
-
-
-def _reason(failure: Mapping[str, Any]) -> str:
-    """The message of a function that failed: `errorMessage` within the `Cause` of Step Functions."""
-    cause = str(failure.get("Cause", ""))
-    try:
-        return str(json.loads(cause)["errorMessage"])
-    except (ValueError, LookupError, TypeError):
-        return f"{failure.get('Error')}: {cause}"
+    _answer(event, reason_of(event["Failure"]) if "Failure" in event else None)
 
 
 def _answer(event: Mapping[str, Any], failure: str | None) -> None:

@@ -26,7 +26,7 @@ from .archive_keys import ArchiveKeys, KeyDocument
 from .catalogue import Change, Entry, Version
 from .commits import check_owner, stored
 from .copying import copy_if_absent
-from .failure import ArtifactError, NotYetError, for_publisher, is_transient
+from .failure import ArtifactError, NotYetError, for_publisher, is_transient, reason_of
 from .fleet_index import open_catalogue, read_index
 from .invocation import Each
 from .publication import MAX_REQUEST_BYTES, Item, Place, caller_of, parse_request
@@ -172,7 +172,7 @@ class Publisher:
 
     def record(self, item: Item, failure: Mapping[str, Any]) -> dict[str, Any]:
         """See the function of this name."""
-        document = {"ensemble": item.ensemble, "action": item.action, "reason": _reason(failure)}
+        document = {"ensemble": item.ensemble, "action": item.action, "reason": reason_of(failure)}
         self._write(self.place.failure(item.ensemble), document)
         return {}
 
@@ -181,7 +181,7 @@ class Publisher:
         for item in batch:
             self._write(
                 self.place.build_failure(item.artifact_key, item.repository),
-                {"repository": item.repository, "reason": _reason(failure)},
+                {"repository": item.repository, "reason": reason_of(failure)},
             )
         return {}
 
@@ -341,12 +341,3 @@ def attempted(publisher: Publisher, work: Callable[[Publisher], dict[str, Any]])
         if isinstance(error, NotYetError) or not is_transient(error, 0):
             raise
         raise NotYetError(f"{type(error).__name__}: {error}") from error
-
-
-def _reason(failure: Mapping[str, Any]) -> str:
-    """The message of a function that failed: `errorMessage` within the `Cause` of Step Functions."""
-    cause = str(failure.get("Cause", ""))
-    try:
-        return str(json.loads(cause)["errorMessage"])
-    except (ValueError, LookupError, TypeError):
-        return f"{failure.get('Error')}: {cause}"
