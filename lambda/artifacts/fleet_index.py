@@ -71,7 +71,7 @@ def write_index(fleet: Fleet, storage: Storage) -> None:
 
     def change(index: Index | None) -> Index:
         if index is not None and index.schema == _WITH_CATALOGUE:
-            _refuse_published(fleet, storage)
+            _reject_published(fleet, storage)
         return advance(index, fleet)
 
     _update(fleet.index, change, storage)
@@ -126,7 +126,7 @@ def _update(key: str, change: Callable[[Index | None], Index], storage: Storage)
     raise NotYetError(f"other deployments keep writing s3://{storage.bucket}/{key}")
 
 
-def _refuse_published(fleet: Fleet, storage: Storage) -> None:
+def _reject_published(fleet: Fleet, storage: Storage) -> None:
     """Callers of an ensemble that the stack names and that was published would get one of the two."""
     _, name, platform, _ = fleet.index.split("/")
     known = set(storage.keys(catalogue_prefix(name, platform)))
