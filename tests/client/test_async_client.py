@@ -20,7 +20,7 @@ from tests.client.test_async_result import S3
 from tests.client.test_direct_runtime import ERRORS
 from tests.client.test_for_repository import CONFIG, repository
 from tests.client.test_infer_many import failing, rows, values
-from tests.client.test_parameter_names import Ssm, without
+from tests.client.test_parameter_names import CATALOGUE, MOVED, Catalogues, Ssm, until, without
 
 from cdk_triton.client import AsyncTritonClient, InferenceResult, TritonClient
 from cdk_triton.client.aio_runtime import AioRuntime
@@ -301,6 +301,22 @@ def test_ensembles_are_called_by_name_and_a_target_that_is_gone_is_looked_up(
 
     assert run(use, AsyncTritonClient.from_parameters("/search", ssm=ssm)) == "fleet"
     assert endpoint.handle.asked.count("text-2.tar.gz") == 4
+
+
+def test_published_ensembles_follow_the_catalogue_to_a_new_platform(environment: Any, endpoint: Any) -> None:
+    ssm = Ssm({"endpoint-name": "fleet", "catalogue": CATALOGUE})
+    s3 = Catalogues(**{"25.09-a10g": "tenant-1.tar.gz", "26.05-l4": "tenant-2.tar.gz"})
+
+    async def use(client: AsyncTritonClient) -> None:
+        await client.infer(X, ensemble="tenant")
+        ssm.values["catalogue"] = MOVED
+        for _ in range(3):  # each use begins a refresh, unless one that began before the change still runs
+            until(lambda: True)
+            await client.infer(X, ensemble="tenant")
+
+    run(use, AsyncTritonClient.from_parameters("/search", ssm=ssm, s3=s3, max_age=0))
+    asked = [headers["x-amzn-sagemaker-target-model"] for _, headers, _ in endpoint.requests]
+    assert (asked[0], asked[-1]) == ("tenant-1.tar.gz", "tenant-2.tar.gz")
 
 
 def test_parameters_that_are_not_there_are_an_error() -> None:
