@@ -1,8 +1,8 @@
-"""Records the runs that pictures show: the report of the demo, and the metrics of a dashboard under load.
+"""Records the runs that pictures show: the report of the demo, the metrics of a dashboard under load, and a load test.
 
 `python -m tools.record_pictures` runs all of it on this machine, in some minutes, and writes the folder RECORDED. The
-generators draw from these files, so `make generate` needs no run. Record again after a change of the demo or of the
-dashboard.
+generators draw from these files, so `make generate` needs no run. The picture of the load test is the one that
+`cdk-triton bench --plot` draws. Record again after a change of the demo, of the dashboard or of that picture.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from tools.generate import ROOT
+from tools.generate._shapes import for_dark_pages
+from tools.generate.estimate_picture import SETTINGS
 from tools.generate.readme_transcript import read
 
 from cdk_triton.local import LocalAws
@@ -29,6 +32,7 @@ RECORDED = ROOT / "tools" / "generate" / "recorded"
 PERIOD_SECONDS = 10
 STACK, TEXT = "Language", "TEXT=The children play in the garden with the neighbours."
 STEADY = ("--rate", "20", "--duration", "90")
+SWEEP = ("--rate", "40", "--max-rate", "400", "--duration", "10")
 
 
 def demo() -> None:
@@ -55,7 +59,26 @@ def report_of(shown: str) -> str:
 
 
 def load() -> None:
-    """Deploy the project of `cdk-triton init` to a local AWS, put load on it, and keep the metrics of its dashboard."""
+    """Put load on an endpoint, and keep the metrics of its dashboard."""
+    with _endpoint() as (aws, project, environment, endpoint):
+        begin = datetime.now(UTC)
+        _run(["cdk-triton", "bench", endpoint, "--input", TEXT, *STEADY], project, environment)
+        dashboard = _dashboard(aws.client, begin, endpoint)
+    (RECORDED / "dashboard.json").write_text(f"{json.dumps(dashboard, indent=1)}\n", encoding="utf-8")
+
+
+def sweep() -> None:
+    """Put more and more load on an endpoint, and keep the picture of it."""
+    with _endpoint() as (_, project, environment, endpoint):
+        (project / "matplotlibrc").write_text(SETTINGS, encoding="utf-8")
+        _run(["cdk-triton", "bench", endpoint, "--input", TEXT, *SWEEP, "--plot=sweep.svg"], project, environment)
+        picture = (project / "sweep.svg").read_text(encoding="utf-8")
+    (ROOT / "docs" / "images" / "sweep.svg").write_text(for_dark_pages(picture), encoding="utf-8")
+
+
+@contextmanager
+def _endpoint() -> Iterator[tuple[LocalAws, Path, Mapping[str, str], str]]:
+    """The project of `cdk-triton init`, deployed to a local AWS: its directory, an environment and the endpoint."""
     with tempfile.TemporaryDirectory(prefix="cdk-triton-pictures-") as folder:
         project = Path(folder, STACK.lower())
         _run(["cdk-triton", "init", str(project), "--single"], Path(folder), os.environ)
@@ -70,10 +93,7 @@ def load() -> None:
             )
             outputs = json.loads((project / "out.json").read_text(encoding="utf-8"))[STACK]
             endpoint = next(value for name, value in outputs.items() if "Endpoint" in name)
-            begin = datetime.now(UTC)
-            _run(["cdk-triton", "bench", endpoint, "--input", TEXT, *STEADY], project, environment)
-            dashboard = _dashboard(aws.client, begin, endpoint)
-    (RECORDED / "dashboard.json").write_text(f"{json.dumps(dashboard, indent=1)}\n", encoding="utf-8")
+            yield aws, project, environment, endpoint
 
 
 def _run(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
@@ -140,13 +160,12 @@ def _points(cloudwatch: Any, span: Mapping[str, Any], metric: Sequence[Any], sta
 def main() -> None:
     """Record everything, or one part."""
     parser = argparse.ArgumentParser(description="Record the runs that pictures of docs/ show.")
-    parser.add_argument("part", nargs="?", choices=("demo", "load"), help="record only this; both by default")
+    parts = {"demo": demo, "load": load, "sweep": sweep}
+    parser.add_argument("part", nargs="?", choices=parts, help="record only this; all of them by default")
     part = parser.parse_args().part
     RECORDED.mkdir(exist_ok=True)
-    if part != "load":
-        demo()
-    if part != "demo":
-        load()
+    for record in parts.values() if part is None else [parts[part]]:
+        record()
 
 
 if __name__ == "__main__":
