@@ -35,6 +35,7 @@ __all__ = [
     "Work",
     "packed",
     "packed_keys",
+    "storage_on",
 ]
 
 STORE, FLEET, PLATFORM = "the-store", "fleet", "25.09-a10g"
@@ -62,6 +63,11 @@ def packed(files: Mapping[str, bytes]) -> bytes:
 def packed_keys(archive: bytes) -> ArchiveKeys:
     """Its keys."""
     return archive_keys(iter([archive]), KEYS, "it")
+
+
+def storage_on(s3: S3, wire: Wire | None = None) -> Storage:
+    """The store's bucket, as the handlers see it."""
+    return Storage(Client("s3", s3, wire or Wire()), STORE)  # type: ignore[arg-type]  # a double
 
 
 @dataclass
@@ -149,7 +155,7 @@ class Machine:
             self.watch()
 
     def _publisher(self, place: Place) -> Publisher:
-        storage = Storage(Client("s3", self.s3, Wire(around=self._around)), STORE)  # type: ignore[arg-type]  # a double
+        storage = storage_on(self.s3, Wire(around=self._around))
         turn = Turn(lambda: 300_000, is_last=True)
         return Publisher(
             storage, place, self.keys, turn, lambda: datetime.fromtimestamp(self.now(), UTC), present=self.present

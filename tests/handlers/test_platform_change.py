@@ -18,11 +18,11 @@ from artifacts import platform_change
 from artifacts.catalogue import Change, Entry, Version
 from artifacts.failure import ArtifactError
 from artifacts.invocation import Invocation
-from artifacts.storage import Storage
 from artifacts.turn import TURN_MILLIS
 from cdk_triton.artifacts import layout
 from golden_messages import Messages
-from memory_aws import S3, Client, Clock, Wire
+from memory_aws import S3, Clock
+from publisher_machine import storage_on
 
 STORE, ASSETS, FLEET = "the-store", "the-assets", "fleet"
 OLD, NEW = "25.09-a10g", "26.05-a10g"
@@ -86,7 +86,7 @@ class World:
 
     def poll(self, event: dict[str, Any]) -> dict[str, Any]:
         """One poll."""
-        storage = Storage(Client("s3", self.s3, Wire()), STORE)  # type: ignore[arg-type]  # a double
+        storage = storage_on(self.s3)
         invocation = Invocation(storage, {}, self.millis, stack_status=self._stack_status)
         return artifacts.poll(event, invocation)
 
@@ -212,7 +212,7 @@ def test_a_cloudformation_that_does_not_answer_does_not_outlast_a_poll(monkeypat
 
     monkeypatch.setattr(boto3, "client", client)
     world = World({"one": 1}, {"one": 1})
-    storage = Storage(Client("s3", world.s3, Wire()), STORE)  # type: ignore[arg-type]  # a double
+    storage = storage_on(world.s3)
     assert artifacts.poll(world.event(), Invocation(storage, {}, world.millis))["IsComplete"]
     (config,) = made
     seconds = (config.connect_timeout + config.read_timeout) * config.retries["total_max_attempts"]

@@ -23,12 +23,10 @@ import artifacts
 from artifacts.archive_keys import archive_keys
 from artifacts.failure import ArtifactError
 from artifacts.invocation import Invocation
-from artifacts.storage import Storage
 from build_model.faults import Fault
 from cdk_triton.artifacts import layout
-from memory_aws import Client, Wire
 from publisher_executions import Execution
-from publisher_machine import FLEET, KEYS, STORE, Machine, packed
+from publisher_machine import FLEET, KEYS, STORE, Machine, packed, storage_on
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -171,7 +169,7 @@ def deploy(old: Machine, new: Machine, status: str) -> None:
     text = json.dumps(plan).encode()
     sha256 = hashlib.sha256(text).hexdigest()
     new.s3.put(ASSETS, f"triton-plan-{sha256}.json", text)
-    storage = Storage(Client("s3", new.s3, Wire()), STORE)  # type: ignore[arg-type]  # a double
+    storage = storage_on(new.s3)
     place = {"PlanBucket": ASSETS, "PlanKey": f"triton-plan-{sha256}.json", "PlanSha256": sha256}
     event = {
         "RequestType": "Update",
