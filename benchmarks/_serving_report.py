@@ -99,7 +99,7 @@ def write_plot(file: Path, rows: list[dict[str, Any]], run: Run, began: float) -
             answers.plot(*zip(*points, strict=True), ".", markersize=3, color=colour, label=kind)
     answers.set_yscale("log")
     answers.set_ylabel("seconds")
-    answers.legend(loc="lower right")
+    answers.legend(loc="center right")
     times = [each.at for each in run.samples]
     memory.plot(times, [each.server for each in run.samples], label="tritonserver and its models")
     memory.plot(times, [each.local_aws for each in run.samples], label="local AWS")
