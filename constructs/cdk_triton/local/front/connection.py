@@ -1,15 +1,22 @@
 """Reads requests from a connection and rejects foreign ones.
 
+A connection stays open for the next request. werkzeug closes it after each answer, because an application may leave a
+part of the body in it. Here the whole body is read first. A new connection would be a new thread here, and a new socket
+of the client.
+
 These are requests of web pages, requests for another host, malformed requests, and requests that are not signed with
 the secret of this local AWS.
 """
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from email.message import Message
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,6 +24,8 @@ from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import ThreadedWSGIServer
+from werkzeug.wrappers import Response as WsgiResponse
 
 from cdk_triton.local.endpoints import Invocation, Response
 from cdk_triton.local.front.signatures import SignedRequest
@@ -25,7 +34,7 @@ from cdk_triton.sagemaker import limits
 if TYPE_CHECKING:
     from cdk_triton.local.front.server import Routes
 
-__all__ = ["HOST", "MAILBOX", "Connection"]
+__all__ = ["HOST", "MAILBOX", "Listener"]
 
 HOST: Final = "127.0.0.1"
 """The only address ever listened on. An address and not `localhost`: S3 clients then put the bucket into the path."""
@@ -37,11 +46,14 @@ _INVOCATION = re.compile(r"/endpoints/([^/?]+)/(async-)?invocations(\?.*)?")
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\r?\n")  # RFC 9112, "Chunked Transfer Coding"
 _LONGEST_LINE = 65536
 _IDLE_SECONDS = 120
+_LARGE = 65536
+"""A larger body is sent as it is, instead of copied behind the headers."""
+_WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _STATUSES = {status.value for status in HTTPStatus}
 
 
-class Connection(MotoRequestHandler):
-    """Requests to endpoints are answered here, on connections that stay open; others by WSGI, one per connection."""
+class _Connection(MotoRequestHandler):
+    """Requests to endpoints are answered here, and others by WSGI."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -53,6 +65,9 @@ class Connection(MotoRequestHandler):
 
     def parse_request(self) -> bool:
         """Read a request's line and headers; a rejected request goes no further, neither to moto nor past it."""
+        if cast("Listener", self.server).is_closing:
+            self.close_connection = True
+            return False
         if not super().parse_request():
             return False
         if refusal := _foreign(self.headers, int(self.server.server_address[1])):
@@ -85,12 +100,24 @@ class Connection(MotoRequestHandler):
     def run_wsgi(self) -> None:
         """Answer any other request."""
         headers = _joined(self.headers)
+        body = functools.cache(self._plain_body)
         if not self.path.startswith(MAILBOX):
-            request = SignedRequest(self.command, self.path, headers, self._keep_body)
+            request = SignedRequest(self.command, self.path, headers, body)
             if refusal := self._routes.signatures.refusal(request):
                 self._send(_denial(refusal, headers), last=True)
                 return
-        super().run_wsgi()
+        if "Transfer-Encoding" in headers:
+            super().run_wsgi()  # werkzeug reads the chunks, and closes the connection
+            return
+        if len(body()) < self._length:
+            self.close_connection = True  # the client has hung up
+            return
+        answer = WsgiResponse.from_app(self.server.app, self.make_environ() | {"wsgi.input": io.BytesIO(body())})
+        try:
+            content = b"".join(answer.iter_encoded())
+        finally:
+            answer.close()
+        self._send(Response(answer.status_code, dict(answer.headers), content))
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         """Say nothing: the services log what matters."""
@@ -106,13 +133,20 @@ class Connection(MotoRequestHandler):
             last: close the connection then, because the rest of the request was not read.
         """
         reason = HTTPStatus(answer.status).phrase if answer.status in _STATUSES else ""
-        lines = [f"HTTP/1.1 {answer.status} {reason}", f"Content-Length: {len(answer.body)}"]
+        lines = [f"HTTP/1.1 {answer.status} {reason}"]
         lines += [f"{name}: {value}" for name, value in answer.headers.items()]
+        is_known = any(name.lower() == "content-length" for name in answer.headers)  # of the object, for HEAD
+        if not is_known and answer.status not in _WITHOUT_BODY:
+            lines.append(f"Content-Length: {len(answer.body)}")
         if last:
             self.close_connection = True
             lines.append("Connection: close")
-        # One write, so that small answers leave in one packet.
-        self.wfile.write("\r\n".join([*lines, "", ""]).encode("latin-1") + answer.body)
+        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        if len(answer.body) > _LARGE:
+            self.wfile.write(head)
+            self.wfile.write(answer.body)
+        else:
+            self.wfile.write(head + answer.body)  # in one packet
 
     def _read_body(self) -> bytes | None:
         """The whole body, also one that comes in chunks; None if those are malformed.
@@ -120,7 +154,7 @@ class Connection(MotoRequestHandler):
         If a body in chunks is too large for an invocation, the rest is not read.
         """
         if "Transfer-Encoding" not in self.headers:
-            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            return self._plain_body()
         body = bytearray()
         while match := _CHUNK.fullmatch(self.rfile.readline(_LONGEST_LINE)):
             size = int(match[1], 16)
@@ -137,13 +171,48 @@ class Connection(MotoRequestHandler):
             body += chunk[:size]
         return None
 
-    def _keep_body(self) -> bytes:
-        """The body, which stays there for the one that answers the request."""
-        if "Transfer-Encoding" in self.headers:
-            return b""  # no AWS client sends chunks whose digest it has not put into a header
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.rfile = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(body)))
-        return body
+    def _plain_body(self) -> bytes:
+        """The body, unless it comes in chunks: no AWS client sends chunks whose digest it has not put into a header."""
+        return self.rfile.read(self._length)
+
+    @property
+    def _length(self) -> int:
+        return int(self.headers.get("Content-Length", 0))
+
+
+class Listener(ThreadedWSGIServer):
+    """Accepts connections, each of which has a thread that waits for the next request.
+
+    Args:
+        port: of the socket.
+        routes: the WSGI application.
+        fd: the socket, which listens.
+
+    Attributes:
+        is_closing: whether no further request is answered.
+    """
+
+    def __init__(self, port: int, routes: Routes, fd: int) -> None:
+        super().__init__(HOST, port, routes, handler=_Connection, fd=fd)
+        self.is_closing = False
+        self._connections = set[socket.socket]()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A client has connected."""
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """A connection ends."""
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """End each connection: now, or after the answer that is being made."""
+        self.is_closing = True
+        for each in list(self._connections):
+            with suppress(OSError):  # it ends by itself
+                each.shutdown(socket.SHUT_RD)  # wakes its thread
 
 
 def _foreign(headers: Message, port: int) -> str | None:

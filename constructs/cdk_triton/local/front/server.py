@@ -20,7 +20,6 @@ from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.wrappers import Request, Response
 
 from cdk_triton.errors import LocalError
@@ -28,7 +27,7 @@ from cdk_triton.local.endpoints import EndpointHost, Invocation
 from cdk_triton.local.endpoints import Response as Answer
 from cdk_triton.local.endpoints.components import ComponentOperations
 from cdk_triton.local.endpoints.operations import EndpointOperations, SageMakerError
-from cdk_triton.local.front.connection import HOST, MAILBOX, Connection
+from cdk_triton.local.front.connection import HOST, MAILBOX, Listener
 from cdk_triton.local.front.signatures import Signatures
 from cdk_triton.local.lambdas import FunctionError, ThrottledError
 from cdk_triton.local.moto_state.dispatch import NoServiceError
@@ -283,7 +282,7 @@ class Server:
         self.port: int = listener.getsockname()[1]
         self.url = f"http://{HOST}:{self.port}"
         # The socket is ours, so that a port in use is our sentence: werkzeug would print one and exit.
-        self._server = ThreadedWSGIServer(HOST, self.port, routes, handler=Connection, fd=listener.fileno())
+        self._server = Listener(self.port, routes, listener.fileno())
         self._listener = listener
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="local-aws", daemon=True)
 
@@ -296,6 +295,7 @@ class Server:
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
+        self._server.hang_up()
         self._server.server_close()
         self._listener.close()
 
