@@ -27,6 +27,7 @@ import time
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -77,7 +78,7 @@ class FunctionCode:
     environment: Mapping[str, str]
     code: bytes
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Changes with everything that needs a new process."""
         settings = json.dumps([self.handler, self.timeout, dict(self.environment)], sort_keys=True)
