@@ -235,7 +235,7 @@ class LocalAws:
         self._stopping.clear()
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = MotoState(self.region, self.account)
-        self._close.append(state.reset)
+        self._close.append(state.close)
         signatures = Signatures(lambda key: self._secret_of(key, state.issued_secret))
         self._routes = Routes(state, signatures, self.log)
         server = Server(self._routes, self._port)

@@ -35,7 +35,8 @@ class MotoState:
         self._region = region
         self._account = account
         # Without it, attaching an AWS managed policy to a role fails; with it, a name that AWS does not have fails.
-        default_user_config["iam"]["load_aws_managed_policies"] = True
+        self._users_iam = default_user_config["iam"]
+        default_user_config["iam"] = {"load_aws_managed_policies": True}
         with _without_users_profile():
             correct_moto()
         self.reset()
@@ -62,6 +63,13 @@ class MotoState:
 
         BackendDict.reset()
         reset_model_data()
+
+    def close(self) -> None:
+        """Forget everything, and load AWS's policies no longer: moto reads all of them whenever it is reset."""
+        from moto.core.config import default_user_config
+
+        default_user_config["iam"] = self._users_iam
+        self.reset()
 
     def endpoints(self) -> MutableMapping[str, Any]:
         """SageMaker endpoints by name."""
