@@ -1,5 +1,6 @@
 """What several folders of tests share."""
 
+import functools
 import gc
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import botocore.session
 import pytest
 
 from costs import UnmarkedSlowTests, expensive_first, mark_by_folder
@@ -19,6 +21,8 @@ CHECKOUT = Path(__file__).parents[1]
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 # A program started in the background of a shell ignores SIGINT and hands that on; the tests of Ctrl-C need the default.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Each session of botocore reads the tables of AWS's services again, and each test that uses moto begins a new session.
+vars(botocore.session)["create_loader"] = functools.cache(botocore.session.create_loader)
 
 
 def pytest_configure(config: pytest.Config) -> None:
