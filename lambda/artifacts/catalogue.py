@@ -7,9 +7,10 @@ written only in place of exactly the one that was read.
 The versions stand in the order in which they went live, the newest first. A version that goes live again moves to the
 front. So the second version is always the one that was live before, as in `kubectl rollout undo`.
 
-A function of Step Functions may run twice for one state, because the answer of the first run was lost. So each change
-carries its execution, and a change whose execution the document has already does nothing. This makes a rollback
-repeatable, which would otherwise go back and forth.
+A function of Step Functions may run twice for one state, because the answer of the first run was lost. The second run
+may be late, after another execution has changed the ensemble. So each document lists the last executions that changed
+it, and a change of an execution that is listed does nothing. This makes a rollback repeatable, which would otherwise go
+back and forth. A run that finds nothing to change is not listed, because nobody has seen an effect of it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .storage import LostRaceError, Storage
 
 __all__ = [
     "KEPT",
+    "KEPT_EXECUTIONS",
     "Change",
     "Entry",
     "Version",
@@ -40,6 +42,10 @@ __all__ = [
 SCHEMA = 1
 KEPT = 10
 """How many versions of an ensemble a document lists."""
+
+KEPT_EXECUTIONS = 20
+"""How many executions a document lists. A repetition does harm only if it comes after as many other changes of the
+same ensemble."""
 
 _ATTEMPTS = 5
 
@@ -89,12 +95,14 @@ class Entry:
         ensemble: its name.
         versions: the last `KEPT` versions, that which went live most recently first.
         unpublished: who took it out of the catalogue; None while it is live.
+        executions: the ARNs of the last `KEPT_EXECUTIONS` executions that changed it, the newest first.
     """
 
     fleet: str
     ensemble: str
     versions: tuple[Version, ...] = ()
     unpublished: Change | None = None
+    executions: tuple[str, ...] = ()
 
     @property
     def current(self) -> str | None:
@@ -103,9 +111,12 @@ class Entry:
 
     def has(self, execution: str) -> bool:
         """Whether an execution has made its change already."""
-        changes = [version.live for version in self.versions]
-        changes += [] if self.unpublished is None else [self.unpublished]
-        return any(change.execution == execution for change in changes)
+        return execution in self.executions
+
+    def changed(self, by: Change, versions: tuple[Version, ...], unpublished: Change | None = None) -> Entry:
+        """It after a change."""
+        executions = (by.execution, *self.executions)[:KEPT_EXECUTIONS]
+        return Entry(self.fleet, self.ensemble, versions, unpublished, executions)
 
     def document(self) -> dict[str, Any]:
         """It as JSON."""
@@ -165,7 +176,7 @@ def unpublish(entry: Entry, change: Change) -> Entry:
         raise ArtifactError(f"the ensemble {entry.ensemble} was never published; `fleet list` has the names")
     if entry.has(change.execution) or entry.current is None:
         return entry
-    return dataclasses.replace(entry, unpublished=change)
+    return entry.changed(change, entry.versions, unpublished=change)
 
 
 def read_entry(fleet: str, platform: str, ensemble: str, storage: Storage) -> Entry:
@@ -207,7 +218,7 @@ def update(fleet: str, platform: str, ensemble: str, change: Callable[[Entry], E
 
 def _live(entry: Entry, version: Version) -> Entry:
     others = [other for other in entry.versions if other.target_model != version.target_model]
-    return dataclasses.replace(entry, versions=(version, *others)[:KEPT], unpublished=None)
+    return entry.changed(version.live, (version, *others)[:KEPT])
 
 
 def _read(fleet: str, platform: str, ensemble: str, storage: Storage) -> tuple[Entry, str | None]:
@@ -225,8 +236,12 @@ def _read(fleet: str, platform: str, ensemble: str, storage: Storage) -> tuple[E
                 "with a newer cdk-triton"
             )
         versions = tuple(Version(**{**version, "live": Change(**version["live"])}) for version in document["versions"])
-        unpublished = document["unpublished"]
-        entry = Entry(fleet, ensemble, versions, None if unpublished is None else Change(**unpublished))
+        unpublished = None if document["unpublished"] is None else Change(**document["unpublished"])
+        executions = document.get("executions")
+        if executions is None:  # an earlier version wrote it
+            changes = [*([] if unpublished is None else [unpublished]), *(version.live for version in versions)]
+            executions = [change.execution for change in changes]
+        entry = Entry(fleet, ensemble, versions, unpublished, tuple(executions))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ArtifactError(
             f"{where} is not an entry of cdk-triton's catalogue ({error!r}); restore an earlier version of the object"

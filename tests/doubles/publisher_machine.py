@@ -176,6 +176,11 @@ class Machine:
         found = self.s3.get(STORE, f"catalogue/{FLEET}/{self.platform}/{ensemble}.json")
         return None if found is None else dict(json.loads(found))
 
+    def changes(self, ensemble: str) -> list[str]:
+        """The executions that changed an ensemble's document, one for each time that it was written."""
+        documents = map(json.loads, self.s3.history[STORE, f"catalogue/{FLEET}/{self.platform}/{ensemble}.json"])
+        return [(each["unpublished"] or each["versions"][0]["live"])["execution"] for each in documents]
+
     def live(self, ensemble: str) -> bytes | None:
         """The archive that callers of an ensemble get; an error if the catalogue names one that is not there."""
         entry = self.entry(ensemble)

@@ -47,9 +47,10 @@ class World:
 
     def run(self) -> None:
         """One sequence, and then one publication of everything without a fault."""
-        for _ in range(self.random.randint(5, 40)):
+        for _ in range(self.random.randint(5, 60)):
             self.random.choices(
-                [self.publish, self.change, self.step, self.abort, self.again, self.replay], [3, 2, 20, 1, 2, 2]
+                [self.publish, self.change, self.step, self.abort, self.again, self.replay, self.repeat],
+                [3, 3, 24, 1, 2, 2, 3],
             )[0]()
         for execution in self.executions:
             execution.abort()
@@ -61,6 +62,9 @@ class World:
         for (bucket, key), bodies in self.machine.s3.history.items():
             if bucket == STORE and key.startswith(SERVED) and key.endswith(".tar.gz"):
                 assert len(bodies) == 1, f"{key} was written {len(bodies)} times"
+        for name in NAMES:  # however late a function was repeated
+            twice = [execution for execution, times in Counter(self.machine.changes(name)).items() if times > 1]
+            assert not twice, f"{twice} changed {name} twice"
 
     # -- what publishers do
 
@@ -104,6 +108,13 @@ class World:
     def replay(self) -> None:
         if self.executions:
             self.random.choice(self.executions).replay(self.random.randrange(99), self.fault())
+
+    def repeat(self) -> None:
+        """Run all functions of an execution again, however long ago they ran."""
+        if self.executions:
+            execution = self.random.choice(self.executions)
+            for number in range(len(execution.past)):
+                execution.replay(number, None)
 
     def abort(self) -> None:
         if running := [each for each in self.executions if not each.has_ended]:
