@@ -209,9 +209,9 @@ class Publisher:
         failed |= {item.ensemble: reason for item, reason in checked if reason is not None}
         if failed:
             shown = "; ".join(f"{name}: {reason}" for name, reason in sorted(failed.items())[:SHOWN_FAILURES])
-            raise ArtifactError(
-                f"{len(failed)} of {len(items)} ensembles were not changed: {shown} (all reasons are below "
-                f"s3://{self.storage.bucket}/{self.place.failures})"
+            raise ArtifactError(  # the reasons come last, because long ones are cut
+                f"{len(failed)} of {len(items)} ensembles were not changed (all reasons are below "
+                f"s3://{self.storage.bucket}/{self.place.failures}): {shown}"
             )
         return {"changed": len(items)}
 

@@ -216,6 +216,15 @@ def test_what_was_deleted_while_it_was_published_is_reported(messages: Messages)
     assert machine.live("one") == VERSIONS[0]
 
 
+def test_however_long_the_reasons_are_the_message_has_the_place_of_all_of_them() -> None:
+    machine = Machine()
+    machine.upload("first", [{"ensemble": f"{number}" * 200, "action": "unpublish"} for number in range(9)])
+    failure = machine.run("first")
+    assert failure is not None
+    assert failure.endswith("...")  # it is cut
+    assert f"s3://{STORE}/staging/publishing/{FLEET}/{PLATFORM}/failures/first/" in failure
+
+
 AS_BEFORE = [
     {"action": "publish", "target": 0},
     {"action": "roll_back", "to": 0},
@@ -249,7 +258,7 @@ def test_an_ensemble_that_was_not_reached_is_not_counted_as_changed(messages: Me
     assert machine.run("third") is None
 
 
-@pytest.mark.parametrize("what", AS_BEFORE[:3], ids=str)
+@pytest.mark.parametrize("what", AS_BEFORE, ids=str)
 def test_an_ensemble_that_another_execution_changes_later_counts_as_changed(what: dict[str, Any]) -> None:
     machine = Machine()
     for name, version in (("first", 0), ("second", 1)):
