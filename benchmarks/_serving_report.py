@@ -33,13 +33,21 @@ class Sample:
 
 def tree_memory(process: int, *, alone: bool = False) -> float:
     """The memory in MB of a process and of those below it; a shared page counts once for each."""
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-        children = [] if alone else [each.read_text() for each in Path(f"/proc/{process}/task").glob("*/children")]
-    except OSError:
-        return 0.0  # it has ended
+    status = _text(Path(f"/proc/{process}/status"))
     own = next((int(line.split()[1]) / 1000 for line in status.splitlines() if line.startswith("VmRSS")), 0.0)
-    return own + sum(tree_memory(int(child)) for each in children for child in each.split())
+    try:
+        threads = [] if alone else list(Path(f"/proc/{process}/task").iterdir())
+    except OSError:
+        threads = []  # the process has ended
+    return own + sum(tree_memory(int(child)) for each in threads for child in _text(each / "children").split())
+
+
+def _text(file: Path) -> str:
+    """A file of a process or a thread; empty if that has ended."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 def memory_growth(samples: list[Sample], part: Callable[[Sample], float], since: float, room: int) -> float:
