@@ -16,7 +16,7 @@ from artifacts.publishing import Publisher
 from memory_aws import S3, Client, Clock, CodeBuild, Logs, ProgramDouble, Wire
 from publisher_machine import CALLER, EXECUTION, FLEET, KEYS, PLATFORM, REQUESTS, STORE, Answer, Machine, Work
 
-__all__ = ["ASSETS", "INPUT", "RECIPES", "BuildingMachine", "built_keys"]
+__all__ = ["ASSETS", "BUILDS", "DESCRIPTION", "INPUT", "RECIPES", "BuildingMachine", "built_keys"]
 
 ASSETS = "the-assets"
 INPUT = b"an input of a recipe"
@@ -49,6 +49,13 @@ DESCRIPTION = json.dumps(
         ),
     }
 ).encode()
+BUILDS = {
+    "assets": ASSETS,
+    "description": "triton-description.json",
+    "sha256": hashlib.sha256(DESCRIPTION).hexdigest(),
+    "image": "image:25.09",
+}
+"""What the definition of the machine hands on to the function that builds."""
 
 
 def built_keys(sources: bytes, recipe: int = 0) -> ArchiveKeys:
@@ -87,7 +94,7 @@ class BuildingMachine(Machine):
         self._tokens = itertools.count(1)
         self.s3.put(ASSETS, "triton-program.pyz", b"the build program")
         self.s3.put("others", "text.onnx", INPUT)
-        self.s3.put(ASSETS, "triton-description.json", DESCRIPTION)
+        self.s3.put(ASSETS, BUILDS["description"], DESCRIPTION)
 
     def now(self) -> float:
         """The time, in seconds since 1970."""
@@ -125,10 +132,12 @@ class BuildingMachine(Machine):
         return {"recipes": [recipe], "ensemble": ensemble}
 
     def build(self, prepared: Mapping[str, Any], batch: list[dict[str, Any]]) -> Work:
-        """One call of the function that builds."""
+        """One call of the function that builds, with what the definition sends."""
         asked = {name: prepared[name] for name in ("publish", "execution", "started_at")}
-        asked |= {"batch": batch, "assets": ASSETS, "description": "triton-description.json", "image": "image:25.09"}
-        event = {"Publication": asked | {"sha256": hashlib.sha256(DESCRIPTION).hexdigest()}}
+        return self.build_of_event({"Publication": asked | {"batch": batch} | BUILDS})
+
+    def build_of_event(self, event: Mapping[str, Any]) -> Work:
+        """One call of the function that builds."""
         return lambda publisher: build_batch(event, self._invocation(publisher))
 
     def _invocation(self, publisher: Publisher) -> Invocation:

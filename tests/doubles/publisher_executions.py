@@ -46,6 +46,9 @@ class _Task:
 class Execution:
     """An execution, whose states run one attempt at a time.
 
+    The state that follows another one takes its place. So the first state in each step gives the order of an
+    interpreter that runs one child of a map at a time.
+
     Attributes:
         machine: the store and the functions.
         publication: the id of its request.
@@ -123,10 +126,12 @@ class Execution:
             return
         batches = json.loads(self.machine.s3.get(STORE, answer["builds"]) or b"[]")
         self._batches = len(batches)
-        for batch in batches:
-            self._build(answer, batch)
+        self._follow(*(self._build(answer, batch) for batch in batches))
 
-    def _build(self, answer: dict[str, Any], batch: list[dict[str, Any]]) -> None:
+    def _follow(self, *tasks: _Task) -> None:
+        self._tasks[:0] = tasks
+
+    def _build(self, answer: dict[str, Any], batch: list[dict[str, Any]]) -> _Task:
         """The child of a batch; the state `Wait` lets time pass."""
         assert isinstance(self.machine, BuildingMachine)
         machine = self.machine
@@ -136,14 +141,14 @@ class Execution:
                 self._batch_ended(answer)
             else:
                 machine.tick(found["Seconds"])
-                self._build(answer, batch)
+                self._follow(self._build(answer, batch))
 
         def failed(error: BaseException) -> None:
             items = [Item.parse(each) for each in batch]
             work: Work = lambda publisher: publisher.record_builds(items, _failure(error))  # noqa: E731
-            self._tasks.append(_Task(work, lambda _: self._batch_ended(answer), lambda _: self._batch_ended(answer)))
+            self._follow(_Task(work, lambda _: self._batch_ended(answer), lambda _: self._batch_ended(answer)))
 
-        self._tasks.append(_Task(machine.build(answer, batch), polled, failed))
+        return _Task(machine.build(answer, batch), polled, failed)
 
     def _batch_ended(self, answer: dict[str, Any]) -> None:
         self._batches -= 1
@@ -151,28 +156,25 @@ class Execution:
             self._change(answer)
 
     def _change(self, answer: dict[str, Any]) -> None:
-        documents = json.loads(self.machine.s3.get(STORE, answer["items"]) or b"[]")
-        self._children = len(documents)
-        for document in documents:
-            item = Item.parse(document)
-            self._tasks.append(
-                _Task(
-                    lambda publisher, item=item: publisher.change(answer["publish"], item),  # type: ignore[misc]
-                    self._child_ended,
-                    lambda error, item=item: self._record(item, error),  # type: ignore[misc]
-                )
-            )
+        items = [Item.parse(each) for each in json.loads(self.machine.s3.get(STORE, answer["items"]) or b"[]")]
+        self._children = len(items)
+        self._follow(*(self._child(answer["publish"], item) for item in items))
+
+    def _child(self, publication: str, item: Item) -> _Task:
+        return _Task(
+            lambda publisher: publisher.change(publication, item),
+            self._child_ended,
+            lambda error: self._record(item, error),
+        )
 
     def _record(self, item: Item, error: BaseException) -> None:
         failure = _failure(error)
-        self._tasks.append(
-            _Task(lambda publisher: publisher.record(item, failure), self._child_ended, self._child_ended)
-        )
+        self._follow(_Task(lambda publisher: publisher.record(item, failure), self._child_ended, self._child_ended))
 
     def _child_ended(self, _: object) -> None:
         self._children -= 1
         if self._children == 0:
-            self._tasks.append(_Task(lambda publisher: publisher.count(), self._succeed, self._fail))
+            self._follow(_Task(lambda publisher: publisher.count(), self._succeed, self._fail))
 
     def _succeed(self, _: object) -> None:
         self.has_ended = True
