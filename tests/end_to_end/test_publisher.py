@@ -166,6 +166,22 @@ def test_a_publication_that_succeeded_is_reported_without_the_new_documents(
     assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
 
 
+def test_what_was_published_for_the_old_platform_during_its_change_is_named(account: Account, run: Run) -> None:
+    assert run("fleet", "publish", account.manifest("tenant-13"), *FLEET).status == 0
+    assert "warning" not in run("fleet", "list", *FLEET).err
+    name = account.fleet.name_in_store
+    place = [layout.catalogue_key(name, platform, "tenant-13") for platform in ("23.09-a10g", PLATFORM.label)]
+    account.s3.copy_object(Bucket=account.bucket, Key=place[0], CopySource=f"{account.bucket}/{place[1]}")
+    account.s3.delete_object(Bucket=account.bucket, Key=place[1])
+    account.s3.delete_object(
+        Bucket=account.bucket, Key=layout.fleet_prefix(name, PLATFORM.label) + account.target("tenant-13")
+    )
+    found = run("fleet", "list", *FLEET)
+    account.s3.delete_object(Bucket=account.bucket, Key=place[0])
+    assert found.status == 0
+    assert "the last change of tenant-13 (23.09-a10g)" in found.err
+
+
 def test_an_archive_that_is_not_the_one_of_its_keys_fails_alone(
     account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

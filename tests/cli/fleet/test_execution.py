@@ -46,7 +46,7 @@ def said(began: datetime) -> list[str]:
     """The progress that a command prints that was attached just now."""
     lines: list[str] = []
     aws = cast(Aws, AwsDouble(began))
-    fleet = Fleet(aws, "Serving/Fleet", DESCRIPTION, "machine", "bucket")
+    fleet = Fleet(aws, "Serving/Fleet", DESCRIPTION, "machine", "bucket", frozenset())
     assert follow(fleet, EXECUTION, wait=lambda _: None, say=lines.append).succeeded
     return lines
 

@@ -63,7 +63,7 @@ class AwsDouble:
 
 def fleet(aws: AwsDouble, platform: ServingPlatform) -> Fleet:
     described = PublisherDescription("Fleet", "fleet", platform, ContainerEnvironment(), 8)
-    return Fleet(cast(Aws, aws), "Serving/Fleet", described, "machine", "bucket")
+    return Fleet(cast(Aws, aws), "Serving/Fleet", described, "machine", "bucket", frozenset())
 
 
 @pytest.fixture(name="published")

@@ -65,6 +65,11 @@ class CatalogueEntry:
     unpublished: Change | None
 
     @property
+    def changed(self) -> Change:
+        """The last change."""
+        return self.unpublished or self.versions[0].live
+
+    @property
     def targets(self) -> frozenset[str]:
         """The target models of all versions."""
         return frozenset(version.target_model for version in self.versions)

@@ -17,19 +17,37 @@ from cdk_triton.cli.artifacts.aws import code_of, in_parallel
 from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, parse_entry
 from cdk_triton.cli.fleet.place import Fleet
 
-__all__ = ["names", "read_catalogue", "read_entry"]
+__all__ = ["names", "platforms", "read_catalogue", "read_entry"]
 
 _KIND: Final = "catalogue"
 
 
-def read_catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
+def platforms(fleet: Fleet) -> list[str]:
+    """The labels of the platforms that ensembles were published for, such as `25.09-a10g`.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    prefix = layout.catalogue_prefix(fleet.description.fleet)
+    found = fleet.aws.pages(
+        "s3", "list_objects_v2", "CommonPrefixes", Bucket=fleet.bucket, Prefix=prefix, Delimiter="/"
+    )
+    return [each["Prefix"].removeprefix(prefix).rstrip("/") for each in found]
+
+
+def read_catalogue(fleet: Fleet, platform: str = "") -> dict[str, CatalogueEntry]:
     """Every published ensemble by its name.
+
+    Args:
+        fleet: the publisher.
+        platform: the label of another platform than that of the publisher.
 
     Raises:
         StoreError: a document is not one of this version's.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    pages = fleet.aws.pages("s3", "list_objects_v2", "Contents", Bucket=fleet.bucket, Prefix=fleet.catalogue)
+    prefix = layout.catalogue_prefix(fleet.description.fleet, platform or fleet.description.platform.label)
+    pages = fleet.aws.pages("s3", "list_objects_v2", "Contents", Bucket=fleet.bucket, Prefix=prefix)
     etags = {each["Key"]: str(each["ETag"]) for each in pages if layout.parse_catalogue_object(each["Key"])}
     with FileCache() as file_cache:
         known = {key: file_cache.recall(_KIND, _name(fleet, key), etag) for key, etag in etags.items()}

@@ -29,6 +29,7 @@ class Fleet:
         description: the publisher.
         machine: the ARN of its state machine.
         bucket: the store's bucket.
+        platforms: the labels of all platforms that the stack has a publisher for.
     """
 
     aws: Aws
@@ -36,6 +37,7 @@ class Fleet:
     description: PublisherDescription
     machine: str
     bucket: str
+    platforms: frozenset[str]
 
     @property
     def platform_option(self) -> str:
@@ -109,7 +111,8 @@ def open_fleet(name: str, platform: str | None = None) -> Fleet:
     machine = resource["StackResourceDetail"]["PhysicalResourceId"]
     definition = json.loads(aws.client("stepfunctions").describe_state_machine(stateMachineArn=machine)["definition"])
     bucket = definition["States"]["Ensembles"]["ItemReader"]["Parameters"]["Bucket"]
-    return Fleet(aws, name, description, machine, bucket)
+    labels = frozenset(each.platform.label for _, each in ours)
+    return Fleet(aws, name, description, machine, bucket, labels)
 
 
 def _chosen(

@@ -20,7 +20,7 @@ def overview(entries: Iterable[CatalogueEntry]) -> Iterator[str]:
     """A line for each ensemble."""
     rows = []
     for entry in sorted(entries, key=lambda each: each.ensemble):
-        change = entry.unpublished or entry.versions[0].live
+        change = entry.changed
         target = entry.current or "(unpublished)"
         rows.append([entry.ensemble, target, time_of(change.at), str(len(entry.versions)), change.publisher])
     yield from table(["ENSEMBLE", "TARGET MODEL", "SINCE (UTC)", "VERSIONS", "PUBLISHER"], rows)

@@ -1,0 +1,108 @@
+"""The ensembles that the endpoint does not have as they were published last, because the platform changed meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from cdk_triton import ServingPlatform
+from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.publisher_description import PublisherDescription
+from cdk_triton.cli.artifacts.aws import Aws
+from cdk_triton.cli.fleet.catalogue import read_catalogue
+from cdk_triton.cli.fleet.elsewhere import changed_elsewhere, warning
+from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.triton import ContainerEnvironment
+from golden_messages import Messages
+
+PLATFORM = ServingPlatform(release="26.05", instance_type="ml.g5.2xlarge")
+DESCRIPTION = PublisherDescription("Fleet", "fleet", PLATFORM, ContainerEnvironment(), 8)
+HERE, BEFORE, LONG_BEFORE, NEXT = PLATFORM.label, "25.09-a10g", "24.09-a10g", "26.09-a10g"
+STORE = "the-store"
+
+pytestmark = pytest.mark.slow
+
+
+class Store:
+    """A store whose endpoint serves one platform, and has a publisher for the next one."""
+
+    def __init__(self) -> None:
+        self._s3 = boto3.client("s3")
+        self._s3.create_bucket(Bucket=STORE)
+        self.fleet = Fleet(Aws(), "Serving/Fleet", DESCRIPTION, "machine", STORE, frozenset({HERE, NEXT}))
+
+    def published(self, platform: str, ensemble: str, version: int, hour: int, *, is_live: bool = True) -> None:
+        """The document of an ensemble that was changed at this hour."""
+        change = {"at": f"2026-11-27T{hour:02}:00:00+00:00", "publisher": "p", "execution": "e"}
+        target = layout.target_model(ensemble, str(version) * 64)
+        listed = {"target_model": target, "artifact_key": "0" * 64, "repository": ensemble, "live": change}
+        document = {
+            "schema": 1,
+            "current": target if is_live else None,
+            "versions": [listed],
+            "unpublished": None if is_live else change,
+        }
+        key = layout.catalogue_key("fleet", platform, ensemble)
+        self._s3.put_object(Bucket=STORE, Key=key, Body=json.dumps(document).encode())
+
+    def serve(self, ensemble: str) -> None:
+        """An archive of the platform that is served."""
+        key = layout.fleet_prefix("fleet", HERE) + layout.target_model(ensemble, "1" * 64)
+        self._s3.put_object(Bucket=STORE, Key=key, Body=b"archive")
+
+    def found(self) -> dict[str, str]:
+        return changed_elsewhere(self.fleet, read_catalogue(self.fleet))
+
+
+@pytest.fixture(name="store")
+def _store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        store = Store()
+        store.published(BEFORE, "same", 1, 1)
+        store.published(HERE, "same", 1, 2)
+        yield store
+
+
+def test_what_was_copied_or_published_since_is_as_it_should_be(store: Store) -> None:
+    store.published(BEFORE, "newer-here", 1, 1)
+    store.published(HERE, "newer-here", 2, 3)
+    store.published(NEXT, "for-the-next-platform", 1, 4)
+    assert store.found() == {}
+    assert list(warning(store.fleet, {})) == []
+
+
+def test_what_was_published_for_the_old_platform_after_the_catalogues_were_compared_is_named(
+    messages: Messages, store: Store
+) -> None:
+    store.published(BEFORE, "new", 1, 3)
+    store.published(BEFORE, "another-version", 2, 3)
+    store.published(HERE, "another-version", 1, 2)
+    store.published(BEFORE, "unpublished", 1, 3, is_live=False)
+    store.published(HERE, "unpublished", 1, 2)
+    store.serve("another-version")
+    found = store.found()
+    assert found == dict.fromkeys(["another-version", "new", "unpublished"], BEFORE)
+    (line,) = warning(store.fleet, found)
+    messages.record("cdk-triton fleet list", line)
+
+
+def test_what_was_unpublished_later_for_a_platform_in_between_is_not_missed(store: Store) -> None:
+    store.published(LONG_BEFORE, "gone", 1, 1)
+    store.published(BEFORE, "gone", 1, 2, is_live=False)
+    assert store.found() == {}
+
+
+def test_an_ensemble_that_the_stack_has_now_is_not_missed(store: Store) -> None:
+    store.published(BEFORE, "of-the-stack", 1, 3)
+    assert store.found() == {"of-the-stack": BEFORE}
+    store.serve("of-the-stack-too")
+    assert store.found() == {"of-the-stack": BEFORE}
+    store.serve("of-the-stack")
+    assert store.found() == {}
