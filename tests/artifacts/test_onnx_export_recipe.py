@@ -83,6 +83,11 @@ def test_what_only_the_export_reads_is_left_out(messages: Messages, read: Read) 
     ensemble_document(read(recipe, **{"weights.safetensors": "…"}), PLATFORM)
 
 
+def test_files_are_named_one_by_one(messages: Messages, read: Read) -> None:
+    with messages.raises(ConfigurationError):
+        ensemble_document(read(export(sources=["checkpoint"]), **{"checkpoint/weights.safetensors": "…"}), PLATFORM)
+
+
 def test_every_choice_is_in_the_key() -> None:
     recipes = [
         export(),

@@ -200,6 +200,8 @@ def _check_files(repository: ModelRepository, recipes: tuple[BuildRecipe, ...], 
                 )
         for path in recipe.consumes:
             if path not in here and path not in makers and path not in s3_files:
+                if (repository.root / path).is_dir():
+                    raise ConfigurationError(f"{recipe} reads {path}, which is a directory: name its files")
                 raise ConfigurationError(
                     f"{recipe} reads {path}, which {repository.root} does not have and no recipe makes: put the file "
                     "there, or name another one"
