@@ -157,11 +157,11 @@ def roll_back(entry: Entry, change: Change, to: str | None = None) -> Entry:
     others = [version for version in entry.versions if version.target_model != entry.current]
     found = others[:1] if to is None else [version for version in others if version.target_model == to]
     if not found:
-        names = ", ".join(version.target_model for version in others) or "none"
+        names = ", ".join(version.target_model for version in others)
         wanted = "an earlier version" if to is None else f"the version {to}"
+        choice = f"; it has {names}: name one of them, or publish" if others else ": publish"
         raise ArtifactError(
-            f"the catalogue does not have {wanted} of the ensemble {entry.ensemble}; it has {names}: name one of them, "
-            "or publish the ensemble"
+            f"the catalogue does not have {wanted} of the ensemble {entry.ensemble}{choice} the ensemble"
         )
     return _live(entry, dataclasses.replace(found[0], live=change))
 

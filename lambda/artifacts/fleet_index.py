@@ -137,7 +137,7 @@ def _reject_published(fleet: Fleet, storage: Storage) -> None:
         ):
             raise ArtifactError(
                 f"the ensemble {ensemble} of the stack was published too: rename it in the stack, or run "
-                f"`cdk-triton fleet unpublish {ensemble}` and deploy again"
+                f"`cdk-triton fleet unpublish {ensemble} --fleet STACK/FLEET` and deploy again"
             )
 
 
