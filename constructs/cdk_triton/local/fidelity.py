@@ -34,6 +34,8 @@ DIFFERENCES = (
     "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x. An image has the Python of "
     "its release (3.8, 3.10 or 3.12) and its own numpy. As in an image, models do not see the packages of your "
     "virtual environment. They see the standard library, numpy, their own files and an environment that is unpacked.",
+    "Triton 24.10 does not work with numpy 2. If an unpacked environment has it, numbers in answers have no bytes, and "
+    "a request with strings ends the model's process.",
     "An image has a few more packages than numpy, for example SciPy from 26.01 on. Python models do not find them "
     "here. The stand-ins for backends see the packages of the interpreter that runs the local AWS.",
     "`SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT` has no effect, because there is no GPU.",
