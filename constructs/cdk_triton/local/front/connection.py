@@ -172,7 +172,7 @@ class _Connection(MotoRequestHandler):
         return None
 
     def _plain_body(self) -> bytes:
-        """The body, unless it comes in chunks: no AWS client sends chunks whose digest it has not put into a header."""
+        """The body; empty if it comes in chunks, whose digest every AWS client puts into a header."""
         return self.rfile.read(self._length)
 
     @property
