@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from tools.generate import ROOT, Files, GenerateError, Generator
 
 from cdk_triton.local.fidelity import markdown
@@ -9,6 +11,7 @@ from cdk_triton.local.fidelity import markdown
 PAGE = "docs/local_aws.md"
 BEGIN = "<!-- begin: written by `make generate` -->\n"
 END = "<!-- end -->\n"
+WIDTH = 120
 
 
 def with_table(page: str) -> str:
@@ -16,7 +19,13 @@ def with_table(page: str) -> str:
     if page.count(BEGIN) != 1 or page.count(END) != 1:
         raise GenerateError(f"{PAGE} has to contain the lines {BEGIN.strip()} and {END.strip()} once each")
     before, rest = page.split(BEGIN)
-    return before + BEGIN + "\n" + markdown() + "\n" + END + rest.split(END)[1]
+    wrapped = "\n".join(_item(line) if line.startswith("* ") else line for line in markdown().split("\n"))
+    return before + BEGIN + "\n" + wrapped + "\n" + END + rest.split(END)[1]
+
+
+def _item(line: str) -> str:
+    """An item of a list, in lines that fit into an editor."""
+    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _files() -> Files:
