@@ -96,8 +96,9 @@ def write_table(file: Path, run: Run, found: Outcome, measured: Mapping[str, Map
 
 
 def write_plot(file: Path, rows: list[dict[str, Any]], run: Run, began: float) -> None:
-    """Plot the time of each answer, the memory and the loads over time."""
+    """Plot the time of each answer, the memory and the loads over time; docs/images has the plot of a long run."""
     from matplotlib.figure import Figure
+    from tools.generate._shapes import for_dark_pages
 
     figure = Figure(figsize=(8, 7), layout="constrained")
     answers, memory, loads = figure.subplots(3, 1, sharex=True)
@@ -123,6 +124,7 @@ def write_plot(file: Path, rows: list[dict[str, Any]], run: Run, began: float) -
         f"{run.count:,} ensembles, room for {run.room}, 32 clients; tritonserver killed at the dashed lines"
     )
     figure.savefig(file, format="svg", metadata={"Date": None})
+    file.write_text(for_dark_pages(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _times(metric: Mapping[str, float]) -> str:

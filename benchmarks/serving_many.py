@@ -41,7 +41,7 @@ from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.triton import TritonHost
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "tests" / "doubles"))
+sys.path.extend([str(ROOT / "tests" / "doubles"), str(ROOT)])
 
 from deployed_fleet import DeployedFleet  # noqa: E402
 

@@ -73,6 +73,13 @@ def test_an_address_of_an_earlier_version_leads_somewhere(site: dict[Path, Page]
     assert anchor in site[top / name.removesuffix(".md") / "index.html"].ids
 
 
+def test_every_picture_follows_a_dark_page() -> None:
+    """Terminals are dark on every page."""
+    pictures = (ROOT / "docs" / "images").rglob("*.svg")
+    light = {each.name for each in pictures if "prefers-color-scheme: dark" not in each.read_text(encoding="utf-8")}
+    assert light == {"demo.svg", "validate.svg"}
+
+
 def leads_nowhere(site: dict[Path, Page], path: Path, place: str) -> bool:
     """Whether a page refers to a file or an id that the site does not have."""
     address, anchor = urldefrag(place)
