@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 from tests.cli.conftest import PROGRAM, Outcome, run
+from tests.docs.blocks import of_kind
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import artifact_key, layout, source_key
@@ -91,8 +93,15 @@ def test_ensembles_are_published_rolled_back_and_unpublished_without_a_deploymen
     for name in names:
         tenants = account.write(name, f"# first {name}")
     first = {name: account.target(name) for name in names}
-    found = run("fleet", "publish", tenants, *FLEET)
-    assert (found.status, found.out.splitlines()[-1]) == (0, "3 published")
+    (commands,) = of_kind("end_to_end/test_publisher.py")  # of docs/platform_teams.md: publish and list
+    path = os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-ec", commands.text], cwd=tenants.parent, env=os.environ | {"PATH": path}, stdout=subprocess.PIPE
+    )
+    said = done.stdout.decode().splitlines()
+    assert done.returncode == 0
+    assert said[-5] == "3 published"
+    assert [line.split()[:2] for line in said[-3:]] == [[name, first[name]] for name in names]
     assert account.current() == first
     served = layout.fleet_prefix(account.fleet.name_in_store, PLATFORM.label)
     head = account.s3.head_object(Bucket=account.bucket, Key=served + first["tenant-1"])
