@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
+import socket
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -66,9 +68,33 @@ def test_what_an_answer_has_no_body_for_does_not_end_the_connection(caller: Call
     assert caller("GET", "/kept")[0] == 200
 
 
-def test_a_client_that_waits_to_be_told_to_go_on_is_told_once(caller: Caller) -> None:
-    assert caller("PUT", OBJECT, b"some", {"Expect": "100-continue"})[0] == 200
-    assert caller("GET", OBJECT)[2] == b"some"
+def test_a_client_that_waits_to_be_told_to_go_on_is_told_once(local_aws: LocalAws, signed: Signed) -> None:
+    port = int(local_aws.url.rsplit(":", 1)[1])
+    local_aws.client("s3").create_bucket(Bucket="waited")
+    expect = {"Host": f"127.0.0.1:{port}", "Content-Length": "4", "Expect": "100-continue"}
+    headers = signed(local_aws, "PUT", "/waited/a", b"some", expect, service="s3")
+    lines = ["PUT /waited/a HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client, client.makefile("rb") as answers:
+        client.sendall("\r\n".join(lines).encode())
+        assert answers.readline().startswith(b"HTTP/1.1 100 ")
+        assert answers.readline() == b"\r\n"
+        client.sendall(b"some")
+        assert answers.readline().startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("path", ["/kept/a", "/endpoints/e/invocations"])
+def test_a_client_that_hangs_up_in_a_body_gets_no_answer(local_aws: LocalAws, signed: Signed, path: str) -> None:
+    port = int(local_aws.url.rsplit(":", 1)[1])
+    method, service = ("PUT", "s3") if path == "/kept/a" else ("POST", "sagemaker")
+    body = b"0123456789"
+    digest = {"x-amz-content-sha256": hashlib.sha256(body).hexdigest()} if service == "s3" else {}
+    length = {"Host": f"127.0.0.1:{port}", "Content-Length": "10", **digest}
+    headers = signed(local_aws, method, path, body, length, service=service)
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", "0123"]
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall("\r\n".join(lines).encode())
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1) == b""
 
 
 def test_a_connection_does_not_outlive_its_server() -> None:

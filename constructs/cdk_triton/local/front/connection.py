@@ -1,11 +1,11 @@
 """Reads requests from a connection and rejects foreign ones.
 
-A connection stays open for the next request. werkzeug closes it after each answer, because an application may leave a
-part of the body in it. Here the whole body is read first. A new connection would be a new thread here, and a new socket
-of the client.
-
 These are requests of web pages, requests for another host, malformed requests, and requests that are not signed with
 the secret of this local AWS.
+
+A connection stays open for the next request. werkzeug closes it after each answer, because an application may leave a
+part of the body in it. Here the whole body is read first, unless it comes in chunks. A new connection would be a new
+thread here, and a new socket of the client.
 """
 
 from __future__ import annotations
@@ -89,6 +89,9 @@ class _Connection(MotoRequestHandler):
             fault = {"Message": "the body of the request does not have the chunked form that its headers promise"}
             self._send(Response(400, {"x-amzn-ErrorType": "ValidationError"}, json.dumps(fault).encode()), last=True)
             return
+        if len(body) < self._length:
+            self.close_connection = True  # the client has hung up
+            return
         headers = _joined(self.headers)
         refusal = self._routes.signatures.refusal(SignedRequest("POST", self.path, headers, lambda: body))
         if refusal:
@@ -117,7 +120,9 @@ class _Connection(MotoRequestHandler):
             content = b"".join(answer.iter_encoded())
         finally:
             answer.close()
-        self._send(Response(answer.status_code, dict(answer.headers), content))
+        is_head = self.command == "HEAD"  # whose Content-Length is that of the object
+        answered = {name: value for name, value in answer.headers if is_head or name.lower() != "content-length"}
+        self._send(Response(answer.status_code, answered, content))
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         """Say nothing: the services log what matters."""
@@ -135,7 +140,7 @@ class _Connection(MotoRequestHandler):
         reason = HTTPStatus(answer.status).phrase if answer.status in _STATUSES else ""
         lines = [f"HTTP/1.1 {answer.status} {reason}"]
         lines += [f"{name}: {value}" for name, value in answer.headers.items()]
-        is_known = any(name.lower() == "content-length" for name in answer.headers)  # of the object, for HEAD
+        is_known = any(name.lower() == "content-length" for name in answer.headers)
         if not is_known and answer.status not in _WITHOUT_BODY:
             lines.append(f"Content-Length: {len(answer.body)}")
         if last:

@@ -34,8 +34,8 @@ class MotoState:
 
         self._region = region
         self._account = account
-        # Without it, attaching an AWS managed policy to a role fails; with it, a name that AWS does not have fails.
         self._users_iam = default_user_config["iam"]
+        # Without it, attaching an AWS managed policy to a role fails; with it, a name that AWS does not have fails.
         default_user_config["iam"] = {"load_aws_managed_policies": True}
         with _without_users_profile():
             correct_moto()
