@@ -45,7 +45,7 @@ KEPT = 10
 
 KEPT_EXECUTIONS = 20
 """How many executions a document lists. A repetition does harm only if it comes after as many other changes of the
-same ensemble."""
+same ensemble, or after fewer of a document that an earlier version wrote."""
 
 _ATTEMPTS = 5
 
@@ -113,8 +113,8 @@ class Entry:
         """Whether an execution has made its change already."""
         return execution in self.executions
 
-    def changed(self, by: Change, versions: tuple[Version, ...], unpublished: Change | None = None) -> Entry:
-        """It after a change."""
+    def after(self, by: Change, versions: tuple[Version, ...], unpublished: Change | None = None) -> Entry:
+        """The entry after a change."""
         executions = (by.execution, *self.executions)[:KEPT_EXECUTIONS]
         return Entry(self.fleet, self.ensemble, versions, unpublished, executions)
 
@@ -159,10 +159,10 @@ def roll_back(entry: Entry, change: Change, to: str | None = None) -> Entry:
     if not found:
         names = ", ".join(version.target_model for version in others)
         wanted = "an earlier version" if to is None else f"the version {to}"
-        choice = f"; it has {names}: name one of them, or publish" if others else ": publish"
-        raise ArtifactError(
-            f"the catalogue does not have {wanted} of the ensemble {entry.ensemble}{choice} the ensemble"
-        )
+        missing = f"the catalogue does not have {wanted} of the ensemble {entry.ensemble}"
+        if not others:
+            raise ArtifactError(f"{missing}: publish the ensemble")
+        raise ArtifactError(f"{missing}; it has {names}: name one of them, or publish the ensemble")
     return _live(entry, dataclasses.replace(found[0], live=change))
 
 
@@ -176,7 +176,7 @@ def unpublish(entry: Entry, change: Change) -> Entry:
         raise ArtifactError(f"the ensemble {entry.ensemble} was never published; `fleet list` has the names")
     if entry.has(change.execution) or entry.current is None:
         return entry
-    return entry.changed(change, entry.versions, unpublished=change)
+    return entry.after(change, entry.versions, unpublished=change)
 
 
 def read_entry(fleet: str, platform: str, ensemble: str, storage: Storage) -> Entry:
@@ -218,7 +218,7 @@ def update(fleet: str, platform: str, ensemble: str, change: Callable[[Entry], E
 
 def _live(entry: Entry, version: Version) -> Entry:
     others = [other for other in entry.versions if other.target_model != version.target_model]
-    return entry.changed(version.live, (version, *others)[:KEPT])
+    return entry.after(version.live, (version, *others)[:KEPT])
 
 
 def _read(fleet: str, platform: str, ensemble: str, storage: Storage) -> tuple[Entry, str | None]:

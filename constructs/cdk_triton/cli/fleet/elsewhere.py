@@ -34,7 +34,7 @@ def changed_elsewhere(fleet: Fleet, here: Mapping[str, CatalogueEntry]) -> dict[
         ClientError, BotoCoreError: AWS rejected a call.
     """
     last: dict[str, tuple[str, CatalogueEntry]] = {}
-    for platform in set(platforms(fleet)) - fleet.platforms:
+    for platform in sorted(set(platforms(fleet)) - fleet.platforms):
         for name, entry in read_catalogue(fleet, platform).items():
             if name not in last or last[name][1].changed.at < entry.changed.at:
                 last[name] = platform, entry
@@ -54,7 +54,7 @@ def warning(fleet: Fleet, found: Mapping[str, str]) -> Iterator[str]:
         names = listed([f"{name} ({platform})" for name, platform in found.items()])
         yield (
             f"warning: the endpoint does not have the last change of {names}, because it was made for another "
-            f"platform; make it again, for example with cdk-triton fleet publish MANIFEST --fleet {fleet.name}"
+            f"platform; make the change again with cdk-triton fleet publish, rollback or unpublish --fleet {fleet.name}"
         )
 
 
