@@ -19,12 +19,14 @@ GUIDE = ROOT / "docs"
 HOSTING = ROOT / "constructs" / "cdk_triton" / "hosting"
 
 
-def test_without_a_code_it_lists_every_rule(run: Any) -> None:
+def test_without_a_code_it_lists_every_rule_and_then_the_codes_of_the_constructs(run: Any) -> None:
     outcome = run("explain")
     assert outcome.status == 0
-    assert [line.split(maxsplit=2) for line in outcome.out.splitlines()] == [
+    lines, count = outcome.out.splitlines(), len(documented_rules())
+    assert [line.split(maxsplit=2) for line in lines[:count]] == [
         [rule.code, rule.severity.value, rule.title] for rule in documented_rules()
     ]
+    assert lines[count:] == [f"{each.code}  {each.title}" for each in CONSTRUCT_CODES]
 
 
 def test_a_rule_is_told_with_its_example(messages: Messages, run: Any) -> None:

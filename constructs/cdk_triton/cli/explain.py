@@ -26,7 +26,7 @@ def explain(
         typer.Argument(metavar="CODE", help="A printed code, e.g. CT301 or cdk-triton:NoWayOut.", show_default=False),
     ] = None,
 ) -> None:
-    """Explain a rule of `validate` or a code of the constructs; without a code, list all rules.
+    """Explain a rule of `validate` or a code of the constructs; without a code, list all of them.
 
     Example: cdk-triton explain CT101
     """
@@ -36,6 +36,8 @@ def explain(
     if code is None:
         for each in documented_rules():
             typer.echo(f"{each.code}  {coloured(f'{each.severity:<7}', each.severity)}  {each.title}")
+        for listed in CONSTRUCT_CODES:
+            typer.echo(f"{listed.code}  {listed.title}")
         return
     code = re.sub(_OF_CDK, "", code, flags=re.IGNORECASE)
     for of_constructs in CONSTRUCT_CODES:

@@ -65,42 +65,45 @@ def test_a_nested_stage_refers_to_the_apps_assets(world: World) -> None:
     assert all(path.startswith("../asset.triton-") and (below / path).is_file() for path in paths)
 
 
-def add_models(world: World, scope: Construct, weights: str, *names: str) -> int:
-    """Add a stack with a model of each name, and count the warnings of the scope about pipelines."""
+def add_models(world: World, scope: Construct, weights: str, *names: str) -> list[str]:
+    """Add a stack with a model of each name, and return the warnings of the scope about pipelines."""
     stack = cdk.Stack(scope, "Stack")
     store = TritonArtifactStore(stack, "Store")
     for name in names:
         repository = world.repository(name, weights=weights, below=weights[:1])
         TritonModel(stack, name, repository=repository, platform=world.platform, store=store)
-    entries = [entry for entry in scope.node.metadata if entry.type == "aws:cdk:warning"]
-    return sum("[ack: cdk-triton:PipelineAssets]" in str(entry.data) for entry in entries)
+    warnings = [str(entry.data) for entry in scope.node.metadata if entry.type == "aws:cdk:warning"]
+    return [warning for warning in warnings if "[ack: cdk-triton:PipelineAssets]" in warning]
 
 
 NOISE = random.Random(0).randbytes(5000).hex()
 
 
-def test_archives_too_large_for_a_pipeline_are_warned_about_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdk_triton.hosting.models.assets.PIPELINE_BYTES", 5000)
-    app = world.app()
+def test_archives_too_large_for_a_pipeline_are_warned_about_once(
+    messages: Messages, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdk_triton.hosting.models.assets.PIPELINE_BYTES", 1_000_000)
+    app, large = world.app(), random.Random(0).randbytes(1_000_000).hex()
 
-    assert add_models(world, cdk.Stage(app, "Small"), "s", "first", "second") == 0
-    assert add_models(world, cdk.Stage(app, "Large"), NOISE, "first", "second") == 1
-    assert add_models(world, cdk.Stage(app, "Larger"), NOISE, "third") == 0  # it was said
+    assert add_models(world, cdk.Stage(app, "Small"), "s", "first", "second") == []
+    (warning,) = add_models(world, cdk.Stage(app, "Large"), large, "first", "second")
+    messages.record("cdk-triton:PipelineAssets", warning)
+    assert add_models(world, cdk.Stage(app, "Larger"), large, "third") == []  # it was said
 
 
 def test_the_stages_of_a_pipeline_share_its_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cdk_triton.hosting.models.assets.PIPELINE_BYTES", 8000)
     app = world.app()
 
-    assert add_models(world, cdk.Stage(app, "Test"), NOISE, "first") == 0
-    assert add_models(world, cdk.Stage(app, "Live"), NOISE, "first") == 0  # the same archive
-    assert add_models(world, cdk.Stage(app, "Other"), NOISE[::-1], "second") == 1
+    assert add_models(world, cdk.Stage(app, "Test"), NOISE, "first") == []
+    assert add_models(world, cdk.Stage(app, "Live"), NOISE, "first") == []  # the same archive
+    assert add_models(world, cdk.Stage(app, "Other"), NOISE[::-1], "second") != []
 
 
 def test_what_no_pipeline_deploys_may_be_large(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cdk_triton.hosting.models.assets.PIPELINE_BYTES", 5000)
 
-    assert add_models(world, world.app(), NOISE, "first", "second") == 0
+    assert add_models(world, world.app(), NOISE, "first", "second") == []
 
 
 def test_a_nested_stack_publishes_through_its_parent(world: World) -> None:
