@@ -210,7 +210,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:LongBuild",
         "a build may take longer than a deployment waits",
-        "The deployment fails after 55 minutes, and the next one uses what the first has built. Run `cdk-triton "
+        "The deployment fails after 50 minutes, and the next one uses what the first has built. Run `cdk-triton "
         "artifacts build` before the deployment.",
         "Builds",
     ),

@@ -22,8 +22,8 @@ RECIPE_ERROR = "cdk-triton:Recipe"
 LONG_BUILD_WARNING = "cdk-triton:LongBuild"
 BUILD_TIMEOUT_WARNING = "cdk-triton:BuildTimeout"
 
-DEPLOYMENT_MINUTES = 55
-"""How long one deployment waits for a build: the total timeout of the store's provider."""
+DEPLOYMENT_MINUTES = 50
+"""How long one deployment waits for a build: `PATIENCE_SECONDS` of the store's handler."""
 
 UPLOAD_MINUTES = 5
 """The build program ends itself so long before the service would, so that what is finished is uploaded."""
