@@ -1,8 +1,18 @@
-"""Pictures follow the names and limits of the library."""
+"""Pictures fail, or follow, when the names and limits of the library change."""
 
 from __future__ import annotations
 
-from tools.generate import capacity_picture
+import pytest
+from tools.generate import GenerateError, architecture_picture, capacity_picture
+
+import cdk_triton
+
+
+def test_the_picture_of_the_architecture_does_not_name_a_class_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [name for name in cdk_triton.__all__ if name != "TritonMultiModel"]
+    monkeypatch.setattr(cdk_triton, "__all__", others)
+    with pytest.raises(GenerateError, match=r"names \['TritonMultiModel'\]"):
+        architecture_picture.picture()
 
 
 def test_the_alternative_text_of_the_questions_has_each_question_and_answer() -> None:
