@@ -80,8 +80,8 @@ def of_kind(name: str, blocks: Iterable[Block] | None = None) -> list[Block]:
     return [block for block in (every_block() if blocks is None else blocks) if kind(block) == name]
 
 
-TEXT = ("text", "dockerfile")
-"""Languages of what nobody runs or reads by a program: trees, formulas, synopses, and output without its command."""
+TEXT = ("text",)
+"""The language of what nobody runs or reads by a program: trees, formulas, synopses, and output without its command."""
 
 PYTHON, SHELL, CONSOLE, DATA = (
     "docs/test_python_blocks.py",
