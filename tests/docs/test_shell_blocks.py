@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 import onnx.parser
 import pytest
-from tests.docs.blocks import CONSOLE, ROOT, SHELL, Block, blocks_of, kind, of_kind
+from tests.docs.blocks import CONSOLE, ROOT, SHELL, Block, blocks_of, of_kind
 
 TUTORIAL = ROOT / "docs" / "getting_started.md"
 PATH = os.pathsep.join((str(Path(sys.executable).parent), str(ROOT / "node_modules" / ".bin"), os.environ["PATH"]))
@@ -36,6 +36,45 @@ SYNTHESISED = {"CDK_APP": "cdk.out"}
 
 START = 'variables="$(cdk-triton local up --detach)" && eval "$variables" && cdk bootstrap && '
 """The tutorial has started the local AWS already."""
+
+
+DEPLOYED = (
+    ("docs/cli/artifacts.md", "cdk deploy TritonArtifacts"),
+    ("docs/cli.md", "CDK_TRITON_NO_CACHE"),
+    ("docs/instance_pools.md", "cdk-triton"),
+    ("docs/getting_started.md", "python -c"),
+    ("docs/local_aws.md", "variables"),
+    ("docs/troubleshooting.md", "cdk-triton"),
+    ("docs/upgrading.md", "cdk diff"),
+)
+"""Page and beginning of the blocks that need a deployed stack."""
+
+
+ALONE = ("README.md", "docs/cli/config.md", "docs/cli/init.md", "docs/notebook_model.md")
+"""Pages whose commands run in a directory without a stack."""
+
+CONSOLES = [block for block in of_kind(CONSOLE) if block.language == "console"]
+ON_THE_STACK = [
+    block
+    for block in of_kind(SHELL)
+    if any(block.page == page and block.text.startswith(word) for page, word in DEPLOYED)
+]
+
+
+def of_page(page: str) -> list[Block]:
+    """Return the blocks of a page that this file runs and that the lists above do not have."""
+    return [block for block in of_kind(SHELL) if block.page == page and block not in CONSOLES + ON_THE_STACK]
+
+
+TUTORIAL_BLOCKS = of_page("docs/getting_started.md")
+*FOR_AWS, AWS_DESTROY = of_page("docs/on_aws.md")
+(EVAL,) = of_page("docs/cli/local.md")
+
+
+def test_no_block_is_skipped() -> None:
+    alone = [block for page in ALONE for block in of_page(page)]
+    run = [*TUTORIAL_BLOCKS, *FOR_AWS, AWS_DESTROY, *ON_THE_STACK, EVAL, *alone, *CONSOLES]
+    assert sorted(map(str, run)) == sorted(map(str, of_kind(SHELL)))
 
 
 @dataclass
@@ -77,9 +116,7 @@ class Tutorial:
     def __init__(self, directory: Path) -> None:
         self.shell = Shell(directory)
         self.printed: list[str] = []
-        blocks = [block for block in blocks_of(TUTORIAL) if kind(block) not in ("text", "not run")]
-        changed = next(number for number, block in enumerate(blocks) if block.text.startswith("sed "))
-        self.before, (self.change, self.destroy, *_) = blocks[:changed], blocks[changed:]
+        *self.before, self.change, self.destroy = TUTORIAL_BLOCKS
 
     def run(self, block: Block) -> str:
         """Run a block: commands, a file to save, or a program."""
@@ -121,44 +158,30 @@ def tolerant(script: str) -> str:
     return re.sub(r"^(cdk-triton doctor .*)$", r"\1 || test $? = 1", script, flags=re.MULTILINE)
 
 
-def of_page(page: str) -> list[Block]:
-    return [
-        block
-        for block in of_kind(SHELL)
-        if block.page == page and block.language != "console" and block.text != "cdk destroy\n"
-    ]
-
-
 def test_the_commands_for_aws_run_here(tutorial: Tutorial) -> None:
-    printed = [tutorial.shell.run(tolerant(block.text), SYNTHESISED) for block in of_page("docs/on_aws.md")]
+    printed = [tutorial.shell.run(tolerant(block.text), SYNTHESISED) for block in FOR_AWS]
     assert "ml.g5.xlarge" in printed[0]  # of the doctor, which may find a fault of this machine
     assert re.search(r"1\.0 +1\.0 +1\.50", printed[1])  # an hour of one instance
 
 
-DEPLOYED = [
-    ("docs/cli/artifacts.md", "cdk deploy TritonArtifacts"),
-    ("docs/cli.md", "CDK_TRITON_NO_CACHE"),
-    ("docs/instance_pools.md", "cdk-triton"),
-    ("docs/getting_started.md", "python -c"),
-    ("docs/local_aws.md", "variables"),
-    ("docs/troubleshooting.md", "cdk-triton"),
-    ("docs/upgrading.md", "cdk diff"),
-]
-"""Page and beginning of the blocks that need a deployed stack."""
-
 NAMES = {"TritonArtifacts": "Payments", "MyStack": "Payments", "cdk-triton local down": ""}
 
 
-def begins(block: Block, places: list[tuple[str, str]]) -> bool:
-    return any(block.page == page and block.text.startswith(beginning) for page, beginning in places)
-
-
-@pytest.mark.parametrize("block", [block for block in of_kind(SHELL) if begins(block, DEPLOYED)], ids=str)
+@pytest.mark.parametrize("block", ON_THE_STACK, ids=str)
 def test_the_commands_run_on_the_deployed_stack(tutorial: Tutorial, block: Block) -> None:
     script = block.text.removeprefix(START)
     for name, here in NAMES.items():
         script = script.replace(name, here)
     tutorial.shell.run(tolerant(script), SYNTHESISED)
+
+
+def test_the_variables_of_a_local_aws_are_set(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    try:
+        shell.run(EVAL.text)
+        assert shell.variables["AWS_ENDPOINT_URL"].startswith("http://127.0.0.1:")
+    finally:
+        shell.run("cdk-triton local down")
 
 
 GRAPH = """
@@ -181,18 +204,14 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-ALONE = ["README.md", "docs/cli/config.md", "docs/cli/init.md", "docs/notebook_model.md"]
-
-
 @pytest.mark.parametrize("page", ALONE)
 def test_the_commands_of_a_page_run_in_a_directory(page: str, directory: Path, tutorial: Tutorial) -> None:
     shell = Shell(ROOT if page == "README.md" else directory)  # which only calls `make`, and `make` only prints
     for block in of_page(page):
-        if not begins(block, DEPLOYED) and not block.text.startswith((START, "eval")):
-            shell.run(block.text)
+        shell.run(block.text)
 
 
-@pytest.mark.parametrize("block", [block for block in of_kind(CONSOLE) if block.language == "console"], ids=str)
+@pytest.mark.parametrize("block", CONSOLES, ids=str)
 def test_a_command_prints_what_the_page_shows(tutorial: Tutorial, block: Block) -> None:
     parts = re.fullmatch(r"\$ ((?:[^\n]*\\\n)*[^\n]*\n)(.*)", block.text, re.DOTALL)
     assert parts is not None, "a console block begins with the command"
@@ -210,5 +229,6 @@ def test_a_change_of_the_tutorial_shows_in_the_answer(tutorial: Tutorial) -> Non
 
 
 def test_the_tutorial_takes_everything_down(tutorial: Tutorial) -> None:
+    assert tutorial.destroy.text.startswith(AWS_DESTROY.text)  # so this runs the block of docs/on_aws.md, too
     tutorial.shell.run(tutorial.destroy.text, SYNTHESISED)
     assert "no local AWS runs" in tutorial.shell.run("cdk-triton local status", status=1)
