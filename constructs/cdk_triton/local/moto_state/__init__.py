@@ -27,6 +27,8 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
   machines that it does not run;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend._get_executions`: moto looks for map runs also in
   executions that it does not run;
+* `moto.stepfunctions.parser.models.StepFunctionsParserBackend.list_map_runs`: moto fails for an execution that it has
+  not begun to run;
 * `moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function.WaitFunction._wait_interval`: moto
   waits for a build as long as the definition says;
 * `moto.applicationautoscaling.responses.ApplicationAutoScalingResponse._validate_params`: moto does not know the

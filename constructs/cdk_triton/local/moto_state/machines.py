@@ -31,6 +31,7 @@ def correct_machines() -> None:
     replace_method(StepFunctionsParserBackend, "start_execution", _start_execution)
     replace_method(StepFunctionsParserBackend, "_validate_definition", _validate_definition)
     replace_method(StepFunctionsParserBackend, "_get_executions", _get_executions)
+    replace_method(StepFunctionsParserBackend, "list_map_runs", _list_map_runs)
     replace_method(WaitFunction, "_wait_interval", _wait_interval)
 
 
@@ -109,10 +110,23 @@ def _get_executions(original: Any) -> Any:
     """Moto looks for a map run in all executions, also in those that it does not run, or not yet."""
 
     def get_executions(backend: Any, *arguments: Any) -> Any:
-        workers = [(each, getattr(each, "exec_worker", None)) for each in original(backend, *arguments)]
-        return [each for each, worker in workers if getattr(worker, "env", None) is not None]
+        return [each for each in original(backend, *arguments) if _is_run(each)]
 
     return get_executions
+
+
+def _list_map_runs(original: Any) -> Any:
+    """Moto fails for an execution that it has accepted and not begun to run."""
+
+    def list_map_runs(backend: Any, execution_arn: str) -> Any:
+        is_run = _is_run(backend.describe_execution(execution_arn))
+        return original(backend, execution_arn) if is_run else {"mapRuns": []}
+
+    return list_map_runs
+
+
+def _is_run(execution: Any) -> bool:
+    return getattr(getattr(execution, "exec_worker", None), "env", None) is not None
 
 
 def _start_execution(original: Any) -> Any:
