@@ -23,6 +23,7 @@ from tests.hosting.conftest import World
 
 from cdk_triton.checks import registry, rules
 from cdk_triton.local.aws import LocalAws
+from cdk_triton.local.cloudformation.resource_types import base
 
 __all__ = ["endpoint"]  # a fixture
 
@@ -80,6 +81,7 @@ def _stage(directory: Path, aws: LocalAws, endpoint: Endpoint, monkeypatch: pyte
     endpoint.handle = answer
     rules()  # imports every other rule, before the registry is a copy that the rules of the page enter
     monkeypatch.setattr(registry, "_RULES", dict(registry._RULES))
+    monkeypatch.setattr(base, "_registry", dict(base._registry))  # of resource types, likewise
     for name, value in aws.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", f"http://127.0.0.1:{endpoint.port}")
