@@ -36,3 +36,12 @@ def test_an_execution_that_has_not_begun_has_no_map_runs(local_aws: LocalAws, mo
         assert states.list_map_runs(executionArn=execution)["mapRuns"] == []
     finally:
         may_begin.set()
+
+
+def test_executions_without_a_name_have_different_names(local_aws: LocalAws) -> None:
+    states = local_aws.client("stepfunctions")
+    machine = states.create_state_machine(name="unnamed", definition=json.dumps(MACHINE), roleArn=ROLE)
+    start = {"stateMachineArn": machine["stateMachineArn"], "input": json.dumps({"items": []})}
+    first, second = (states.start_execution(**start)["executionArn"] for _ in range(2))
+    assert first != second
+    assert not first.endswith(":None")

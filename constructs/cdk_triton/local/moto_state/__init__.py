@@ -21,14 +21,14 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
   which hosts inference components;
 * `moto.iam.models.IAMBackend.create_service_linked_role`: moto derives a wrong name for the role of Application Auto
   Scaling;
-* `moto.stepfunctions.parser.models.StepFunctionsParserBackend.start_execution`: moto runs all machines or none, and
-  waits as long as a waiter's definition says;
+* `moto.stepfunctions.parser.models.StepFunctionsParserBackend.start_execution`: moto runs all machines or none,
+  waits as long as a waiter's definition says, and does not name an execution that has no name;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend._validate_definition`: moto rejects definitions of
   machines that it does not run;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend._get_executions`: moto looks for map runs also in
   executions that it does not run;
-* `moto.stepfunctions.parser.models.StepFunctionsParserBackend.list_map_runs`: moto fails for an execution that it has
-  not begun to run;
+* `moto.stepfunctions.parser.models.StepFunctionsParserBackend.list_map_runs`: moto fails for an execution that waits
+  to be run;
 * `moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function.WaitFunction._wait_interval`: moto
   waits for a build as long as the definition says;
 * `moto.applicationautoscaling.responses.ApplicationAutoScalingResponse._validate_params`: moto does not know the

@@ -8,6 +8,7 @@ the local AWS instead.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -116,7 +117,7 @@ def _get_executions(original: Any) -> Any:
 
 
 def _list_map_runs(original: Any) -> Any:
-    """Moto fails for an execution that it has accepted and not begun to run."""
+    """Moto fails for an execution that it has accepted and that waits to be run."""
 
     def list_map_runs(backend: Any, execution_arn: str) -> Any:
         is_run = _is_run(backend.describe_execution(execution_arn))
@@ -132,9 +133,12 @@ def _is_run(execution: Any) -> bool:
 def _start_execution(original: Any) -> Any:
     from moto.stepfunctions.models import StepFunctionBackend
 
-    def start_execution(backend: Any, state_machine_arn: str, *arguments: Any, **named: Any) -> Any:
+    def start_execution(
+        backend: Any, state_machine_arn: str, name: str | None = None, *arguments: Any, **named: Any
+    ) -> Any:
+        """StartExecution: a name is optional, and moto calls each execution without one `None`."""
         machine = backend.describe_state_machine(state_machine_arn)
         start = original if has_map(machine.definition) else StepFunctionBackend.start_execution
-        return start(backend, state_machine_arn, *arguments, **named)
+        return start(backend, state_machine_arn, name or str(uuid.uuid4()), *arguments, **named)
 
     return start_execution
