@@ -225,6 +225,7 @@ def test_models_get_their_places_in_the_order_of_the_requests(fleet: Any) -> Non
     with ThreadPoolExecutor(len(names)) as pool:
         with f.use("a"):
             requests = [pool.submit(f.touch, name) for name in waiting_in_turn(f, names)]
+            assert eventually(lambda: all(each.is_fetched for each in f.models._queue))
         for request in requests:
             request.result(10)
     assert list(f.server.loads) == ["a", *names]
