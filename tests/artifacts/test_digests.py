@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,6 +118,48 @@ def test_a_file_from_the_future_is_hashed_again(weights: Path, opened: Callable[
     opened()
     digest(weights)
     assert opened() == ["weights.bin"]
+
+
+def test_hard_links_share_the_memory_of_their_file(tmp_path: Path, weights: Path) -> None:
+    """A call finds what an earlier one has hashed, and hashes two links that it gets at once only once."""
+    links = [tmp_path / name for name in ("acme", "bravo", "charlie")]
+    for link in links:
+        link.hardlink_to(weights)
+    read: list[int] = []
+    found: dict[Path, str] = {}
+    for files in (links[:2], links[2:]):
+        found |= file_digests(files, progress=lambda done, total: read.append(total))
+    assert found == dict.fromkeys(links, true_digest(weights))
+    assert set(read) == {1_500_000}
+    assert len(read) == 2  # a block and the rest
+
+
+def test_a_process_waits_for_another_that_hashes_the_same_file(tmp_path: Path, weights: Path) -> None:
+    link = tmp_path / "link.bin"
+    link.hardlink_to(weights)
+    program = (
+        "import sys; from pathlib import Path; from cdk_triton.artifacts.digests import file_digests\n"
+        "link = Path(sys.argv[1]); print(file_digests([link], progress=lambda done, total: print('reads'))[link])"
+    )
+    children: list[subprocess.Popen[str]] = []
+
+    def meanwhile(done: int, total: int) -> None:
+        if not children:
+            child = subprocess.Popen([sys.executable, "-c", program, link], stdout=subprocess.PIPE, text=True)
+            children.append(child)
+            while child.poll() is None and not is_waiting(child.pid):
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(0.05)
+
+    digest_here = file_digests([weights], progress=meanwhile)[weights]
+
+    assert children[0].communicate()[0].split() == [digest_here]
+
+
+def is_waiting(pid: int) -> bool:
+    """Whether a process waits for a lock on a part of a file."""
+    waiting = [line.split() for line in Path("/proc/locks").read_text().splitlines() if "-> POSIX" in line]
+    return str(pid) in [fields[5] for fields in waiting]
 
 
 def database(cache: Path) -> Path:
@@ -247,8 +289,9 @@ def test_values_of_half_a_year_ago_are_evicted(tmp_path: Path, weights: Path, ca
 
     digest(other)
 
+    state = other.stat()
     with closing(sqlite3.connect(database(cache))) as connection:
-        assert connection.execute("SELECT name FROM kept").fetchall() == [(os.fsencode(other),)]
+        assert connection.execute("SELECT name FROM kept").fetchall() == [(b"%d %d" % (state.st_dev, state.st_ino),)]
 
 
 def test_a_file_that_is_written_to_meanwhile_has_no_digest(messages: Messages, weights: Path) -> None:

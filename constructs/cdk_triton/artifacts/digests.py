@@ -1,21 +1,29 @@
-"""The SHA-256 of files, from the cache where a large file has not changed since it was hashed."""
+"""The SHA-256 of files, from the cache where a large file has not changed since it was hashed.
+
+The cache knows a file by its inode, so it hashes a file once that many repositories share by links of either kind.
+Several processes may check such repositories at once. Then one of them hashes the file, and the others wait for it.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
-from cdk_triton._file_cache import SMALL_BYTES, FileCache, fingerprint, is_settled
+from cdk_triton._file_cache import SMALL_BYTES, FileCache, cache_directory, fingerprint, is_settled
 from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, read_blocks
 
 __all__ = ["file_digests"]
 
 _KIND = "digest"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_LOCK_BYTES: Final = 1 << 62
 
 
 def file_digests(files: Iterable[Path], *, progress: Progress | None = None) -> dict[Path, str]:
@@ -29,32 +37,59 @@ def file_digests(files: Iterable[Path], *, progress: Progress | None = None) -> 
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
     """
     states = {file: file_state(file) for file in files}
+    names = {file: _name(file, state) for file, state in states.items()}
+    distinct = {name: file for file, name in names.items()}
     with FileCache() as cache:
-        large = {file: state for file, state in states.items() if state.st_size > SMALL_BYTES}
-        recalled = {file: _recalled(cache, file, state) for file, state in large.items()}
-        digests = {file: recalled.get(file) for file in states}
-        unknown = [file for file, digest in digests.items() if digest is None]
-        done, total = 0, sum(states[file].st_size for file in unknown)
-        for file in unknown:
-            started_ns = time.time_ns()
-            sha256 = hashlib.sha256()
-            for block in read_blocks(file, states[file]):
-                sha256.update(block)
-                done += len(block)
-                if progress is not None:
-                    progress(done, total)
-            digests[file] = sha256.hexdigest()
-            if file in large and is_settled(states[file], started_ns):
-                cache.keep(_KIND, _name(file), fingerprint(states[file]), sha256.hexdigest())
-            if states[file].st_size > BLOCK_BYTES:  # hashing it took long, so an interruption must not lose it
-                cache.save()
-    return {file: digest for file, digest in digests.items() if digest is not None}
+        digests = {name: _recalled(cache, name, states[file]) for name, file in distinct.items()}
+        unknown = {name: file for name, file in distinct.items() if digests[name] is None}
+        done, total = 0, sum(states[file].st_size for file in unknown.values())
+
+        def count(read: int) -> None:
+            nonlocal done
+            done += read
+            if progress is not None:
+                progress(done, total)
+
+        for name, file in unknown.items():
+            state = states[file]
+            if state.st_size <= BLOCK_BYTES:
+                digests[name] = _hashed(cache, name, file, state, count)
+                continue
+            with _only_one(state):
+                digests[name] = _recalled(cache, name, state) or _hashed(cache, name, file, state, count)
+                cache.save()  # hashing it took long, so an interruption must not lose it
+    return {file: digest for file, name in names.items() if (digest := digests[name]) is not None}
 
 
-def _recalled(cache: FileCache, file: Path, state: os.stat_result) -> str | None:
-    digest = cache.recall(_KIND, _name(file), fingerprint(state))
+def _name(file: Path, state: os.stat_result) -> bytes:
+    """The name of a file's content; the cache has only large files."""
+    return os.fsencode(file) if state.st_size <= SMALL_BYTES else b"%d %d" % (state.st_dev, state.st_ino)
+
+
+def _recalled(cache: FileCache, name: bytes, state: os.stat_result) -> str | None:
+    digest = None if state.st_size <= SMALL_BYTES else cache.recall(_KIND, name, fingerprint(state))
     return digest if digest is not None and _SHA256.fullmatch(digest) else None
 
 
-def _name(file: Path) -> bytes:
-    return os.fsencode(os.path.realpath(file))
+def _hashed(cache: FileCache, name: bytes, file: Path, state: os.stat_result, count: Callable[[int], object]) -> str:
+    started_ns, sha256 = time.time_ns(), hashlib.sha256()
+    for block in read_blocks(file, state):
+        sha256.update(block)
+        count(len(block))
+    if state.st_size > SMALL_BYTES and is_settled(state, started_ns):
+        cache.keep(_KIND, name, fingerprint(state), sha256.hexdigest())
+    return sha256.hexdigest()
+
+
+@contextmanager
+def _only_one(state: os.stat_result) -> Iterator[None]:
+    """Wait while another process hashes the same file.
+
+    One lock file is enough, because each inode locks a byte of its own. The lock only saves work: nobody waits if the
+    cache directory cannot be used. The system releases the locks of a process that ends.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError):
+            lock = stack.enter_context((cache_directory() / "digests.lock").open("wb"))
+            fcntl.lockf(lock, fcntl.LOCK_EX, 1, state.st_ino % _LOCK_BYTES)
+        yield

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inotify_simple import INotify, flags
 from tests.cli.conftest import MODEL, PYTHON_MODEL
 
 from cdk_triton import ModelRepository, ServingPlatform
@@ -71,6 +72,23 @@ def test_many_repositories_are_checked_in_several_processes_with_the_same_result
     assert [each.listed for each in found] == many
     assert done == list(range(1, 21))
     assert {each.source_key for each in found} == {found[0].source_key}
+
+
+def test_a_file_that_repositories_share_is_read_once(tmp_path: Path) -> None:
+    weights = tmp_path / "weights.bin"
+    weights.write_bytes(bytes(2_000_000))
+    os.utime(weights, LONG_AGO)
+    tenants = [repository(tmp_path, name) for name in ("acme", "bravo", "charlie")]
+    for each in tenants:
+        (each.directory / "model" / "1" / "weights.bin").hardlink_to(weights)
+
+    with INotify() as watch:
+        watch.add_watch(weights, flags.OPEN | flags.CLOSE_NOWRITE)  # the inode, whatever its name
+        verdicts = judge(tenants, PUBLISHER)
+        opened = [event for event in watch.read(timeout=0) if event.mask & flags.OPEN]
+
+    assert len(opened) == 1
+    assert not [error for each in verdicts for error in each.errors]
 
 
 def test_a_changed_directory_is_looked_at_again_even_if_it_is_empty(tmp_path: Path) -> None:
