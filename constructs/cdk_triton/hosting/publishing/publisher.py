@@ -28,6 +28,7 @@ from cdk_triton.hosting.acknowledgements import (
 )
 from cdk_triton.hosting.permissions import Statement, allow, managed_policy
 from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Builds, Functions, definition
+from cdk_triton.hosting.publishing.encryption import encryption, let_log_delivery_decrypt
 from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish, grant_read_published
 from cdk_triton.hosting.publishing.recipes import Recipes
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
@@ -115,7 +116,8 @@ class TritonPublisher(Construct):
         It may read the template of this stack, write below `staging/publish/<fleet>/<its aws:userid>/` of the store,
         start executions of this state machine, follow and stop them, and read the catalogue and why an ensemble failed.
         Everything else is done by the machine. It may do nothing with another publisher of the store, and nothing with
-        the uploads of another caller.
+        the uploads of another caller. With a key of the store it may also use that key, which encrypts the uploads, the
+        catalogue and the executions.
 
         With recipes, the principal decides what a build does, and other stacks with the same keys adopt the result.
         """
@@ -198,6 +200,9 @@ class TritonPublisher(Construct):
         self, functions: Functions, log_group: logs.ILogGroup, max_concurrency: int, builds: Builds | None
     ) -> sfn.CfnStateMachine:
         bucket = self._served.store.bucket
+        key = encryption_key_of(bucket)
+        if key is not None:
+            let_log_delivery_decrypt(self, key)
         prefix = layout.publishing_prefix(self._served.name, self._served.platform.label)
         own = f"{prefix}*"
         inside = Construct(self, "StateMachine")
@@ -210,12 +215,14 @@ class TritonPublisher(Construct):
             # The items and results of a distributed map ("IAM policies for using Distributed Map states").
             Statement(uploads, objects),
             Statement(LOG_DELIVERY, ["*"]),
+            # For the items and results too, so the context of a state machine cannot be a condition.
             *self._key_statements(),
         )
         machine = sfn.CfnStateMachine(
             inside,
             "Resource",
             role_arn=role.role_arn,
+            encryption_configuration=encryption(key),
             definition_string=stack_of(self).to_json_string(
                 definition(
                     functions,

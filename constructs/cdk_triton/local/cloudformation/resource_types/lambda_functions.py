@@ -129,7 +129,9 @@ class StateMachine(ResourceType):
         "The waiter of the CDK Provider framework sets the timeout of a custom resource, which CloudFormation polls."
     )
     modelled = frozenset({"DefinitionString", "RoleArn", "StateMachineName", "Tags"})
-    recorded = frozenset({"LoggingConfiguration", "StateMachineType", "TracingConfiguration"})
+    recorded = frozenset(
+        {"EncryptionConfiguration", "LoggingConfiguration", "StateMachineType", "TracingConfiguration"}
+    )
     attributes = frozenset({"Arn", "Name"})
 
     def coerce(self, properties: Properties) -> dict[str, Any]:
