@@ -77,7 +77,6 @@ def write_table(file: Path, run: Run, found: Outcome, measured: Mapping[str, Map
         "right answers": f"{found.right:,}",
         "of ensembles that never change, outside the kills": f"{found.undisturbed_right:,} of {found.undisturbed:,}",
         "wrong answers, answers of another ensemble": f"{found.wrong}, {found.of_others}",
-        "answers of the version before, first after a pause of a minute": found.old,
         "errors that a kill explains, other errors": f"{found.explained}, {len(found.unexplained)}",
         "requests that waited 60 s in vain": found.not_ready,
         "publications and rollbacks meanwhile": run.changes,

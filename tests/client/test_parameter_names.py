@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -123,12 +124,15 @@ class Catalogue:
         self.fault: ClientError | None = None
         self.body: bytes | None = None
         self.gate: threading.Event | None = None
+        self.not_gated = ""
+        self.waiting = threading.Event()
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
         assert Bucket == "store"
         self.read.append(Key)
         name = Key.removeprefix("catalogue/fleet/25.09-a10g/").removesuffix(".json")
-        if self.gate is not None:
+        if self.gate is not None and name != self.not_gated:
+            self.waiting.set()
             assert self.gate.wait(30)
         if self.fault is not None:
             raise self.fault
@@ -164,19 +168,60 @@ def test_a_published_ensemble_is_read_again_after_max_age(ssm: Ssm, clock: Clock
     assert names.may_block("tenant")
     assert names.target("tenant", None) == Target("fleet", "tenant-1.tar.gz", "tenant")
     s3.current["tenant"] = "tenant-2.tar.gz"
-    clock.now += 59
+    clock.now += 29
     assert names.target("tenant", None).target_model == "tenant-1.tar.gz"
-    until(lambda: len(s3.read) == 1)
-    clock.now += 1
-    names.target("tenant", None)
-    until(lambda: names.target("tenant", None).target_model == "tenant-2.tar.gz")
+    assert len(s3.read) == 1
+    clock.now += 31
+    assert names.may_block("tenant")
+    assert names.target("tenant", None).target_model == "tenant-2.tar.gz"
+    assert len(s3.read) == 2
 
     s3.current["tenant"] = None
     clock.now += 60
-    names.target("tenant", None)
-    until(lambda: len(s3.read) == 3)
+    with pytest.raises(ConfigurationError, match="not published any more"):
+        names.target("tenant", None)
     with pytest.raises(ConfigurationError, match="no such ensemble is published"):
         names.target("tenant", None)
+
+
+def test_callers_of_an_old_published_name_wait_for_one_read(ssm: Ssm, clock: Clock) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue(one="one-1.tar.gz", two="two-1.tar.gz")
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    for each in ("one", "two"):
+        names.target(each, None)
+    s3.current |= {"one": "one-2.tar.gz", "two": "two-2.tar.gz"}
+    s3.gate, s3.not_gated = threading.Event(), "two"
+    clock.now += 60
+
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(names.target, "one", None) for _ in range(8)]
+        assert s3.waiting.wait(30)
+        # The read of one name does not hold up another.
+        assert names.target("two", None).target_model == "two-2.tar.gz"
+        assert not any(each.done() for each in asked)
+        s3.gate.set()
+        assert {each.result(30).target_model for each in asked} == {"one-2.tar.gz"}
+    assert [key.rpartition("/")[2] for key in s3.read] == ["one.json", "two.json", "one.json", "two.json"]
+
+
+def test_a_caller_waits_for_the_refresh_of_a_name_that_gets_old_meanwhile(ssm: Ssm, clock: Clock) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue(tenant="tenant-1.tar.gz")
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    names.target("tenant", None)
+    s3.current["tenant"] = "tenant-2.tar.gz"
+    s3.gate = threading.Event()
+    clock.now += 30
+    assert names.target("tenant", None).target_model == "tenant-1.tar.gz"
+    assert s3.waiting.wait(30)
+    clock.now += 30
+
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(names.target, "tenant", None)
+        s3.gate.set()
+        assert asked.result(30).target_model == "tenant-2.tar.gz"
+    assert len(s3.read) == 2
 
 
 MOVED = "s3://store/catalogue/fleet/26.05-l4/"
@@ -227,14 +272,14 @@ def test_the_last_known_catalogue_is_used_while_its_parameter_cannot_be_read(ssm
     until(lambda: names.target("tenant", None).target_model == "tenant-2.tar.gz")
 
 
-def test_an_old_published_name_is_used_while_one_thread_reads_it_again(ssm: Ssm, clock: Clock) -> None:
+def test_a_published_name_in_use_is_refreshed_by_one_thread_while_callers_go_on(ssm: Ssm, clock: Clock) -> None:
     ssm.values["catalogue"] = CATALOGUE
     s3 = Catalogue(one="one-1.tar.gz", two="two-1.tar.gz")
     names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
     assert [names.target(each, None).target_model for each in ("one", "two")] == ["one-1.tar.gz", "two-1.tar.gz"]
     s3.current |= {"one": "one-2.tar.gz", "two": "two-2.tar.gz"}
     s3.gate = threading.Event()
-    clock.now += 60
+    clock.now += 30
 
     for _ in range(3):  # S3 does not answer yet
         assert not names.may_block("one")

@@ -20,16 +20,18 @@ _MISSING = ("NoSuchKey", "404")
 
 
 class PublishedNames:
-    """The target models of ensembles that no stack names, which this class keeps and refreshes in the background.
+    """The target models of ensembles that no stack names, which this class keeps for `max_age` seconds.
 
-    One thread reads names again that are used after `max_age`, one after the other. If that fails, it logs the reason,
-    and the last known target model stays for another `max_age`. A change of the platform moves the catalogue, so its
-    URI is also read again after `max_age`.
+    A name that is used after half of `max_age` is refreshed in the background, so a busy name never waits. One thread
+    reads these names, one after the other. A name that is older than `max_age` is read before it is used, and other
+    users of the name wait for that read. If a read fails, this class logs the reason, and the last known target model
+    stays for another `max_age`. A change of the platform moves the catalogue, so its URI is also read again after
+    `max_age`.
 
     Args:
         find: returns the URI of the catalogue; None if the endpoint does not have one, or it cannot be read.
         s3: a boto3 `s3` client; by default one is made from the environment.
-        max_age: seconds after which a use of a name starts a refresh.
+        max_age: seconds after which a name is read again before it is used.
         clock: seconds that only grow.
     """
 
@@ -37,8 +39,9 @@ class PublishedNames:
         self._find, self._s3, self._max_age, self._clock = find, s3, max_age, clock
         self._place: Location | None = None
         self._placed_at = clock()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._read: dict[str, tuple[str, float]] = {}
+        self._reading: set[str] = set()
         self._old: dict[str, None] = {}
         self._is_refreshing = False
 
@@ -46,14 +49,21 @@ class PublishedNames:
         """Whether the ensemble was found before, and was published when it was last read."""
         return ensemble in self._read
 
+    def is_fresh(self, ensemble: str) -> bool:
+        """Whether `target` has the answer without reading it: the ensemble was read less than `max_age` ago."""
+        return ensemble in self._read and not self._is_old(ensemble, self._max_age)
+
     def target(self, ensemble: str) -> str:
-        """The target model of an ensemble that was found before; a refresh begins if it is old.
+        """The target model of an ensemble that was found before.
 
         Raises:
             ConfigurationError: the ensemble is not published any more.
         """
+        if self._is_old(ensemble, self._max_age):
+            self._read_again(ensemble, self._max_age)
+        elif self._is_old(ensemble, self._max_age / 2):
+            self._refresh_later(ensemble)
         found = self._read.get(ensemble)
-        self._refresh_if_old(ensemble)
         if found is None:
             raise ConfigurationError(
                 f"the ensemble {ensemble!r} is not published any more: publish it again, or give another one"
@@ -98,10 +108,30 @@ class PublishedNames:
                 self._place = location(uri)
         return self._place
 
-    def _refresh_if_old(self, ensemble: str) -> None:
+    def _is_old(self, ensemble: str, age: float) -> bool:
+        """Whether the ensemble was read at least these seconds ago."""
+        found = self._read.get(ensemble)
+        return found is not None and self._clock() - found[1] >= age
+
+    def _read_again(self, ensemble: str, age: float) -> None:
+        """Read an ensemble of that age; if another thread reads it now, wait for that read instead."""
         with self._lock:
-            found = self._read.get(ensemble)
-            if found is None or ensemble in self._old or self._clock() - found[1] < self._max_age:
+            if ensemble in self._reading:
+                self._lock.wait_for(lambda: ensemble not in self._reading)
+                return
+            if not self._is_old(ensemble, age):
+                return
+            self._reading.add(ensemble)
+        try:
+            self.refresh(ensemble)
+        finally:
+            with self._lock:
+                self._reading.remove(ensemble)
+                self._lock.notify_all()
+
+    def _refresh_later(self, ensemble: str) -> None:
+        with self._lock:
+            if ensemble in self._old:
                 return
             self._old[ensemble] = None
             if self._is_refreshing:
@@ -112,7 +142,7 @@ class PublishedNames:
     def _refresh_old(self) -> None:
         while (ensemble := self._next_old()) is not None:
             try:
-                self.refresh(ensemble)
+                self._read_again(ensemble, self._max_age / 2)
             finally:
                 with self._lock:
                     del self._old[ensemble]

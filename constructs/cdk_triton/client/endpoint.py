@@ -98,6 +98,7 @@ class TritonClient:
             s3: as for the class.
             ssm: a boto3 `ssm` client. By default one is made from the environment.
             max_age: seconds after which the use of a name starts a refresh. A replaced target model stays callable.
+                The name of a published ensemble is read again before that use.
 
         Raises:
             ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS

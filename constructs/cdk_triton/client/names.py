@@ -56,7 +56,7 @@ class Names(Protocol):
         ...
 
     def target(self, ensemble: str | None, target_model: str | None) -> Target:
-        """Return what a request goes to; the first use of an ensemble may take a call of the Parameter Store."""
+        """Return what a request goes to; that may take a call of the Parameter Store or S3."""
         ...
 
     def may_block(self, ensemble: str | None) -> bool:
@@ -101,7 +101,7 @@ class ParameterNames:
     Args:
         path: the endpoint's `ssm_parameter_path`.
         ssm: a boto3 `ssm` client.
-        max_age: seconds after which a use of a name starts a refresh.
+        max_age: seconds after which a use of a name starts a refresh; that of a published ensemble is read first.
         s3: a boto3 `s3` client, for published ensembles; by default one is made from the environment.
         clock: seconds that only grow.
 
@@ -189,10 +189,10 @@ class ParameterNames:
             return None
 
     def may_block(self, ensemble: str | None) -> bool:
-        """Whether the ensemble was not asked for yet."""
-        return (
-            ensemble is not None and f"{_TARGETS}{ensemble}" not in self._values and not self._published.has(ensemble)
-        )
+        """Whether `target` reads the ensemble first: it was not asked for yet, or is published and old."""
+        if ensemble is None or f"{_TARGETS}{ensemble}" in self._values:
+            return False
+        return not self._published.is_fresh(ensemble)
 
     def renew(self, gone: Target) -> bool:
         """Look the names up at once, unless somebody just did; return whether there is another target now."""
