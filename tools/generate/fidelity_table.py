@@ -1,4 +1,4 @@
-"""The tables of docs/local_aws.md that list what the local AWS models, from the code itself."""
+"""The tables of docs/local_aws_reference.md that list what the local AWS models, from the code itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tools.generate import ROOT, Files, GenerateError, Generator
 
 from cdk_triton.local.fidelity import markdown
 
-PAGE = "docs/local_aws.md"
+PAGE = "docs/local_aws_reference.md"
 BEGIN = "<!-- begin: written by `make generate` -->\n"
 END = "<!-- end -->\n"
 WIDTH = 120

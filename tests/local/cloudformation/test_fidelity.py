@@ -13,7 +13,7 @@ from cdk_triton.local.fidelity import DIFFERENCES
 from cdk_triton.local.wire.query_api import service_model
 
 TYPES = registered()
-GUIDE = Path(__file__).parents[3] / "docs" / "local_aws.md"
+PAGE = Path(__file__).parents[3] / "docs" / "local_aws_reference.md"
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -34,11 +34,11 @@ def test_every_operation_is_one_of_cloudformations() -> None:
     assert set(OPERATIONS) <= set(service_model().operation_names)
 
 
-def test_the_guide_names_every_type_operation_and_difference() -> None:
-    guide = GUIDE.read_text(encoding="utf-8")
+def test_the_page_names_every_type_operation_and_difference() -> None:
+    page = PAGE.read_text(encoding="utf-8")
     for name in (*TYPES, *OPERATIONS):
-        assert f"`{name}`" in guide
-    items = " ".join(guide.split())  # without the ends of lines
+        assert f"`{name}`" in page
+    items = " ".join(page.split())  # without the ends of lines
     for difference in DIFFERENCES:
         assert f"* {difference} " in items
 

@@ -35,7 +35,7 @@ __all__ = [
     "registered",
 ]
 
-DOCS = "user guide: The local AWS"
+DOCS = "user guide: Coverage of the local AWS"
 """The page that has the fidelity table, by its title: a wheel does not contain the guide."""
 
 Properties = Mapping[str, Any]
