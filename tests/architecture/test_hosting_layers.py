@@ -14,6 +14,7 @@ LAYERS = (
     "sagemaker_names",
     "acknowledgements",
     "findings",
+    "runbooks",
     "own_bucket",
     "permissions",
     "keys",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -122,6 +123,32 @@ def test_the_machine_calls_the_four_functions_and_logs_everything(fleet: Fleet) 
     metrics = [each["MetricStat"]["Metric"]["MetricName"] for each in alarm["Properties"]["Metrics"][1:]]
     assert metrics == ["ExecutionsFailed", "ExecutionsAborted", "ExecutionsTimedOut"]
     assert publisher.alarm.node.path.endswith("Publisher/Failures")
+
+
+def test_the_alarms_contain_the_first_step_or_the_address_of_the_runbook(messages: Messages, world: World) -> None:
+    page, section = "https://wiki.example.com/triton", "PublisherFailures"
+    for runbook in (None, page):
+        fleet = Fleet(world)
+        fleet.model.add_publisher(next_platform=NEXT, runbook=runbook)
+        for alarm in fleet.resources("AWS::CloudWatch::Alarm").values():
+            text = alarm["Properties"]["AlarmDescription"]
+            messages.record("alarm", text)
+            assert text.endswith(f" {page}#{section.lower()}") == (runbook is not None)
+            assert ("run the same cdk-triton command again" in text) == (runbook is None)
+    assert f"\n## {section}\n" in (Path(__file__).parents[3] / "docs" / "runbook.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "runbook",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("https://wiki.example.com/triton#alarms", id="with a fragment"),
+        pytest.param(f"https://wiki.example.com/{'x' * 1000}", id="too long for a description"),
+    ],
+)
+def test_a_runbook_to_which_no_section_can_be_added_is_rejected(messages: Messages, fleet: Fleet, runbook: str) -> None:
+    with messages.raises(ConfigurationError):
+        fleet.add_publisher(runbook=runbook)
 
 
 def test_the_functions_compute_the_keys_of_the_platform(world: World, fleet: Fleet) -> None:

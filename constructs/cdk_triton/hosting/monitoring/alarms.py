@@ -14,22 +14,15 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from cdk_triton._tokens import has_token, refuse_token
-from cdk_triton._wording import quoted
+from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, VariantMetrics
+from cdk_triton.hosting.runbooks import alarm_description
 
 __all__ = ["RULES", "AlarmRule", "AlarmThresholds", "Watched", "Widgets", "add_alarms", "in_units"]
 
 Widgets = list[cloudwatch.IWidget]
 """A row of a dashboard."""
-
-MAX_DESCRIPTION: Final = 1024
-"""Characters in the description of an alarm (AlarmDescription of PutMetricAlarm in the API of CloudWatch)."""
-
-MAX_PATH: Final = 500
-"""An alarm's description has the end of a longer path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,17 +358,10 @@ def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook: str | Non
         if limit is None:
             continue
         meaning = rule.meaning.format(_text(rule.threshold, getattr(thresholds, rule.threshold)))
-        advice = rule.first_step if runbook is None else f"Runbook: {runbook}#{rule.name.lower()}"
-        description = f"{path_of(watched.construct)[-MAX_PATH:]}: {meaning}. {advice}"
-        if len(description) > MAX_DESCRIPTION and not has_token(advice):
-            raise ConfigurationError(
-                f"runbook is {quoted(runbook)}, with which the description of the alarm {rule.name} has "
-                f"{len(description):,} characters: CloudWatch takes {MAX_DESCRIPTION:,}, so use a shorter address"
-            )
         made[rule.name] = cloudwatch.Alarm(
             scope,
             rule.name,
-            alarm_description=description,
+            alarm_description=alarm_description(watched.construct, rule.name, meaning, rule.first_step, runbook),
             metric=watched.metric(rule),
             threshold=limit,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD

@@ -23,6 +23,7 @@ from cdk_triton.hosting.keys import warn_about_topic
 from cdk_triton.hosting.monitoring.alarms import AlarmThresholds, Watched, add_alarms
 from cdk_triton.hosting.monitoring.log_retention import LogRetention
 from cdk_triton.hosting.monitoring.widgets import COLUMNS
+from cdk_triton.hosting.runbooks import check_runbook
 
 __all__ = ["ID", "EndpointMonitoring", "check_not_monitored"]
 
@@ -86,10 +87,7 @@ class EndpointMonitoring(Construct):
                 f"dashboard_name is {quoted(with_samples(dashboard_name))}{sample_note(dashboard_name)}: use 1 to 255 "
                 "letters, digits, '-' and '_'"
             )
-        if runbook is not None and (not runbook or "#" in runbook):
-            raise ConfigurationError(
-                f"runbook is {quoted(runbook)}: use the address of a page, to which '#' and the alarm's name are added"
-            )
+        check_runbook(runbook)
         if topic is not None:
             # "Invalid region ca-central-1 specified. Only us-west-2 is supported." (PutMetricAlarm's answer, in
             # cds-snc/notification-terraform#128)

@@ -31,6 +31,7 @@ from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Builds,
 from cdk_triton.hosting.publishing.encryption import encryption, let_log_delivery_decrypt
 from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish, grant_read_published
 from cdk_triton.hosting.publishing.recipes import Recipes
+from cdk_triton.hosting.runbooks import alarm_description, check_runbook
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
 from cdk_triton.hosting.trust import states_of_the_account
 from cdk_triton.sagemaker import ServingPlatform
@@ -78,6 +79,7 @@ class TritonPublisher(Construct):
         environment: ContainerEnvironment,
         max_concurrency: int,
         recipes: Recipes | None,
+        runbook: str | None,
         present: Served | None = None,
     ) -> None:
         super().__init__(scope, id)
@@ -108,7 +110,7 @@ class TritonPublisher(Construct):
         self._machine = self._state_machine(Functions(**made_of), log_group, max_concurrency, builds)
         self._machine.add_metadata(PUBLISHER_METADATA, described.document())
         self.state_machine_arn: str = self._machine.ref
-        self.alarm = self._alarm()
+        self.alarm = self._alarm(runbook)
 
     def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to publish, roll back and unpublish.
@@ -269,7 +271,7 @@ class TritonPublisher(Construct):
         acknowledge(inside, {"SF2": "Tracing is for requests of users. The log has every state of every execution."})
         return machine
 
-    def _alarm(self) -> cloudwatch.Alarm:
+    def _alarm(self, runbook: str | None) -> cloudwatch.Alarm:
         names = ("ExecutionsFailed", "ExecutionsAborted", "ExecutionsTimedOut")
         failures: Mapping[str, cloudwatch.IMetric] = {
             f"m{number}": cloudwatch.Metric(
@@ -284,8 +286,14 @@ class TritonPublisher(Construct):
         alarm = cloudwatch.Alarm(
             self,
             "Failures",
-            alarm_description=f"An execution of the publisher {path_of(self)} has not reached its end: ensembles were "
-            "not published. The error of the execution names them and the reasons.",
+            alarm_description=alarm_description(
+                self,
+                "PublisherFailures",
+                "an execution failed, was stopped or timed out, so ensembles were not published",
+                "Read the error of the execution, which has the number and the first reasons; then run the same "
+                "cdk-triton command again, which does what is left",
+                runbook,
+            ),
             metric=cloudwatch.MathExpression(
                 expression="+".join(f"FILL({id}, 0)" for id in failures),
                 using_metrics=failures,
@@ -309,6 +317,7 @@ def add_publisher(
     max_concurrency: int,
     recipes: Callable[[Served], Recipes | None],
     next_platform: ServingPlatform | None = None,
+    runbook: str | None = None,
 ) -> TritonPublisher:
     """Make the publisher of a `TritonMultiModel`, its child `Publisher`, and one for a next platform, `NextPublisher`.
 
@@ -319,10 +328,11 @@ def add_publisher(
         max_concurrency: how many ensembles each machine changes at a time.
         recipes: checks the recipes for a destination.
         next_platform: what is going to serve it; None if that is not to change.
+        runbook: the page that the alarms link to, or None.
 
     Raises:
         ConfigurationError: there is a publisher, the store promotes from another one, the concurrency is not a count,
-            or the next platform serves the same archives.
+            the next platform serves the same archives, or the runbook is not the address of a page.
     """
     if scope.node.try_find_child("Publisher") is not None:
         raise ConfigurationError(f"{path_of(scope)} has a publisher: keep what add_publisher() returned, and use it")
@@ -342,6 +352,8 @@ def add_publisher(
             "platform, so it serves the same archives: remove next_platform, and change the platform itself"
         )
 
+    check_runbook(runbook)
+
     def made(id: str, where: Served, present: Served | None = None) -> TritonPublisher:
         return TritonPublisher(
             scope,
@@ -350,6 +362,7 @@ def add_publisher(
             environment=environment,
             max_concurrency=max_concurrency,
             recipes=recipes(where),
+            runbook=runbook,
             present=present,
         )
 

@@ -1,0 +1,55 @@
+"""The descriptions of alarms: the fault, and either its section of the user's runbook or the first step."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from constructs import Construct
+
+from cdk_triton._tokens import has_token
+from cdk_triton._wording import quoted
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.per_construct import path_of
+
+__all__ = ["alarm_description", "check_runbook"]
+
+MAX_DESCRIPTION: Final = 1024
+"""Characters in the description of an alarm (AlarmDescription of PutMetricAlarm in the API of CloudWatch)."""
+
+MAX_PATH: Final = 500
+"""An alarm's description has the end of a longer path."""
+
+
+def check_runbook(runbook: str | None) -> None:
+    """Reject an address to which no section can be added.
+
+    Raises:
+        ConfigurationError: the address is empty or has a fragment.
+    """
+    if runbook is not None and (not runbook or "#" in runbook):
+        raise ConfigurationError(
+            f"runbook is {quoted(runbook)}: use the address of a page, to which '#' and the alarm's name are added"
+        )
+
+
+def alarm_description(watched: Construct, name: str, meaning: str, first_step: str, runbook: str | None) -> str:
+    """The text that an alarm sends to the person on call.
+
+    Args:
+        watched: the construct that has the fault; the text begins with its path.
+        name: the section of the runbook.
+        meaning: the fault.
+        first_step: the first step, for a reader without a runbook.
+        runbook: the address of the runbook, or None.
+
+    Raises:
+        ConfigurationError: the address of the runbook is too long for a description.
+    """
+    advice = first_step if runbook is None else f"Runbook: {runbook}#{name.lower()}"
+    description = f"{path_of(watched)[-MAX_PATH:]}: {meaning}. {advice}"
+    if len(description) > MAX_DESCRIPTION and not has_token(advice):
+        raise ConfigurationError(
+            f"runbook is {quoted(runbook)}, with which the description of the alarm {name} has "
+            f"{len(description):,} characters: CloudWatch takes {MAX_DESCRIPTION:,}, so use a shorter address"
+        )
+    return description
