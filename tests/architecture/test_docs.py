@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.docs.blocks import blocks_of
+from tests.docs.blocks import of_kind
 from typer.main import get_command
 
 import cdk_triton
@@ -110,12 +110,12 @@ def test_the_whole_app_synthesises_as_its_page_says_and_without_a_warning(root: 
     (made,) = (each for each in examples(page, "") if each.startswith("mkdir -p search"))
     (configured,) = (each for each in examples(start, "") if each.startswith("echo "))
     (app,) = (each for each in examples(page, "python") if "App()" in each)
-    (synthesised,) = (each.text for each in blocks_of(root / "docs" / "upgrading.md") if "cdk synth" in each.text)
+    (synthesised,) = of_kind("architecture/test_docs.py")
     (tmp_path / "app.py").write_text(app, encoding="utf-8")
     path = os.pathsep.join((str(Path(sys.executable).parent), str(root / "node_modules" / ".bin"), os.environ["PATH"]))
 
     done = subprocess.run(
-        ["bash", "-eu", "-c", "".join([made, configured, synthesised])],
+        ["bash", "-eu", "-c", "".join([made, configured, synthesised.text])],
         cwd=tmp_path,
         # The CDK's validation of templates takes most of the time of a synthesis; tests/security has it.
         env={**os.environ, "PATH": path, "CDK_VALIDATION": "false", "NODE_NO_WARNINGS": "1", "CI": "true"},

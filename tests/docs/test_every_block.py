@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.docs.blocks import DATA, KINDS, ROOT, TEXT, Block, every_block, kind, of_kind
+from tests.docs.blocks import DATA, ELSEWHERE, KINDS, ROOT, SHELL, TEXT, Block, every_block, kind, of_kind
 
 from cdk_triton.triton.model_config import parse_model_config
 
@@ -26,6 +26,14 @@ def test_a_test_runs_it_or_its_page_has_the_reason(block: Block) -> None:
     assert known, f"{block}: use one of {sorted({*KINDS, *TEXT})} in place of {block.language!r}"
     run_by = kind(block)
     assert run_by in ("not run", "text") or (ROOT / "tests" / run_by).exists()
+
+
+@pytest.mark.parametrize(("page", "beginning", "test"), ELSEWHERE)
+def test_a_row_names_blocks_and_the_test_that_takes_them(page: str, beginning: str, test: str) -> None:
+    assert beginning
+    assert [block for block in of_kind(test, BLOCKS) if block.page == page and block.text.startswith(beginning)]
+    source = (ROOT / "tests" / test).read_text(encoding="utf-8")
+    assert test == SHELL or f'of_kind("{test}")' in source, f"{test} does not take its blocks from the pages"
 
 
 def test_few_blocks_are_not_run() -> None:

@@ -8,14 +8,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.docs.blocks import ROOT, blocks_of
+from tests.docs.blocks import of_kind
 
 from cdk_triton.checks import registry, rules
 from cdk_triton.triton.findings import Finding
 
-RULE, TEST = (
-    block.text for block in blocks_of(ROOT / "docs" / "contributing" / "add-a-rule.md") if block.language == "py"
-)
+RULE, TEST = (block.text for block in of_kind("docs/test_rule_page.py"))
 SHOWN: dict[str, Any] = {"pytest": pytest}
 exec(f"from __future__ import annotations\n{TEST}", SHOWN)
 (PARAMETRIZED,) = SHOWN["test_a_long_queue_delay"].pytestmark

@@ -5,12 +5,14 @@ The handlers, the buildspec and the build program are those that AWS would run; 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.conftest import Outcome, run
+from tests.docs.blocks import of_kind
 
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
 from cdk_triton.artifacts import artifact_key, layout
@@ -25,10 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 PRESENT = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
-NEXT = ServingPlatform(release="26.05", instance_type="ml.g5.2xlarge")
 RECIPES = [TensorRTPlan("net")]
 FLEET = ("--fleet", "Serving/Fleet")
-FOR_NEXT = (*FLEET, "--platform", "26.05/ml.g5.2xlarge")
+(BLOCK,) = of_kind("end_to_end/test_publisher_platforms.py")
+_, *PUBLISH_ALL = shlex.split(BLOCK.text)  # the command of docs/platform_teams.md
+NAMED = PUBLISH_ALL[PUBLISH_ALL.index("--platform") + 1]
+RELEASE, INSTANCE_TYPE = NAMED.split("/")
+NEXT = ServingPlatform(release=RELEASE, instance_type=INSTANCE_TYPE)
+FOR_NEXT = (*FLEET, "--platform", NAMED)
 ONLY_BEFORE_26_04 = "4611686018427387904, 4"
 """Dimensions whose product servers from 26.04 on reject."""
 
@@ -119,7 +125,7 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
     account.s3.delete_object(Bucket=account.bucket, Key=sources["Key"])
     uploads = account.uploads()
 
-    found: Outcome = run("fleet", "publish", "--all", *FOR_NEXT)
+    found: Outcome = run(*PUBLISH_ALL)
 
     assert found.status == 1
     rejected, failed, *lines = found.out.splitlines()
@@ -142,13 +148,11 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
     again: Outcome = run("fleet", "publish", account.tenants, *FOR_NEXT)  # as the message says
     assert again.out.splitlines()[-1] == "2 published, 3 unchanged, 1 rejected by the checks"
     assert account.current(NEXT).keys() == {*live, "tenant-2"} - {"tenant-3"}
-    last: Outcome = run("fleet", "publish", "--all", *FOR_NEXT)
+    last: Outcome = run(*PUBLISH_ALL)
     assert last.out.splitlines()[1:] == [
         "unpublished, as on the present platform: tenant-2",
         "0 published, 1 unpublished, 4 unchanged, 1 rejected by the checks",
     ]
     there = account.current(NEXT)
     assert {name: there.get(name) for name in (*live, "tenant-2")} == {**live, "tenant-2": None, "tenant-3": None}
-    assert run("fleet", "publish", "--all", *FOR_NEXT).out.splitlines()[-1] == (
-        "0 published, 4 unchanged, 1 rejected by the checks"
-    )
+    assert run(*PUBLISH_ALL).out.splitlines()[-1] == ("0 published, 4 unchanged, 1 rejected by the checks")

@@ -21,6 +21,7 @@ import aws_cdk as cdk
 import onnx.parser
 import pytest
 from aws_cdk.assertions import Template
+from tests.docs.blocks import Block, of_kind
 from tests.snapshots.compare import assert_as_looked_at
 
 from examples.reference_systems.assets import PREPARED
@@ -189,12 +190,10 @@ def test_a_repository_that_cannot_be_read_is_a_sentence(checkout: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("heading", ["# cdk-triton", "## Several ensembles on one endpoint"])
-def test_the_stacks_in_the_readme_can_be_synthesised(world: World, heading: str) -> None:
+@pytest.mark.parametrize("block", of_kind("hosting/test_example_app.py"), ids=str)
+def test_the_stacks_in_the_readme_can_be_synthesised(world: World, block: Block) -> None:
     write_repositories(world)
-    section = (world.root / "README.md").read_text().split(f"{heading}\n", 1)[1]
-    stack = re.findall(r"```python\n(from aws_cdk .*?)```", section, re.DOTALL)[0]
-    (world.directory / "app.py").write_text(stack)
+    (world.directory / "app.py").write_text(block.text)
 
     done = run(world.directory)
 

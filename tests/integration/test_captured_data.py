@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import tarfile
 import threading
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.docs.blocks import of_kind
 
 from cdk_triton.client import TritonClient
 from cdk_triton.local.aws import LocalAws
@@ -69,8 +69,7 @@ def deploy(aws: LocalAws) -> None:
 def test_the_guide_reads_captured_tensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "data_capture.md").read_text(encoding="utf-8")
-    (snippet,) = (code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "parse_response_body" in code)
+    (shown,) = of_kind("integration/test_captured_data.py")
     with LocalAws(tmp_path / "aws") as aws:
         deploy(aws)
         for name, value in aws.environment().items():
@@ -80,6 +79,6 @@ def test_the_guide_reads_captured_tensors(
         (found,) = s3.list_objects_v2(Bucket="captured")["Contents"]
         lines = s3.get_object(Bucket="captured", Key=found["Key"])["Body"].read().decode().splitlines()
 
-    exec(snippet, {"lines": lines})
+    exec(shown.text, {"lines": lines})
 
     assert capsys.readouterr().out == "[[2. 4. 6.]]\n"

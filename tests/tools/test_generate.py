@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.docs.blocks import of_kind
 from tests.recorded import assert_recorded
 from tools.generate import ROOT, GenerateError, Generator, generators, recorded_by
 from tools.generate.__main__ import main
 from tools.generate._writing import MAX_DIFF_LINES, replace, run, short_diff
+from tools.generate.readme_transcript import transcript
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -27,6 +29,12 @@ TESTS = sorted(test for generator in GENERATORS.values() for test in generator.t
 @pytest.mark.parametrize("name", FAST)
 def test_what_no_other_test_compares_is_up_to_date(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run({name: GENERATORS[name]}, ROOT, check=True) == 0, capfd.readouterr()
+
+
+@pytest.mark.slow
+def test_the_transcript_of_the_readme_is_what_a_terminal_shows() -> None:
+    (shown,) = of_kind("tools/test_generate.py")
+    assert shown.text == transcript()
 
 
 @pytest.mark.parametrize("test", TESTS)

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.docs.blocks import of_kind
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import artifact_key, ensemble_document
@@ -22,16 +23,14 @@ if TYPE_CHECKING:
     from golden_messages import Messages
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "contributing" / "add-a-recipe.md"
+RECIPE, STEP, ENTRY, *TESTS = of_kind("artifacts/build_steps/test_recipe_page.py")
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
 
 Make = Callable[..., BuildWork]
 
 
-def module(path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The file of the page with that path, as a module of the library."""
-    text = PAGE.read_text(encoding="utf-8").split(f"`constructs/{path}`:\n", 1)[1]
-    source = re.findall(r"^```py\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[0]
+def module(path: str, source: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A file of the page, as a module of the library."""
     name = path.removesuffix(".py").replace("/", ".")
     made = ModuleType(name)
     made.__package__ = name.rpartition(".")[0]
@@ -43,9 +42,9 @@ def module(path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def gunzipped(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The recipe of the page, whose step the build program knows."""
-    module("cdk_triton/artifacts/build_program/gunzip.py", monkeypatch)
+    module("cdk_triton/artifacts/build_program/gunzip.py", STEP.text, monkeypatch)
     monkeypatch.setitem(STEPS, "gunzipped_file", "gunzip")
-    return module("cdk_triton/artifacts/recipes/gunzip.py", monkeypatch).GunzippedFile
+    return module("cdk_triton/artifacts/recipes/gunzip.py", RECIPE.text, monkeypatch).GunzippedFile
 
 
 def model(root: Path, content: bytes) -> Path:
@@ -89,17 +88,18 @@ def test_every_choice_is_in_the_key(gunzipped: Any, tmp_path: Path) -> None:
 
 
 def test_the_tests_of_the_page_pass(gunzipped: Any, make_work: Make, tmp_path: Path) -> None:
-    shown = re.findall(r"^```py\n(def test.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {"GunzippedFile": gunzipped, "gzip": gzip}
     names["build"] = sys.modules["cdk_triton.artifacts.build_program.gunzip"].build
-    for each in shown:
-        exec(f"from __future__ import annotations\n{each}", names)
+    for each in TESTS:
+        exec(f"from __future__ import annotations\n{each.text}", names)
 
-    names["test_every_choice_is_in_the_key"]()
-    names["test_the_file_is_unpacked"](make_work, tmp_path)
+    shown = {name: names[name] for name in names if name.startswith("test_")}
+    assert len(shown) == len(TESTS)
+    shown["test_every_choice_is_in_the_key"]()
+    shown["test_the_file_is_unpacked"](make_work, tmp_path)
 
 
 def test_the_page_enters_the_step_that_the_recipe_names(gunzipped: Any) -> None:
-    entry = re.findall(r'^ +"(\w+)": "gunzip",$', PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    entry = re.findall(r'^ +"(\w+)": "gunzip",$', ENTRY.text, re.MULTILINE)
     assert entry == ["gunzipped_file"]
     assert entry[0] in STEPS

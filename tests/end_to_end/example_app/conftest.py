@@ -17,7 +17,7 @@ import boto3
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.docs.blocks import blocks_of
+from tests.docs.blocks import Block, of_kind
 from tokenizers import Tokenizer
 
 from cdk_triton.client import TritonClient
@@ -102,16 +102,10 @@ def local_aws(directory: Path, variables: Mapping[str, str] | None = None) -> It
             running.stdout.close()
 
 
-def block(page: str, word: str) -> str:
-    """The commands of a page that have this word in them."""
-    (found,) = (each.text for each in blocks_of(CHECKOUT / page) if not each.language and word in each.text)
-    return found
-
-
 def variables_of_the_page(checkout: Path) -> dict[str, str]:
     """The variables with which the page of TextGeneration starts the local AWS: its build asks no package index."""
-    command = block("docs/reference_systems/text_generation.md", "PIP_NO_INDEX")
-    printed = Shell(checkout).run("bash", "-c", command.replace("cdk-triton local up --detach", "env"))
+    command, _ = of_kind("end_to_end/example_app/test_text_generation.py")
+    printed = Shell(checkout).run("bash", "-c", command.text.replace("cdk-triton local up --detach", "env"))
     return dict(line.split("=", 1) for line in printed.splitlines() if line.startswith(("PIP_NO_", "PIP_FIND_")))
 
 
@@ -142,12 +136,11 @@ def deployed(example_app: Shell) -> Iterator[Callable[..., dict[str, str]]]:
 
 
 @pytest.fixture
-def call_of_page(example_app: Shell) -> Callable[[str, Mapping[str, str]], list[str]]:
-    """Runs the example under "Call it" of a system's page against its stack, and returns the lines that it prints."""
+def run_call(example_app: Shell) -> Callable[[Block, Mapping[str, str]], list[str]]:
+    """Runs the call that a system's page shows against its stack, and returns the lines that it prints."""
 
-    def called(page: str, outputs: Mapping[str, str]) -> list[str]:
-        text = (CHECKOUT / f"docs/reference_systems/{page}.md").read_text(encoding="utf-8")
-        (code,) = re.findall(r"^## Call it\n.*?^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    def called(block: Block, outputs: Mapping[str, str]) -> list[str]:
+        code = block.text
         for name, value in outputs.items():
             code = code.replace(f'"<{name}>"', f'"{value}"')
         return Shell(CHECKOUT, example_app.variables).run(sys.executable, "-c", code).splitlines()
@@ -156,11 +149,11 @@ def call_of_page(example_app: Shell) -> Callable[[str, Mapping[str, str]], list[
 
 
 @pytest.fixture
-def run_commands(example_app: Shell) -> Callable[[str, str], str]:
-    """Runs the commands of a page against the local AWS that runs already, without their installation."""
+def run_commands(example_app: Shell) -> Callable[[Block], str]:
+    """Runs the commands of a block against the local AWS that runs already, without their installation."""
 
-    def run(page: str, word: str) -> str:
-        script = block(page, word).replace("local up --detach", "local status")
+    def run(block: Block) -> str:
+        script = block.text.replace("local up --detach", "local status")
         lines = [line for line in script.splitlines() if not line.startswith(("cd ", "python model_assets/prepare.py"))]
         return example_app.run("bash", "-euc", "\n".join(lines))
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.docs.blocks import of_kind
 from tritonclient.http import InferRequestedOutput
 
+(CALL,) = of_kind("end_to_end/example_app/test_image_classification.py")
 PHOTOGRAPHS = Path(__file__).parents[3] / "examples/photographs"
 STACK = "ImageClassification"
 EGYPTIAN_CAT, ESPRESSO = 285, 967
@@ -42,7 +44,7 @@ def test_photographs_of_unequal_size_share_a_request(example_app: Any, endpoint:
     assert list(answer.argmax(axis=1)) == [EGYPTIAN_CAT, ESPRESSO]
 
 
-def test_the_call_of_the_page_prints_the_class_of_its_comment(call_of_page: Any, endpoint: str) -> None:
-    (best, *_) = call_of_page("image_classification", {"EndpointName": endpoint})
+def test_the_call_of_the_page_prints_the_class_of_its_comment(run_call: Any, endpoint: str) -> None:
+    (best, *_) = run_call(CALL, {"EndpointName": endpoint})
     assert best.startswith("[[b'0.95")
     assert ":285:Egyptian cat'" in best

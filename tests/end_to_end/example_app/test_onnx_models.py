@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from PIL import Image
+from tests.docs.blocks import of_kind
 
+(CALL,) = of_kind("end_to_end/example_app/test_onnx_models.py")
 PHOTOGRAPHS = Path(__file__).parents[3] / "examples/photographs"
 STACK = "OnnxModels"
 PUBLISHED_COSINE = 0.7553  # model card of all-MiniLM-L6-v2
@@ -53,5 +55,5 @@ def test_sentences_get_their_embeddings(example_app: Any, outputs: dict[str, str
     assert first @ second == pytest.approx(PUBLISHED_COSINE, abs=5e-5)
 
 
-def test_the_call_of_the_page_prints_the_class_of_its_comment(call_of_page: Any, outputs: dict[str, str]) -> None:
-    assert call_of_page("onnx_models", outputs) == [str(ESPRESSO)]
+def test_the_call_of_the_page_prints_the_class_of_its_comment(run_call: Any, outputs: dict[str, str]) -> None:
+    assert run_call(CALL, outputs) == [str(ESPRESSO)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.docs.blocks import of_kind
 
+COMMANDS, CALL = of_kind("end_to_end/example_app/test_tensorrt_tenants.py")
 PUBLISHED_COSINE = 0.7553  # model card of all-MiniLM-L6-v2
 STACK = "TensorRTTenants"
 
@@ -37,7 +39,7 @@ def cosine(example_app: Any, outputs: dict[str, str], tenant: int, tokens: Any, 
 
 
 def test_tenants_share_one_build_and_more_of_them_touch_no_endpoint(
-    example_app: Any, deployed: Any, tokens: Any, call_of_page: Any, run_commands: Any
+    example_app: Any, deployed: Any, tokens: Any, run_call: Any, run_commands: Any
 ) -> None:
     before = builds(example_app)
     outputs = deployed(STACK, "-c", "tenants=3")
@@ -58,9 +60,9 @@ def test_tenants_share_one_build_and_more_of_them_touch_no_endpoint(
     assert after["LastModifiedTime"] == endpoint["LastModifiedTime"]
     for tenant in (13, 1):
         assert cosine(example_app, more, tenant, tokens) == pytest.approx(PUBLISHED_COSINE, abs=5e-5)
-    assert call_of_page("tensorrt_tenants", more)[0].startswith(str(PUBLISHED_COSINE))
+    assert run_call(CALL, more)[0].startswith(str(PUBLISHED_COSINE))
 
-    run_commands("docs/reference_systems/index.md", "cdk deploy TensorRTTenants")
+    run_commands(COMMANDS)
     assert example_app.outputs(STACK)["EndpointName"] == outputs["EndpointName"]
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.docs.blocks import of_kind
 
 from cdk_triton.client import TritonClient
 from cdk_triton.errors import ModelError
 
+_, CALL = of_kind("end_to_end/example_app/test_text_generation.py")
 STACK = "TextGeneration"
 CAPITAL = "What is the capital of France?"
 PARIS = "The capital of France is Paris."
@@ -87,5 +89,5 @@ def test_the_manifest_says_for_which_python_it_was_packed(example_app: Any, outp
     assert outputs["TextModel"].startswith("smollm2-")
 
 
-def test_the_call_of_the_page_prints_its_own_answers(call_of_page: Any, outputs: dict[str, str]) -> None:
-    assert call_of_page("text_generation", outputs) == [PARIS, "length"]
+def test_the_call_of_the_page_prints_its_own_answers(run_call: Any, outputs: dict[str, str]) -> None:
+    assert run_call(CALL, outputs) == [PARIS, "length"]

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.docs.blocks import of_kind
 
+COMMANDS, CALL = of_kind("end_to_end/example_app/test_two_ensembles.py")
 SENTENCES = [["A man is eating food."], ["A man is eating a piece of bread."]]
 PUBLISHED_COSINE = 0.7553  # model card of all-MiniLM-L6-v2
 EGYPTIAN_CAT = 285
@@ -77,14 +79,14 @@ def dimensions(endpoint: str) -> list[dict[str, str]]:
     return [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": "AllTraffic"}]
 
 
-def test_the_call_of_the_page_prints_what_its_comments_promise(example_app: Any, call_of_page: Any) -> None:
-    cosine, number = call_of_page("two_ensembles", example_app.outputs("TwoEnsembles"))
+def test_the_call_of_the_page_prints_what_its_comments_promise(example_app: Any, run_call: Any) -> None:
+    cosine, number = run_call(CALL, example_app.outputs("TwoEnsembles"))
     assert cosine.startswith(str(PUBLISHED_COSINE))
     assert number == str(EGYPTIAN_CAT)
 
 
 def test_the_commands_of_the_readme_deploy_and_change_nothing_the_second_time(run_commands: Any) -> None:
-    assert "(no changes)" in run_commands("README.md", "cdk deploy TwoEnsembles")
+    assert "(no changes)" in run_commands(COMMANDS)
 
 
 def test_diff_of_an_unchanged_app_is_empty(example_app: Any) -> None:

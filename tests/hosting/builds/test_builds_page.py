@@ -11,6 +11,7 @@ from typing import Any
 import aws_cdk as cdk
 import onnx.parser
 import pytest
+from tests.docs.blocks import of_kind
 
 import cdk_triton.cli
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan, artifacts
@@ -20,12 +21,17 @@ from cdk_triton.sagemaker import codebuild_gpu, codebuild_gpu_regions, gpu_insta
 
 PAGES = ("builds.md", "recipes.md", "own_recipe.md", "builders.md")
 DOCS = Path(__file__).parents[3] / "docs"
+BLOCKS = of_kind("hosting/builds/test_builds_page.py")
 TEXT = "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
 
 
 def row(name: str) -> str:
     (found,) = re.findall(rf"^\| (?:<.*?>\[)?`{name}.*$", TEXT, re.MULTILINE)
     return str(found)
+
+
+def test_no_block_is_skipped() -> None:
+    assert len(examples("python")) + len(examples("toml")) == len(BLOCKS)
 
 
 def test_the_page_names_codebuilds_gpu_and_regions() -> None:
@@ -78,7 +84,8 @@ def preprocess():
 
 
 def examples(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+    of_language = [block for block in BLOCKS if block.language == language]
+    return [block.text for page in PAGES for block in of_language if block.page == f"docs/{page}"]
 
 
 def network(length: str) -> bytes:

@@ -17,6 +17,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_ssm as ssm
 from aws_cdk.assertions import Annotations, Match
 from constructs import Construct
+from tests.docs.blocks import of_kind
 
 from cdk_triton import Canary, Capacity, TritonArtifactStore, TritonEndpoint, TritonMultiModel, TritonVariant
 from cdk_triton.hosting import ImportedEndpoint
@@ -24,16 +25,14 @@ from cdk_triton.hosting import ImportedEndpoint
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
-DOCS = Path(__file__).parents[3] / "docs"
-PAGES = ("updates.md", "rollback_alarms.md", "data_capture.md", "callers.md")
+PAGES = ("docs/updates.md", "docs/rollback_alarms.md", "docs/data_capture.md", "docs/callers.md")
 MINUTES = cdk.Duration.minutes
 
 
 def examples(*, of: str = "") -> list[str]:
     """Those of the pages that write an app, and have this text in them."""
-    text = "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
-    found = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [each for each in found if "captureData" not in each and of in each]
+    blocks = sorted(of_kind("hosting/endpoints/test_updates_page.py"), key=lambda each: PAGES.index(each.page))
+    return [each.text for each in blocks if of in each.text]
 
 
 def names(world: World, app: cdk.App) -> dict[str, Any]:
