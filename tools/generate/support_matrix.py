@@ -37,15 +37,28 @@ def _software() -> Iterator[tuple[str, str]]:
 
 def _serving() -> Iterator[tuple[str, str]]:
     known, images = releases(), image_releases()
-    hosts = [each for each in gpu_instances().values() if each.hosting and each.host == "x86_64"]
+    hosts = [each for each in gpu_instances().values() if each.hosting and each.host == "x86_64" and _is_served(each)]
     listed = [each for each in hosts if each.multi_model_listed]
     yield (
         "Triton releases",
         f"{known[0].release} or newer; the tables end at {known[-1].release}. SageMaker has images of {len(images)} "
         f"releases, from {images[0]} to {images[-1]}. Every other release needs an image of your own.",
     )
-    yield "GPU instances", f"{_families(hosts)}; each Triton release supports some of these GPUs"
+    yield (
+        "GPU instances",
+        f"{_families(hosts)}; [each Triton release](docs/platforms.md#instance-types) supports some of these GPUs",
+    )
     yield "multi-model endpoints", f"AWS lists {_families(listed)} only; another family gives a warning"
+
+
+def _is_served(instance: GpuInstance) -> bool:
+    """Return whether the GPU is new enough for at least one release."""
+    oldest = min(_number(each.min_compute_capability) for each in releases() if each.min_compute_capability)
+    return _number(instance.compute_capability) >= oldest
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def _families(instances: Iterable[GpuInstance]) -> str:
