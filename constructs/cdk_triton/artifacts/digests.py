@@ -6,7 +6,6 @@ Several processes may check such repositories at once. Then one of them hashes t
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -86,10 +85,12 @@ def _only_one(state: os.stat_result) -> Iterator[None]:
     """Wait while another process hashes the same file.
 
     One lock file is enough, because each inode locks a byte of its own. The lock only saves work: nobody waits if the
-    cache directory cannot be used. The system releases the locks of a process that ends.
+    cache directory cannot be used, or on Windows. The system releases the locks of a process that ends.
     """
     with ExitStack() as stack:
-        with suppress(OSError):
+        with suppress(OSError, ImportError):
+            import fcntl  # not in the Python of Windows
+
             lock = stack.enter_context((cache_directory() / "digests.lock").open("wb"))
             fcntl.lockf(lock, fcntl.LOCK_EX, 1, state.st_ino % _LOCK_BYTES)
         yield
