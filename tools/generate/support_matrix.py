@@ -48,7 +48,7 @@ def _serving() -> Iterator[tuple[str, str]]:
         "GPU instances",
         f"{_families(hosts)}; [each Triton release](docs/platforms.md#instance-types) supports some of these GPUs",
     )
-    yield "multi-model endpoints", f"AWS lists {_families(listed)} only; another family gives a warning"
+    yield "multi-model endpoints", f"of these, AWS lists {_families(listed)} only; another family gives a warning"
 
 
 def _is_served(instance: GpuInstance) -> bool:
