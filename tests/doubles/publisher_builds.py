@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
@@ -58,6 +59,7 @@ BUILDS = {
 """What the definition of the machine hands on to the function that builds."""
 
 
+@functools.cache
 def built_keys(sources: bytes, recipe: int = 0) -> ArchiveKeys:
     """The keys of an archive that is built from sources with the recipe of this number."""
     document = KEYS._replace(source={**KEYS.source, "recipes": [RECIPES[recipe]["parameters"]], "program": 1})

@@ -5,6 +5,7 @@ pytest tests/handlers/test_publisher_builds_model.py --sequences 10000      othe
 
 As in `test_publisher_model.py`, several executions run at once, and their functions in every order that the definition
 allows. Builds end at any time, after a success or a failure, whether or not the execution that started them goes on.
+Meanwhile people roll ensembles back and unpublish them.
 """
 
 from __future__ import annotations
@@ -14,19 +15,21 @@ import logging
 import random
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from build_model.faults import Fault
 from publisher_builds import BuildingMachine, built_keys
 from publisher_executions import Execution, Meanwhile
-from publisher_machine import STORE, packed
+from publisher_machine import EXECUTION, FLEET, PLATFORM, STORE, packed
 
 pytestmark = pytest.mark.timeout(7200)
 
 FAULTS = ("crash before", "crash after", "limbo", "unsent", "lost", "late", "asked twice", "throttled", "broken")
 SOURCES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(3)]
 KEYS = [built_keys(each) for each in SOURCES]
+TARGETS = [f"{keys.source[:10]}.tar.gz" for keys in KEYS]
 NAMES = ("one", "two", "three")
 
 
@@ -38,22 +41,34 @@ class World:
         self.machine = BuildingMachine()
         self.machine.watch = self.check
         self.executions: list[Execution] = []
-        self.live: dict[str, str | None] = dict.fromkeys(NAMES)
+        self.asked: dict[str, dict[str, str]] = {}
+        self.entries: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}
         self.numbers = Counter[str]()
         self.is_meanwhile = False
 
     def run(self) -> None:
-        """One sequence, and then one publication of everything without a fault."""
+        """One sequence, and then one publication of everything without a fault; some begin with such ones."""
+        for number in range(self.random.choice((0, 0, 1, 2))):
+            self.publish_all("first", number)
         for _ in range(self.random.randint(10, 80)):
             self.random.choices(
-                [self.publish, self.step, self.end, self.abort, self.again, self.replay, self.rest],
-                [2, 20, 4, 1, 2, 1, 2],
+                [self.publish, self.change, self.step, self.end, self.abort, self.again, self.replay, self.rest],
+                [2, 2, 20, 4, 1, 2, 1, 2],
             )[0]()
         for execution in self.executions:
             execution.abort()
         # A build that was started just now ends before the last execution begins, so the execution may build again.
         self.machine.tick(2 * 60 * 60 + 1)
-        self.start("last", dict.fromkeys(NAMES, 2))
+        self.publish_all("last", 2)
+        assert not self.machine.program.incomplete
+        for key, bodies in self.machine.program.built.items():
+            assert len(bodies) == 1, f"{key} was built {len(bodies)} times"
+        for name in NAMES:
+            twice = [execution for execution, times in Counter(self.machine.changes(name)).items() if times > 1]
+            assert not twice, f"{twice} changed {name} twice"
+
+    def publish_all(self, kind: str, number: int) -> None:
+        self.start(kind, dict.fromkeys(NAMES, number))
         for _ in range(300):
             if self.executions[-1].has_ended:
                 break
@@ -61,32 +76,52 @@ class World:
             self.machine.end_builds()
         assert self.executions[-1].has_ended
         assert self.executions[-1].failure is None
-        assert all(self.live[name] == f"{name}-{KEYS[2].source[:10]}.tar.gz" for name in NAMES)
-        assert not self.machine.program.incomplete
-        for key, bodies in self.machine.program.built.items():
-            assert len(bodies) == 1, f"{key} was built {len(bodies)} times"
+        assert all(self.entries[name][-1]["current"] == f"{name}-{TARGETS[number]}" for name in NAMES)
 
     def publish(self) -> None:
         chosen = self.random.sample(NAMES, self.random.randint(1, 3))
         self.start("publish", {name: self.random.randrange(3) for name in chosen})
 
+    def change(self) -> None:
+        """Roll ensembles back, or unpublish them; mostly those that were published."""
+        action = self.random.choice(("roll_back", "roll_back", "unpublish"))
+        names = [name for name in NAMES if self.entries[name]] or NAMES
+        publication, chosen = self.name(action.replace("_", "-")), self.random.sample(names, 1)
+        self.machine.upload(publication, [{"ensemble": name, "action": action} for name in chosen])
+        self.execute(publication, 1, dict.fromkeys(chosen, action))
+        execution = self.executions[-1]
+        for _ in range(self.random.choice((0, 4))):  # some while others build, and some at once
+            self.step_of(execution)
+        for number in range(len(execution.past)):  # Lambda may call a function twice
+            execution.replay(number, None)
+
     def start(self, kind: str, sources: dict[str, int]) -> None:
-        self.numbers[kind] += 1
-        publication = f"{kind}-{self.numbers[kind]}"
+        publication = self.name(kind)
         self.machine.publish_sources(publication, None, **{name: SOURCES[number] for name, number in sources.items()})
-        self.executions.append(Execution(self.machine, publication, f"{publication}-1"))
+        self.execute(publication, 1, {name: f"{name}-{TARGETS[number]}" for name, number in sources.items()})
+
+    def name(self, kind: str) -> str:
+        self.numbers[kind] += 1
+        return f"{kind}-{self.numbers[kind]}"
+
+    def execute(self, publication: str, number: int, asked: dict[str, str]) -> None:
+        execution = Execution(self.machine, publication, f"{publication}-{number}")
+        self.executions.append(execution)
+        self.asked[execution.name] = asked
 
     def again(self) -> None:
         """Start a machine again that has failed or was aborted, with the same request."""
         if ended := [each for each in self.executions if each.has_ended]:
-            publication = self.random.choice(ended).publication
-            self.numbers[publication] += 1
-            name = f"{publication}-{self.numbers[publication] + 1}"
-            self.executions.append(Execution(self.machine, publication, name))
+            before = self.random.choice(ended)
+            self.numbers[before.publication] += 1
+            self.execute(before.publication, self.numbers[before.publication] + 1, self.asked[before.name])
 
     def step(self) -> None:
         if running := [each for each in self.executions if not each.has_ended]:
-            execution = self.random.choice(running)
+            self.step_of(self.random.choice(running[:2] if self.random.random() < 0.8 else running))
+
+    def step_of(self, execution: Execution) -> None:
+        if not execution.has_ended:
             execution.step(self.random.randrange(9), self.fault())
             if execution.has_ended and execution.failure is None:
                 self.check_done(execution)
@@ -120,28 +155,35 @@ class World:
         return None if kind is None else Fault(kind, number, jobs=self.random.random() < 0.3)
 
     def check(self) -> None:
-        """After each attempt: what is live is the archive of its key, and nothing that was live is lost."""
-        for name in NAMES:
-            entry = self.machine.entry(name)
-            current = None if entry is None else entry["current"]
-            if entry is not None and current is not None:
+        """After each attempt: what is live is the archive of its key, and each change is one that was asked for."""
+        for name, entries in self.entries.items():
+            for body in self.machine.s3.history[STORE, f"catalogue/{FLEET}/{PLATFORM}/{name}.json"][len(entries) :]:
+                entries.append(json.loads(body))
+                self.check_change(name, *entries[-2:])
+            if entries and (current := entries[-1]["current"]) is not None:
                 archive = self.machine.live(name)  # an error if it is not there
-                key = entry["versions"][0]["artifact_key"]
+                key = entries[-1]["versions"][0]["artifact_key"]
                 assert archive in self.machine.program.built[key], f"{current} is not what was built"
-            else:
-                assert self.live[name] is None, f"{name} was live"
-            self.live[name] = current
+
+    def check_change(self, name: str, *entries: dict[str, Any]) -> None:
+        """An execution has written an entry: it has done what it was asked for, and the rest stays listed."""
+        before, after = entries if len(entries) == 2 else ({"current": None, "versions": []}, entries[0])
+        execution = (after["unpublished"] or after["versions"][0]["live"])["execution"]
+        asked = self.asked[execution.removeprefix(EXECUTION)][name]
+        was, listed = before["current"], [version["target_model"] for version in before["versions"]]
+        earlier = next((target for target in listed if target != was), None)
+        wanted = {"unpublish": None, "roll_back": earlier}.get(asked, asked)
+        assert after["current"] == wanted, f"{execution} made {after['current']} live, and was asked for {asked}"
+        assert after["current"] != was, f"{execution} changed nothing of {name}"
+        assert set(listed) <= {version["target_model"] for version in after["versions"]}, f"a version of {name} is lost"
 
     def check_done(self, execution: Execution) -> None:
-        """An execution that has succeeded has published everything: each target is live, or was since."""
-        request = self.machine.s3.get(
-            STORE, f"staging/publish/fleet/AROAEXAMPLE:alice/{execution.publication}/request.json"
-        )
-        for item in json.loads(request or b"")["items"]:
-            entry = self.machine.entry(item["ensemble"])
-            assert entry is not None
-            target = f"{item['ensemble']}-{item['source_key'][:10]}.tar.gz"
-            assert target in [version["target_model"] for version in entry["versions"]]
+        """An execution that has succeeded has changed everything as asked, or found it so."""
+        for name, asked in self.asked[execution.name].items():
+            entries = self.entries[name]
+            is_listed = any(EXECUTION + execution.name in entry["executions"] for entry in entries)
+            found = {"unpublish": None}.get(asked, asked)
+            assert is_listed or any(entry["current"] == found for entry in entries), f"{asked} of {name} is not done"
 
 
 @pytest.mark.slow
