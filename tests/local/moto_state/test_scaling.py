@@ -64,6 +64,19 @@ def _scaling(local_aws: LocalAws) -> Scaling:
     return Scaling(local_aws)
 
 
+@pytest.fixture(name="unscaled", scope="module")
+def _unscaled(local_aws: LocalAws) -> str:
+    """A variant that is not registered."""
+    sagemaker = local_aws.client("sagemaker")
+    container = {"Image": "triton", "ModelDataUrl": "s3://models/model.tar.gz"}
+    role = f"arn:aws:iam::{local_aws.account}:role/r"
+    sagemaker.create_model(ModelName="unscaled", ExecutionRoleArn=role, PrimaryContainer=container)
+    variant = {"VariantName": "v", "ModelName": "unscaled", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 1}
+    sagemaker.create_endpoint_config(EndpointConfigName="unscaled", ProductionVariants=[variant])
+    sagemaker.create_endpoint(EndpointName="unscaled", EndpointConfigName="unscaled")
+    return "endpoint/unscaled/variant/v"
+
+
 # What the constructs ask for.
 
 
@@ -285,6 +298,21 @@ def test_a_variant_that_does_not_exist_is_no_target(deployer: Deployer, resource
     assert f"SageMaker endpoint variant doesn't exist: {resource_id}" in failures(deployer, name)
 
 
+@pytest.mark.parametrize("limits", [{}, {"MinCapacity": 1}, {"MaxCapacity": 2}], ids=["none", "minimum", "maximum"])
+def test_a_new_target_needs_both_limits(scaling: Scaling, unscaled: str, limits: dict[str, int]) -> None:
+    target = {**NAMES, "ResourceId": unscaled}
+    with pytest.raises(ClientError, match="ValidationException"):
+        scaling.client.register_scalable_target(**target, **limits)
+    assert not scaling.client.describe_scalable_targets(**NAMES, ResourceIds=[unscaled])["ScalableTargets"]
+
+    scaling.client.register_scalable_target(**target, MinCapacity=1, MaxCapacity=2)
+    # "Any parameters that you don't specify are not changed by this update request."
+    scaling.client.register_scalable_target(**target, **limits)
+    (found,) = scaling.client.describe_scalable_targets(**NAMES, ResourceIds=[unscaled])["ScalableTargets"]
+    assert (found["MinCapacity"], found["MaxCapacity"]) == (1, 2)
+    scaling.client.deregister_scalable_target(**target)
+
+
 @pytest.mark.usefixtures("deployed")
 def test_what_is_not_registered_has_no_policies_and_no_schedules(scaling: Scaling) -> None:
     unknown = {**NAMES, "ResourceId": resource("Red")}
@@ -316,6 +344,10 @@ def test_what_is_not_registered_has_no_policies_and_no_schedules(scaling: Scalin
         (
             "any variant can be registered, and keeps its number of instances",
             "backend.register_scalable_target(*E, 1, 2, '', '')",
+        ),
+        (
+            "a new target needs no limits",
+            "backend.register_scalable_target(*E, None, None, '', '')",
         ),
         (
             "a policy needs no target",

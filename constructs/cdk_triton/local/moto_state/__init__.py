@@ -36,8 +36,8 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
 
 The others are methods of `moto.applicationautoscaling.models.ApplicationAutoscalingBackend`:
 
-* `.register_scalable_target`: moto does not check that the variant exists, and leaves its instance count outside the
-  new bounds;
+* `.register_scalable_target`: moto checks neither that the variant exists nor that a new target has limits, and leaves
+  its instance count outside the new bounds;
 * `.deregister_scalable_target`: moto leaves the policies and scheduled actions of the target behind;
 * `.put_scaling_policy`: moto takes a policy without a target, and an update changes the ARN;
 * `.put_scheduled_action`: moto takes an action without a target;

@@ -52,11 +52,17 @@ def _register(original: Any) -> Any:
     def register_scalable_target(backend: Any, namespace: str, r_id: str, dimension: str, **more: Any) -> Any:
         """RegisterScalableTarget: "changes the resource's current capacity to a value that is inside of this range".
 
-        moto changes none, and asks for ECS services only whether they exist.
+        moto changes none, requires no limits, and asks for ECS services only whether they exist.
         """
         from moto.applicationautoscaling.exceptions import AWSValidationException
         from moto.sagemaker.models import sagemaker_backends
 
+        is_new = r_id not in backend.targets.get(dimension, {})
+        if is_new and None in (more["min_capacity"], more["max_capacity"]):
+            # The sentence of the API reference, because the text of the service is not known.
+            raise AWSValidationException(
+                "When you register a new scalable target, you must specify values for the minimum and maximum capacity"
+            )
         if (namespace, dimension) == _VARIANTS:
             _, name, _, variant = r_id.split("/")
             endpoint = sagemaker_backends[backend.account_id][backend.region_name].endpoints.get(name)
