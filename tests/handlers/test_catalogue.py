@@ -265,6 +265,8 @@ def test_the_first_published_ensemble_gives_the_index_schema_2_and_deployments_k
 def test_a_fleet_without_ensembles_of_its_own_has_an_index_too() -> None:
     s3 = S3(Clock())
     assert open_catalogue(FLEET, INDEX, storage(s3)) == Index(FLEET, 2)
+    # A gc that does not know the catalogue would read empty objects, and delete what is published.
+    assert json.loads(s3.get(STORE, INDEX) or b"") == {"schema": 2, "fleet": FLEET, "current": [], "previous": []}
 
 
 def test_a_deployment_that_names_a_published_ensemble_fails_until_that_is_unpublished(messages: Messages) -> None:
