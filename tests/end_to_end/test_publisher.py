@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from cdk_triton.artifacts import artifact_key, layout, source_key
 from cdk_triton.cli.fleet import execution, place, publishing
 from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.uploads import upload
+from cdk_triton.errors import StoreError
 from cdk_triton.local.aws import LocalAws
 from deployed_fleet import DeployedFleet
 
@@ -212,6 +213,38 @@ def test_an_archive_that_is_not_the_one_of_its_keys_fails_alone(
     assert found.out.splitlines()[-1] == "1 published, 1 failed"
     assert sound in account.current()
     assert bad not in account.current()
+
+
+def test_the_same_command_again_uploads_only_what_is_missing(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["tenant-14", "tenant-15", "tenant-16"]
+    for name in names:
+        tenants = account.write(name, f"# {name}")
+    manifest = tenants.parent / "more.csv"
+    manifest.write_text("".join(["ensemble,repository\n", *(f"{name},tenants/{name}\n" for name in names)]))
+    uploaded: list[set[str]] = []
+
+    def broken_off(fleet: place.Fleet, archives: Mapping[str, Path], **_: Any) -> dict[str, str]:
+        uploaded.append(set(archives))
+        upload(fleet, dict(list(archives.items())[:1]))
+        raise StoreError("the connection was lost")
+
+    def recorded(fleet: place.Fleet, archives: Mapping[str, Path], **named: Any) -> dict[str, str]:
+        uploaded.append(set(archives))
+        return upload(fleet, archives, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "upload", broken_off)
+        assert run("fleet", "publish", manifest, *FLEET).status == 1
+    assert not account.current().keys() & {*names}
+
+    monkeypatch.setattr(publishing, "upload", recorded)
+    assert run("fleet", "publish", manifest, *FLEET).status == 0
+    first, second = uploaded
+    assert (len(first), len(second)) == (3, 2)
+    assert second < first
+    assert account.current().keys() >= {*names}
 
 
 def test_an_interrupted_command_leads_to_the_execution_that_goes_on(
