@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from serving_many import Outcome, Run
 
-__all__ = ["Sample", "memory_growth", "tree_memory", "write_plot", "write_table"]
+__all__ = ["Growth", "Sample", "memory_growth", "tree_memory", "write_plot", "write_table"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,19 @@ class Sample:
     server: float
     local_aws: float
     loads: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How memory developed, in multiples of the peak right after the room was full.
+
+    Attributes:
+        server: of tritonserver and the processes of its models.
+        local_aws: of the local AWS.
+    """
+
+    server: float
+    local_aws: float
 
 
 def tree_memory(process: int, *, alone: bool = False) -> float:
@@ -68,7 +81,9 @@ def memory_growth(samples: list[Sample], part: Callable[[Sample], float], since:
     return max(full[-third:]) / max(full[:third]) if third else float("inf")
 
 
-def write_table(file: Path, run: Run, found: Outcome, measured: Mapping[str, Mapping[str, float]]) -> None:
+def write_table(
+    file: Path, run: Run, found: Outcome, measured: Mapping[str, Mapping[str, float]], growth: Growth
+) -> None:
     """Write the table in Markdown."""
     waits = statistics.quantiles(found.seconds, n=100)
     rows: dict[str, object] = {
@@ -89,6 +104,9 @@ def write_table(file: Path, run: Run, found: Outcome, measured: Mapping[str, Map
         "`ModelLoadingWaitTime`: waits, average": _times(measured["ModelLoadingWaitTime"]),
         "MB of tritonserver and its models, at most": f"{max(each.server for each in run.samples):,.0f}",
         "MB of the local AWS, first and last": f"{run.samples[0].local_aws:,.0f}, {run.samples[-1].local_aws:,.0f}",
+        "memory at the end, of that when the room was full: tritonserver, local AWS": (
+            f"{growth.server:.2f}, {growth.local_aws:.2f}"
+        ),
     }
     lines = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")

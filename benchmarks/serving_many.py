@@ -35,7 +35,7 @@ import aws_cdk as cdk
 
 from _figures import progress, report
 from _serving_clients import CLIENTS, name_of
-from _serving_report import Sample, memory_growth, tree_memory, write_plot, write_table
+from _serving_report import Growth, Sample, memory_growth, tree_memory, write_plot, write_table
 from cdk_triton import ServingPlatform, TritonEndpoint, TritonMultiModel
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.triton import TritonHost
@@ -350,8 +350,13 @@ def main(plan: Plan, out: Path) -> None:
             began = time.time()
             rows = run.ask()
             found, measured = judge(rows, run), metrics(run, endpoint["EndpointName"], began)
+    since = max((ready for _, ready in run.kills), default=began) - began
+    growth = Growth(
+        memory_growth(run.samples, lambda each: each.server, since, plan.room),
+        memory_growth(run.samples, lambda each: each.local_aws, since, plan.room),
+    )
     out.mkdir(parents=True, exist_ok=True)
-    write_table(out / "serving_many.md", run, found, measured)
+    write_table(out / "serving_many.md", run, found, measured, growth)
     write_plot(out / "serving_many.svg", rows, run, began)
     (out / "serving_many.json").write_text(json.dumps(rows), encoding="utf-8")
     print((out / "serving_many.md").read_text(encoding="utf-8"), file=sys.stderr)
@@ -372,11 +377,8 @@ def main(plan: Plan, out: Path) -> None:
         "serving_many.loaded", measured["LoadedModelCount"]["Maximum"], "ensembles loaded at most", at_most=plan.room
     )
     report("serving_many.evictions", measured["ModelUnloadingTime"]["SampleCount"], "evictions", at_least=1)
-    parts = {"memory_growth": lambda each: each.server, "local_aws_growth": lambda each: each.local_aws}
-    since = max((ready for _, ready in run.kills), default=began) - began
-    for name, part in parts.items():
-        growth = memory_growth(run.samples, part, since, plan.room)
-        report(f"serving_many.{name}", growth, "times the peak when the room was full", at_most=1.25)
+    for name, value in (("memory_growth", growth.server), ("local_aws_growth", growth.local_aws)):
+        report(f"serving_many.{name}", value, "times the peak when the room was full", at_most=1.25)
 
 
 if __name__ == "__main__":
