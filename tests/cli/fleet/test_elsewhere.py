@@ -14,8 +14,9 @@ from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.fleet.catalogue import read_catalogue
-from cdk_triton.cli.fleet.elsewhere import changed_elsewhere, warning
+from cdk_triton.cli.fleet.elsewhere import Elsewhere, changed_elsewhere, warnings
 from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.errors import StoreError
 from cdk_triton.triton import ContainerEnvironment
 from golden_messages import Messages
 
@@ -54,8 +55,15 @@ class Store:
         key = layout.fleet_prefix("fleet", HERE) + layout.target_model(ensemble, "1" * 64)
         self._s3.put_object(Bucket=STORE, Key=key, Body=b"archive")
 
-    def found(self) -> dict[str, str]:
+    def damage(self, platform: str, ensemble: str, body: bytes) -> None:
+        """Overwrite the document of an ensemble."""
+        self._s3.put_object(Bucket=STORE, Key=layout.catalogue_key("fleet", platform, ensemble), Body=body)
+
+    def compared(self) -> Elsewhere:
         return changed_elsewhere(self.fleet, read_catalogue(self.fleet))
+
+    def found(self) -> dict[str, str]:
+        return dict(self.compared().changed)
 
 
 @pytest.fixture(name="store")
@@ -75,7 +83,7 @@ def test_what_was_copied_or_published_since_is_as_it_should_be(store: Store) -> 
     store.published(HERE, "newer-here", 2, 3)
     store.published(NEXT, "for-the-next-platform", 1, 4)
     assert store.found() == {}
-    assert list(warning(store.fleet, {})) == []
+    assert list(warnings(store.fleet, store.compared())) == []
 
 
 def test_what_was_published_for_the_old_platform_after_the_catalogues_were_compared_is_named(
@@ -87,10 +95,28 @@ def test_what_was_published_for_the_old_platform_after_the_catalogues_were_compa
     store.published(BEFORE, "unpublished", 1, 3, is_live=False)
     store.published(HERE, "unpublished", 1, 2)
     store.serve("another-version")
-    found = store.found()
-    assert found == dict.fromkeys(["another-version", "new", "unpublished"], BEFORE)
-    (line,) = warning(store.fleet, found)
+    found = store.compared()
+    assert found.changed == dict.fromkeys(["another-version", "new", "unpublished"], BEFORE)
+    (line,) = warnings(store.fleet, found)
     messages.record("cdk-triton fleet list", line)
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b'{"schema": 7}'], ids=["cut off", "not text", "of another version"])
+def test_a_document_that_cannot_be_read_is_named_and_the_others_are_compared(
+    messages: Messages, store: Store, body: bytes
+) -> None:
+    store.published(BEFORE, "new", 1, 3)
+    store.damage(BEFORE, "damaged", body)
+    damaged, changed = warnings(store.fleet, store.compared())
+    assert f"s3://{STORE}/catalogue/fleet/{BEFORE}/damaged.json" in damaged
+    assert f"new ({BEFORE})" in changed
+    messages.record("cdk-triton fleet list", damaged)
+
+
+def test_a_document_of_the_platform_that_serves_has_to_be_readable(store: Store) -> None:
+    store.damage(HERE, "same", b"{")
+    with pytest.raises(StoreError, match=r"same\.json"):
+        store.compared()
 
 
 def test_what_was_unpublished_later_for_a_platform_in_between_is_not_missed(store: Store) -> None:

@@ -16,8 +16,9 @@ from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import code_of, in_parallel
 from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, parse_entry
 from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.errors import StoreError
 
-__all__ = ["names", "platforms", "read_catalogue", "read_entry"]
+__all__ = ["names", "platforms", "read_catalogue", "read_entry", "read_readable"]
 
 _KIND: Final = "catalogue"
 
@@ -35,18 +36,26 @@ def platforms(fleet: Fleet) -> list[str]:
     return [each["Prefix"].removeprefix(prefix).rstrip("/") for each in found]
 
 
-def read_catalogue(fleet: Fleet, platform: str = "") -> dict[str, CatalogueEntry]:
+def read_catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
     """Every published ensemble by its name.
-
-    Args:
-        fleet: the publisher.
-        platform: the label of another platform than that of the publisher.
 
     Raises:
         StoreError: a document is not one of this version's.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    prefix = layout.catalogue_prefix(fleet.description.fleet, platform or fleet.description.platform.label)
+    found, faults = read_readable(fleet, fleet.description.platform.label)
+    if faults:
+        raise faults[0]
+    return found
+
+
+def read_readable(fleet: Fleet, platform: str) -> tuple[dict[str, CatalogueEntry], list[StoreError]]:
+    """The published ensembles of a platform by their names, and the faults of documents that are not this version's.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    prefix = layout.catalogue_prefix(fleet.description.fleet, platform)
     pages = fleet.aws.pages("s3", "list_objects_v2", "Contents", Bucket=fleet.bucket, Prefix=prefix)
     etags = {each["Key"]: str(each["ETag"]) for each in pages if layout.parse_catalogue_object(each["Key"])}
     with FileCache() as file_cache:
@@ -58,8 +67,16 @@ def read_catalogue(fleet: Fleet, platform: str = "") -> dict[str, CatalogueEntry
             if found is not None:
                 file_cache.keep(_KIND, _name(fleet, key), *found)
     texts = {key: text or (found[1] if (found := read.get(key)) else None) for key, text in known.items()}
-    entries = [_parsed(fleet, key, text) for key, text in texts.items() if text is not None]
-    return {entry.ensemble: entry for entry in entries}
+    entries, faults = dict[str, CatalogueEntry](), list[StoreError]()
+    for key, text in texts.items():
+        if text is not None:
+            try:
+                entry = _parsed(fleet, key, text)
+            except StoreError as fault:
+                faults.append(fault)
+            else:
+                entries[entry.ensemble] = entry
+    return entries, faults
 
 
 def names(fleet: Fleet) -> list[str]:
@@ -95,7 +112,7 @@ def _read(fleet: Fleet, key: str) -> tuple[str, str] | None:
         if code_of(error) == "NoSuchKey":
             return None
         raise
-    return str(found["ETag"]), found["Body"].read().decode()
+    return str(found["ETag"]), found["Body"].read().decode(errors="replace")
 
 
 def _parsed(fleet: Fleet, key: str, text: str) -> CatalogueEntry:

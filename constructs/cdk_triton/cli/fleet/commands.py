@@ -108,13 +108,13 @@ def list_(
     with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import text
         from cdk_triton.cli.fleet.catalogue import read_catalogue
-        from cdk_triton.cli.fleet.elsewhere import changed_elsewhere, warning
+        from cdk_triton.cli.fleet.elsewhere import changed_elsewhere, warnings
 
         if ensemble is None:
             here = read_catalogue(found)
             _print(text.overview(here.values()))
             if not found.description.is_next:
-                for line in warning(found, changed_elsewhere(found, here)):
+                for line in warnings(found, changed_elsewhere(found, here)):
                     _say(line)
         else:
             _print(text.history(_published(found, ensemble)))

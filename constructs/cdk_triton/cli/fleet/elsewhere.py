@@ -9,18 +9,33 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from cdk_triton._wording import listed
 from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
-from cdk_triton.cli.fleet.catalogue import platforms, read_catalogue
+from cdk_triton.cli.fleet.catalogue import platforms, read_readable
 from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.errors import StoreError
 
-__all__ = ["changed_elsewhere", "warning"]
+__all__ = ["Elsewhere", "changed_elsewhere", "warnings"]
 
 
-def changed_elsewhere(fleet: Fleet, here: Mapping[str, CatalogueEntry]) -> dict[str, str]:
-    """The platform of the last change, by ensemble, where that is another one and callers get something else here.
+@dataclass(frozen=True)
+class Elsewhere:
+    """The catalogues of other platforms.
+
+    Attributes:
+        changed: the platform of the last change, by ensemble, where callers get something else here.
+        faults: of documents that could not be compared.
+    """
+
+    changed: Mapping[str, str]
+    faults: tuple[StoreError, ...] = ()
+
+
+def changed_elsewhere(fleet: Fleet, here: Mapping[str, CatalogueEntry]) -> Elsewhere:
+    """Compare the catalogue with those of other platforms.
 
     Another platform that has a publisher is not compared, because the endpoint does not serve it yet. An ensemble that
     the stack names has archives here and no entry.
@@ -30,28 +45,32 @@ def changed_elsewhere(fleet: Fleet, here: Mapping[str, CatalogueEntry]) -> dict[
         here: its catalogue.
 
     Raises:
-        StoreError: a document of a catalogue cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    last: dict[str, tuple[str, CatalogueEntry]] = {}
+    last, faults = dict[str, tuple[str, CatalogueEntry]](), list[StoreError]()
     for platform in sorted(set(platforms(fleet)) - fleet.platforms):
-        for name, entry in read_catalogue(fleet, platform).items():
+        entries, unreadable = read_readable(fleet, platform)
+        faults += unreadable
+        for name, entry in entries.items():
             if name not in last or last[name][1].changed.at < entry.changed.at:
                 last[name] = platform, entry
     older = {name: platform for name, (platform, entry) in sorted(last.items()) if _is_older(here.get(name), entry)}
     if all(name in here for name in older):
-        return older
+        return Elsewhere(older, tuple(faults))
     archives = [key.removeprefix(fleet.served) for key in fleet.keys(fleet.served)]
     of_stack = {
         name for name in older if name not in here and fnmatch.filter(archives, layout.target_model_pattern(name))
     }
-    return {name: platform for name, platform in older.items() if name not in of_stack}
+    changed = {name: platform for name, platform in older.items() if name not in of_stack}
+    return Elsewhere(changed, tuple(faults))
 
 
-def warning(fleet: Fleet, found: Mapping[str, str]) -> Iterator[str]:
-    """The line that `fleet list` prints if it found any."""
-    if found:
-        names = listed([f"{name} ({platform})" for name, platform in found.items()])
+def warnings(fleet: Fleet, found: Elsewhere) -> Iterator[str]:
+    """The lines that `fleet list` prints for what it found."""
+    for fault in found.faults:
+        yield f"warning: {fault}"
+    if found.changed:
+        names = listed([f"{name} ({platform})" for name, platform in found.changed.items()])
         yield (
             f"warning: the endpoint does not have the last change of {names}, because it was made for another "
             f"platform; make the change again with cdk-triton fleet publish, rollback or unpublish --fleet {fleet.name}"
