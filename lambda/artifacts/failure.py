@@ -33,8 +33,8 @@ PROPAGATION_SECONDS = 180
 within seconds; AWS gives no bound."""
 
 PATIENCE_SECONDS = 50 * 60
-"""After this time a request fails. A custom resource cannot outlive an hour. The provider framework stops at 55
-minutes, and reports only "Operation timed out"."""
+"""After this time a request fails with its reason. The waiter and CloudFormation give up after 58 minutes, without a
+reason; a custom resource cannot outlive an hour."""
 
 LAST_SECONDS = PATIENCE_SECONDS - 2 * 60
 """A poll that begins after this time counts as the request's last one."""

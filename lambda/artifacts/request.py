@@ -62,7 +62,11 @@ class Request:
 
     @classmethod
     def parse(cls, event: Mapping[str, Any], *, now: float) -> Request:
-        """Read an event of the provider framework; `now` is the start of a request that does not carry one.
+        """Read a request of CloudFormation, or one that `provide` has accepted and the waiter carries.
+
+        Args:
+            event: the request.
+            now: the start of a request that does not carry one.
 
         Raises:
             ArtifactError: a property is missing or has the wrong form. Never for a Delete, which may carry the
@@ -87,7 +91,7 @@ class Request:
         )
 
     def accepted(self) -> dict[str, Any]:
-        """The answer of `on_event`; the framework hands `StartedAt` on to every `is_complete`."""
+        """The addition of `provide` to a request; the waiter hands `StartedAt` on to every `is_complete`."""
         answer: dict[str, Any] = {"PhysicalResourceId": self.physical_id}
         return answer if self.is_delete else answer | {"StartedAt": self.started_at}
 

@@ -45,7 +45,7 @@ MAX_KEY_BYTES = 1024
 """The limit of an object's key ("Naming Amazon S3 objects")."""
 
 SERVICE_TIMEOUT = Duration.minutes(58)
-"""A backstop: should the provider framework's own timeout handler fail, CloudFormation would wait an hour in vain."""
+"""A backstop: the handler ends a request after 50 minutes. If nobody answers, CloudFormation would wait an hour."""
 
 
 class Artifact(NamedTuple):
