@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.local.aws import LocalAws
+from cdk_triton.local.endpoints import Response
 from cdk_triton.local.front import Routes, Server, Signatures
 from cdk_triton.local.front.connection import MAILBOX
 
 if TYPE_CHECKING:
-    from tests.local.conftest import Signed
+    from tests.local.conftest import EndpointDouble, Signed
 
 OBJECT = "/kept/a"
 LARGE = bytes(range(256)) * 4096
@@ -66,6 +67,24 @@ def test_what_an_answer_has_no_body_for_does_not_end_the_connection(caller: Call
     assert caller("GET", OBJECT)[0] == 404
     assert caller("HEAD", OBJECT)[0] == 404
     assert caller("GET", "/kept")[0] == 200
+
+
+@pytest.mark.parametrize("length", ["0", "3", "30"])
+def test_an_answer_of_an_endpoint_has_the_length_of_its_body_whatever_its_headers_say(
+    local_aws: LocalAws,
+    caller: Caller,
+    signed: Signed,
+    endpoint_double: EndpointDouble,
+    monkeypatch: pytest.MonkeyPatch,
+    length: str,
+) -> None:
+    answer = Response(200, {"content-length": length}, b"0123456789")
+    monkeypatch.setattr(endpoint_double, "invoke", lambda invocation: answer)
+    path = "/endpoints/e/invocations"
+    for _ in range(2):
+        caller.connection.request("POST", path, b"{}", signed(local_aws, "POST", path, b"{}"))
+        with caller.connection.getresponse() as found:
+            assert (found.getheader("Content-Length"), found.read()) == ("10", b"0123456789")
 
 
 def test_a_client_that_waits_to_be_told_to_go_on_is_told_once(local_aws: LocalAws, signed: Signed) -> None:

@@ -120,9 +120,7 @@ class _Connection(MotoRequestHandler):
             content = b"".join(answer.iter_encoded())
         finally:
             answer.close()
-        is_head = self.command == "HEAD"  # whose Content-Length is that of the object
-        answered = {name: value for name, value in answer.headers if is_head or name.lower() != "content-length"}
-        self._send(Response(answer.status_code, answered, content))
+        self._send(Response(answer.status_code, dict(answer.headers), content))
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         """Say nothing: the services log what matters."""
@@ -139,8 +137,11 @@ class _Connection(MotoRequestHandler):
         """
         reason = HTTPStatus(answer.status).phrase if answer.status in _STATUSES else ""
         lines = [f"HTTP/1.1 {answer.status} {reason}"]
-        lines += [f"{name}: {value}" for name, value in answer.headers.items()]
-        is_known = any(name.lower() == "content-length" for name in answer.headers)
+        # A wrong length would break the next answer. Only that of HEAD has another one, which is the object's.
+        is_head = self.command == "HEAD"
+        headers = {name: value for name, value in answer.headers.items() if is_head or name.lower() != "content-length"}
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        is_known = any(name.lower() == "content-length" for name in headers)
         if not is_known and answer.status not in _WITHOUT_BODY:
             lines.append(f"Content-Length: {len(answer.body)}")
         if last:
