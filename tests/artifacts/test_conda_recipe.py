@@ -154,10 +154,15 @@ def test_what_is_not_locked_is_refused_with_the_command_that_locks_it(
 def test_the_environment_has_the_python_of_the_container(messages: Messages, read: Read) -> None:
     with messages.raises(ConfigurationError):
         RECIPE.validate(read(), OLD)
-    RECIPE.validate(read(LOCK.replace("3.12.4", "3.10.14")), OLD)
+    RECIPE.validate(read(LOCK.replace("3.12.4", "3.10.14").replace("numpy-2.0.0", "numpy-1.26.4")), OLD)
     RECIPE.validate(read(LOCK.replace("3.12.4", "3.9.1")), UNKNOWN)  # the build asks the image
     with messages.raises(ConfigurationError):
         RECIPE.validate(read(f"@EXPLICIT\n{NUMPY}"), PLATFORM)
+
+
+def test_the_python_backend_of_an_older_release_does_not_read_numpy_2(messages: Messages, read: Read) -> None:
+    with messages.raises(ConfigurationError):
+        RECIPE.validate(read(LOCK.replace("3.12.4", "3.10.14")), OLD)
 
 
 def test_one_copy_is_enough(messages: Messages, read: Read) -> None:

@@ -99,6 +99,28 @@ def test_the_python_backend_needs_numpy(messages: Messages, read: Read) -> None:
         RECIPE.validate(read(f"words==2.0 {HASH}\n"), PLATFORM)
 
 
+NUMPY_2 = LOCK.replace("numpy==1.26.4", "numpy==2.4.6")
+
+
+def test_the_python_backend_before_24_11_does_not_read_numpy_2(messages: Messages, read: Read) -> None:
+    last = ServingPlatform(release="24.10", instance_type="ml.g5.xlarge", image=f"example/triton@sha256:{'0' * 64}")
+    for platform in (OLD, last):
+        RECIPE.validate(read(LOCK), platform)
+        with messages.raises(ConfigurationError):
+            RECIPE.validate(read(NUMPY_2), platform)
+    first = ServingPlatform(release="24.11", instance_type="ml.g5.xlarge", image=f"example/triton@sha256:{'0' * 64}")
+    for platform in (first, PLATFORM, UNKNOWN):
+        RECIPE.validate(read(NUMPY_2), platform)
+
+
+def test_a_marker_may_choose_an_older_numpy(read: Read) -> None:
+    RECIPE.validate(read(LOCK.replace("4 \\", "4 ; python_version < '3.12' \\") + f"numpy==2.4.6 {HASH}\n"), OLD)
+
+
+def test_a_stub_of_the_model_s_own_may_read_numpy_2(read: Read) -> None:
+    RECIPE.validate(read(NUMPY_2, files={"generate/triton_python_backend_stub": b"stub"}), OLD)
+
+
 @pytest.mark.parametrize("header", [UV, PIP_COMPILE], ids=["uv", "pip-compile"])
 def test_versions_are_chosen_for_the_python_of_the_container(messages: Messages, read: Read, header: str) -> None:
     RECIPE.validate(read(header.format("3.12") + LOCK), PLATFORM)

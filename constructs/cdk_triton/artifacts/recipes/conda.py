@@ -13,6 +13,7 @@ from cdk_triton.artifacts.recipes.packed_environments import (
     check_host,
     check_is_only_copy,
     check_is_used,
+    check_numpy,
     needed_python,
 )
 from cdk_triton.artifacts.recipes.sources import required_text
@@ -103,7 +104,10 @@ class CondaEnvironment:
         """See `BuildRecipe.validate`."""
         model_of(repository, self.model, str(self))
         check_host(self, platform)
-        self._check_python(self._packages(repository), needed_python(platform), platform)
+        packages = self._packages(repository)
+        self._check_python(packages, needed_python(platform), platform)
+        numpy = [package.version for package in packages if package.name == "numpy"]
+        check_numpy(self, self.model, numpy, repository, platform)
         check_is_only_copy(self, self.model, repository, lambda each: each._contents(repository))
         check_is_used(self, self.model, self.archive, repository)
 

@@ -1,22 +1,29 @@
-"""Checks that all recipes of packed environments make: a model uses the archive, and nothing is packed twice."""
+"""Checks that all recipes of packed environments make: numpy fits, a model uses the archive, no copy is packed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.execution_environment import environment_path
+from cdk_triton.triton.releases import is_at_least
 
 if TYPE_CHECKING:
     from cdk_triton.artifacts.recipes.recipe import BuildRecipe
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import Model, ModelRepository
 
-__all__ = ["archive_target", "check_host", "check_is_only_copy", "check_is_used", "needed_python"]
+__all__ = ["archive_target", "check_host", "check_is_only_copy", "check_is_used", "check_numpy", "needed_python"]
 
 _MODEL_DATA: Final = "/opt/ml/model"  # where a single-model endpoint finds the repository
+_NUMPY_2_SINCE: Final = "24.11"
+"""The first release whose Python backend is built with pybind11 2.12, which reads arrays of numpy 2; 24.10 has 2.10
+(CMakeLists.txt of the branches r24.10 and r24.11; https://github.com/triton-inference-server/python_backend/pull/384).
+"""
+_OLD_NUMPY: Final = re.compile(r"[01]\b")
 _Recipe = TypeVar("_Recipe", bound="BuildRecipe")
 
 
@@ -51,6 +58,34 @@ def needed_python(platform: ServingPlatform) -> str | None:
     """The Python of the container, such as "3.12"; None if the table of releases does not have it."""
     versions = platform.versions
     return versions.python if versions is not None and "python" not in versions.assumed else None
+
+
+def check_numpy(
+    recipe: BuildRecipe, model: str, versions: Sequence[str], repository: ModelRepository, platform: ServingPlatform
+) -> None:
+    """The Python backend of older releases misreads arrays of numpy 2: text crashes it, and outputs lose their shape.
+
+    Args:
+        recipe: the recipe.
+        model: its model.
+        versions: the locked versions of numpy: more than one if markers choose among them.
+        repository: the repository. A stub of the model's own may be built for any numpy.
+        platform: what serves it.
+
+    Raises:
+        ConfigurationError: the release needs an older numpy.
+    """
+    if platform.release is None or is_at_least(platform.release, _NUMPY_2_SINCE):
+        return
+    stub = f"{model_of(repository, model, str(recipe)).directory}/triton_python_backend_stub"
+    if any(_OLD_NUMPY.match(version) for version in versions) or not versions:
+        return
+    if any(file.path.as_posix() == stub for file in repository.files):
+        return
+    raise ConfigurationError(
+        f"{recipe} locks numpy {' and '.join(versions)} and the Python backend of {platform.release} misreads "
+        f"arrays of numpy 2: lock numpy<2, or use release {_NUMPY_2_SINCE} or newer"
+    )
 
 
 def check_is_used(recipe: BuildRecipe, model: str, archive: str, repository: ModelRepository) -> None:

@@ -12,6 +12,7 @@ from cdk_triton.artifacts.recipes.packed_environments import (
     check_host,
     check_is_only_copy,
     check_is_used,
+    check_numpy,
     needed_python,
 )
 from cdk_triton.artifacts.recipes.requirements_lock import PinnedPackage, lock_command, pinned_packages
@@ -108,7 +109,7 @@ class WheelEnvironment:
         model_of(repository, self.model, str(self))
         check_host(self, platform)
         self._check_python(repository, platform)
-        self._check_numpy(repository)
+        self._check_numpy(repository, platform)
         check_is_only_copy(self, self.model, repository, lambda each: each._contents(repository))
         check_is_used(self, self.model, self.archive, repository)
 
@@ -147,10 +148,14 @@ class WheelEnvironment:
                 f"{command}"
             )
 
-    def _check_numpy(self, repository: ModelRepository) -> None:
-        if not any(package.name == "numpy" for package in self._packages(repository)):
+    def _check_numpy(self, repository: ModelRepository, platform: ServingPlatform) -> None:
+        locked = [package for package in self._packages(repository) if package.name == "numpy"]
+        if not locked:
             path = PurePosixPath(self._source)
             raise ConfigurationError(
                 f"the requirements file {self._source} of {self} has no numpy, which the Python backend imports in the "
                 f"environment: add numpy to {path.with_suffix('.in').name} and run {lock_command(self._source)}"
             )
+        # A URL has no version to look at.
+        versions = [package.version for package in locked if package.version is not None]
+        check_numpy(self, self.model, versions, repository, platform)
