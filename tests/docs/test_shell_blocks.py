@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import onnx.parser
 import pytest
 from tests.docs.blocks import CONSOLE, ROOT, SHELL, Block, blocks_of, of_kind
+from tokenizers import Tokenizer
 
 TUTORIAL = ROOT / "docs" / "getting_started.md"
 PATH = os.pathsep.join((str(Path(sys.executable).parent), str(ROOT / "node_modules" / ".bin"), os.environ["PATH"]))
@@ -50,7 +51,8 @@ DEPLOYED = (
 """Page and beginning of the blocks that need a deployed stack."""
 
 
-ALONE = ("README.md", "docs/cli/config.md", "docs/cli/init.md", "docs/notebook_model.md")
+NOTEBOOK = ROOT / "docs" / "notebook_model.md"
+ALONE = ("README.md", "docs/cli/config.md", "docs/cli/init.md", "docs/python_packages.md", "docs/recipes.md")
 """Pages whose commands run in a directory without a stack."""
 
 CONSOLES = [block for block in of_kind(CONSOLE) if block.language == "console"]
@@ -72,7 +74,7 @@ TUTORIAL_BLOCKS = of_page("docs/getting_started.md")
 
 
 def test_no_block_is_skipped() -> None:
-    alone = [block for page in ALONE for block in of_page(page)]
+    alone = [block for page in (*ALONE, "docs/notebook_model.md") for block in of_page(page)]
     run = [*TUTORIAL_BLOCKS, *FOR_AWS, AWS_DESTROY, *ON_THE_STACK, EVAL, *alone, *CONSOLES]
     assert sorted(map(str, run)) == sorted(map(str, of_kind(SHELL)))
 
@@ -195,20 +197,63 @@ graph (int64[batch, tokens] input_ids, int64[batch, tokens] attention_mask) => (
 def directory(tmp_path: Path) -> Path:
     """A directory with the files that the blocks read."""
     network = onnx.parser.parse_model(GRAPH).SerializeToString()
-    (tokens,) = (b.text for b in blocks_of(ROOT / "docs" / "notebook_model.md") if "TritonPythonModel" in b.text)
+    (tokens,) = (block.text for block in blocks_of(NOTEBOOK) if "TritonPythonModel" in block.text)
     for name in ("bert.onnx", "sentiment.onnx"):
         (tmp_path / name).write_bytes(network)
     for name in ("tokens.py", "tokenizer.py"):
         (tmp_path / name).write_text(tokens)
     (tmp_path / "models" / "bert").mkdir(parents=True)
+    (tmp_path / "requirements.in").write_text("tqdm")
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def packages(model_assets: Path) -> dict[str, str]:
+    """What leads pip and uv to the wheels of the reference systems instead of a package index."""
+    wheels = str(model_assets / "wheels")
+    return {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": wheels,
+        "UV_NO_INDEX": "1",
+        "UV_FIND_LINKS": wheels,
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+
+
 @pytest.mark.parametrize("page", ALONE)
-def test_the_commands_of_a_page_run_in_a_directory(page: str, directory: Path, tutorial: Tutorial) -> None:
+def test_the_commands_of_a_page_run_in_a_directory(page: str, directory: Path, packages: dict[str, str]) -> None:
     shell = Shell(ROOT if page == "README.md" else directory)  # which only calls `make`, and `make` only prints
     for block in of_page(page):
-        shell.run(block.text)
+        shell.run(block.text, packages)
+
+
+def test_the_model_of_a_notebook_answers_as_in_the_notebook(
+    tutorial: Tutorial, directory: Path, model_assets: Path, packages: dict[str, str]
+) -> None:
+    configure, install, validate, deploy = of_page("docs/notebook_model.md")
+    (typed,) = (block.text for block in blocks_of(NOTEBOOK) if block.text.startswith("data_type"))
+    app, compare = (block.text for block in blocks_of(NOTEBOOK) if "from cdk_triton" in block.text)
+    shell = Shell(directory, tutorial.shell.variables)
+    shell.run(configure.text)
+    for model in ("tokens", "texts"):
+        config = directory / "models" / model / "config.pbtxt"
+        guessed = re.compile(r'(name: "TEXT"\n)[^}]*')
+        config.write_text(guessed.sub(rf"\g<1>{typed}", config.read_text(), count=1))
+    tokenizer = model_assets / "sentence_embedding" / "tokenizer" / "1" / "tokenizer.json"
+    (directory / "tokenizer.json").write_bytes(tokenizer.read_bytes())
+    shell.run(install.text, packages)
+    assert "no findings" in shell.run(validate.text)
+
+    (directory / "app.py").write_text(app)
+    (directory / "cdk.json").write_text((tutorial.shell.directory / "cdk.json").read_text())
+    printed = shell.run(deploy.text.removeprefix(START))
+    (endpoint,) = re.findall(r"Texts\.EndpointName = (\S+)", printed)
+    encoding = Tokenizer.from_file(str(tokenizer))
+    encoding.enable_padding()
+    expected = [each.ids for each in encoding.encode_batch(["A man is eating food.", "This is awful."])]
+    asked = compare.replace("<EndpointName>", endpoint).replace("expected", str(expected))
+    (directory / "ask.py").write_text(asked)
+    shell.run("python ask.py")
 
 
 @pytest.mark.parametrize("block", CONSOLES, ids=str)
