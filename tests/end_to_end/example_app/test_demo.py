@@ -26,6 +26,7 @@ def start(model_assets: Path, tmp_path: Path) -> Iterator[Start]:
         "TMPDIR": str(tmp_path),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "CI": "true",
+        "CDK_VALIDATION": "false",  # it takes most of the time of a synthesis; tests/hosting has it
     }
     started: list[subprocess.Popen[str]] = []
 
