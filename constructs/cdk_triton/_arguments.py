@@ -112,7 +112,7 @@ def by_name(fits: Callable[[object], bool], fix: str) -> Kind:
 
 
 def has_attribute(*names: str) -> Callable[[object], bool]:
-    """Tells what satisfies a Protocol by the attributes that nothing else has, without evaluating them."""
+    """Checks what satisfies a Protocol by the attributes that nothing else has, without evaluating them."""
 
     def fits(value: object) -> bool:
         return any(all(_has(part, name) for name in names) for part in parts_of(value))

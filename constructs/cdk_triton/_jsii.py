@@ -3,8 +3,8 @@
 jsii is what lets Python use the CDK, which runs in Node. Three of its internals are used here:
 
 * `__jsii_ref__`, the reference by which jsii finds an object in Node.
-* The methods of `jsii.kernel` below their decorator. If a method returns a struct, the decorator asks Node for each
-  member by a call of its own ("This will be slow", jsii's source says), and for the members of the structs in it.
+* The methods of `jsii.kernel` below their decorator. If a method returns a struct, the decorator calls Node for each
+member by a call of its own ("This will be slow" in jsii's source), and for the members of the structs in it.
 * `_delegates`, the typed objects behind jsii's proxy of an interface.
 
 A jsii that lacks the first two makes `has_internals` false. Then constructs are told apart by their paths, and structs
@@ -37,7 +37,7 @@ def has_internals() -> bool:
 
 
 def identity(construct: object) -> str | None:
-    """A text that identifies a construct; None for an object that jsii does not know yet.
+    """A text that identifies a construct; None for an object that jsii does not have yet.
 
     A Python object does not identify a construct: Python gets a new object each time for a construct that Node made,
     and a user's class may define two constructs as equal. jsii keeps constructs as long as the program runs, so that
@@ -87,7 +87,7 @@ def invoke_for_struct(target: object, method: str, *arguments: object, **members
     """Call a method that returns a struct.
 
     Node gets a struct among the arguments as a mapping, which takes half of the time of CDK's class. Node checks that
-    the required members are there and their types, but ignores a name that it does not know.
+    the required members are there and their types, but ignores a name that is not one of them.
 
     Args:
         target: the object with the method.

@@ -81,8 +81,8 @@ class ModelConfigError(RepositoryError):
 
     Attributes:
         path: the file, as the user would write it.
-        line: the line of the fault, counted from 1, or None where the parser does not say.
-        column: the column of the fault, counted from 1, or None where the parser does not say.
+        line: the line of the fault, counted from 1, or None if the parser does not report it.
+        column: the column of the fault, counted from 1, or None if the parser does not report it.
         fix: what to do, which the message ends with, or "" where only the fault is known.
     """
 
@@ -139,7 +139,7 @@ class ResultExpiredError(InvocationError):
 
 
 class ResultAccessError(InvocationError):
-    """The caller may not read the answer of an asynchronous endpoint, or not see whether it is there."""
+    """The caller may not read the answer of an asynchronous endpoint, or not check that it exists."""
 
 
 class ModelNotReadyError(InvocationError):

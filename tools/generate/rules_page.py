@@ -55,7 +55,7 @@ The checks read files, tables and literals. They do not run a model. So they do 
 * whether numbers mean what they should.
 
 They accept every field that a release adds after the schema that they read. [Not verified on AWS](not_verified.md)
-lists what no test has seen. *Limits* of a rule are in its own text.
+lists what no test shows. *Limits* of a rule are in its own text.
 """
 
 

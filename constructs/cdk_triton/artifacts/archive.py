@@ -165,7 +165,7 @@ class _Output(BufferedWriter):
     _advised = 0
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write, and now and then ask the system to start writing back the newest pages and to drop the ones before."""
+        """Write, and now and then make the system start writing back the newest pages and to drop the ones before."""
         count = super().write(data)
         position = self.tell()
         if position - self._advised >= _ADVICE_BYTES:

@@ -41,7 +41,7 @@ def read_blocks(file: Path, state: os.stat_result) -> Iterator[memoryview]:
     """The content of a file in full blocks and a last one, all in the same buffer: use one before asking for the next.
 
     Raises:
-        ArchiveError: the file cannot be read, or is not as `state` says, before or after.
+        ArchiveError: the file cannot be read, or is not in the state `state`, before or after.
     """
     buffer = memoryview(bytearray(min(state.st_size, BLOCK_BYTES)))
     left = state.st_size

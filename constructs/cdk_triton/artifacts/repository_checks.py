@@ -35,7 +35,7 @@ class CheckedRepository(NamedTuple):
     Attributes:
         findings: the findings of `ModelRepository.check`.
         backends: the backend of each model, by the model's name; empty if no configuration has it.
-        entry_model: the name of the model that callers talk to; None if the repository leaves it open.
+        entry_model: the name of the model that callers invoke; None if the repository leaves it open.
         keys: None if the repository has recipes, whose artifact another key names.
     """
 
@@ -46,7 +46,7 @@ class CheckedRepository(NamedTuple):
 
     @property
     def inner_models(self) -> Mapping[str, str]:
-        """The backends of the models that callers do not talk to, by the model's name."""
+        """The backends of the models that callers do not invoke, by the model's name."""
         return {name: backend for name, backend in self.backends.items() if name != self.entry_model}
 
 

@@ -64,8 +64,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:AsyncTopicNotGranted",
         "an imported topic gets the notifications of an asynchronous endpoint",
-        "The app does not read the key and the policy of an imported topic. See that the execution roles may use the "
-        "key, and that a topic of another account lets them publish.",
+        "The app does not read the key and the policy of an imported topic. Make sure that the execution roles may "
+        "use the key, and that a topic of another account lets them publish.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
@@ -113,7 +113,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:ComponentOfOtherModel",
         "a component runs a model that is not a TritonModel of the app",
-        "The library knows neither its network nor its archive. Its network has to be that of the other components, "
+        "The library cannot check its network and its archive. Its network has to be that of the other components, "
         "and components.role needs the permissions of the model's own role.",
         "Inference components",
     ),
@@ -217,7 +217,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:MetricsEveryFewMinutes",
         "an endpoint publishes its metrics less often than each minute",
-        "Alarms and scaling policies look at each minute, so they see gaps and act late. Publish at least each minute.",
+        "Alarms and scaling policies evaluate each minute, so they find gaps and act late. Publish at least each "
+        "minute.",
         "The metrics of an endpoint",
     ),
     ConstructCode(

@@ -38,7 +38,7 @@ class CheckContext:
         default_model: the default model that the user chose for a single-model container, or None.
         additional_models: the further models that a single-model container loads.
         environment: the container's environment, or None if it is not given; the two attributes above come from it.
-        preflight: whether to ask TensorRT's own parser, which takes seconds.
+        preflight: whether to run TensorRT's own parser, which takes seconds.
 
     Raises:
         ConfigurationError: the mode is neither `single` nor `multi`.
@@ -59,7 +59,7 @@ class CheckContext:
 
     @cached_property
     def entry(self) -> Model | None:
-        """The model that callers will talk to, or None where that is open."""
+        """The model that callers will invoke, or None where that is open."""
         if self.mode == "single" and self.default_model is not None:
             return self.repository.model(self.default_model)
         return self.repository.entry_model(self.mode)

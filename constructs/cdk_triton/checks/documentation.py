@@ -87,7 +87,7 @@ class Documentation:
         explanation: why it matters, in Markdown; "" if the summary is enough.
         example: the section as the docstring has it.
         instead: the same of the fixed example.
-        limits: what the rule does not see; "" if there are no known limits.
+        limits: what the rule does not find; "" if there are no known limits.
     """
 
     summary: str

@@ -97,7 +97,7 @@ class Rule:
         if self.applies is not None:
             kind += ", if a serving platform is given (`--platform`)"
         if self.asks_parser:
-            kind += ", where TensorRT's parser is asked (`--preflight`)"
+            kind += ", if TensorRT's parser runs (`--preflight`)"
         return f"{kind}."
 
     def is_about(self, context: CheckContext) -> bool:

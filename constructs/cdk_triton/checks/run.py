@@ -39,7 +39,7 @@ class Report:
             there.
         plans_without_network: the plans of TensorRT models whose network is not in the repository, so that no rule
             could look at it. The network of a recipe may come from S3 or from another recipe, and
-            `cdk-triton validate` does not know the app's recipes.
+            `cdk-triton validate` does not have the app's recipes.
     """
 
     findings: tuple[Finding, ...]

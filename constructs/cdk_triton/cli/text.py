@@ -19,7 +19,7 @@ __all__ = ["print_report"]
 _INDENT = "    "
 _FIXES: Mapping[Need, str] = {
     "platform": "no serving platform given: add --platform, e.g. --platform 26.05/ml.g5.xlarge",
-    "preflight": "TensorRT's own parser not asked: add --preflight",
+    "preflight": "TensorRT's own parser not used: add --preflight",
 }
 _CONTEXT = 120  # columns of a line of a file, where there is no terminal to ask
 _MANY = 20  # findings, from which on they are counted by rule

@@ -72,7 +72,7 @@ def completed_pair(
 
 
 def is_named_by_model(config: ModelConfig, name: str, entries: Mapping[str, bool], backend: str) -> bool:
-    """Whether the model's name alone gives the backend: the server then asks for the file `model.<backend>`.
+    """Whether the model's name alone gives the backend: the server then needs the file `model.<backend>`.
 
     Args:
         config: the configuration.

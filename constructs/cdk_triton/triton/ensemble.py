@@ -59,7 +59,7 @@ class EnsembleGraph:
 
     Attributes:
         steps: in the order of the file.
-        tensors: by name: inputs, outputs, then what only steps mention, in the order of the file (and of the names in a
+        tensors: by name: inputs, outputs, then what only steps use, in the order of the file (and of the names in a
             step's map).
     """
 

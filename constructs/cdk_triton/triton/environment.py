@@ -1,6 +1,6 @@
 """The container's environment, one typed field per variable that the entry point reads.
 
-This module handles the script's traps: its verbose log, the ping mode that it forgets to export, the variable that
+This module handles the script's traps: its verbose log, the ping mode that it does not export, the variable that
 disables namespacing when its value is `false`, and arguments that it splits at blanks. The source of every field is
 `docker/sagemaker/serve` of triton-inference-server/server (see `cdk_triton.triton.serve`).
 """
@@ -267,7 +267,7 @@ NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
 """Set to any text, it keeps a Python that reads its environment from writing `__pycache__` directories.
 
 A Python model that writes one changes its own directory. A load makes Triton look at the models of the same names in
-all archives, and it loads those again whose directories have changed (`PollModels` and `InitializeModelInfo` in
+all archives. Triton loads those again whose directories have changed (`PollModels` and `InitializeModelInfo` in
 src/model_repository_manager/model_repository_manager.cc of triton-inference-server/core). Python models read the
 variable from 24.11 on (`HONOURS_NO_BYTECODE`).
 """

@@ -30,8 +30,8 @@ def parse_model_config(
     Args:
         text: the content of the file. Bytes that are not UTF-8 are read as Latin-1 in quotes; the server takes them.
         path: how the file is called in an error, as its user would write it.
-        allow_unknown_fields: skip what the schema (`SCHEMA_RELEASE`) does not know instead of rejecting it, for a
-            server that is newer than the schema.
+        allow_unknown_fields: skip fields that the schema (`SCHEMA_RELEASE`) does not have instead of rejecting them,
+            for a server that is newer than the schema.
 
     Returns:
         The `inference.ModelConfig` message, exactly as written: nothing is completed.

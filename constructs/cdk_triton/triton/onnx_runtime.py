@@ -39,7 +39,7 @@ class OnnxSupport:
 OWN_OPSETS: Final = dict.fromkeys(
     ("com.microsoft", "com.microsoft.experimental", "com.microsoft.nchwc", "ai.onnx.training", "org.pytorch.aten"), 1
 )
-"""Domains that ONNX Runtime knows in version 1 only, as its newest version was measured."""
+"""Domains that ONNX Runtime has in version 1 only, as its newest version was measured."""
 
 # Minor version → opset of ONNX, opset of ai.onnx.ml, version of the format. Measured on 2026-11-21: the wheel of each
 # minor version that a Triton release has was given files with ever newer numbers. Of versions before 1.15 (Triton

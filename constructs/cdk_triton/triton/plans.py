@@ -51,7 +51,7 @@ def open_shape(config: ModelConfig) -> str:
     if not config.input:
         return "config.pbtxt names no input"
     if config.batch_input:
-        return "config.pbtxt has a batch_input, whose size it does not say"
+        return "config.pbtxt has a batch_input, whose size it does not contain"
     if config.sequence_batching.control_input or config.sequence_batching.state:
         return "config.pbtxt has controls or states of sequences, which are inputs as well"
     for tensor in config.input:
@@ -68,7 +68,7 @@ def configured_profile(config: ModelConfig) -> Profile:
     """The shapes that a plan has to take for a configuration that leaves none open (`open_shape`).
 
     Batches go from 1 to `max_batch_size`, which is also what the plan is made fastest for; everything else is as large
-    as `dims` says, or `reshape` where there is one.
+    as in `dims`, or `reshape` where there is one.
     """
     shapes = {tensor.name: dims_in_plan(tensor) for tensor in config.input}
     most = config.max_batch_size

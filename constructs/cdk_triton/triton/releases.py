@@ -122,7 +122,7 @@ def backends_in(name: str | None) -> frozenset[str]:
 
 @cache
 def release(name: str) -> Release:
-    """The release of that name; for one that is newer than the table, what its newest row says.
+    """The release of that name; for one that is newer than the table, the values of its newest row.
 
     NVIDIA publishes a release each month, and the table waits for the next version of this library.
 

@@ -60,7 +60,7 @@ class Model:
         subdirectories: the names of the directories in the model's own, empty ones included, sorted.
         files: everything in the model's directory, sorted, with paths relative to the repository.
         produced: the files that recipes will write into the model's directory, with paths relative to the repository.
-        skips_unknown_fields: whether fields that the schema does not know leave a configuration readable.
+        skips_unknown_fields: whether fields that the schema does not have leave a configuration readable.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Model:
 
     @cached_property
     def versions(self) -> tuple[int, ...]:
-        """The versions for which there is a directory, in ascending order, whatever the version policy says."""
+        """The versions for which there is a directory, in ascending order, whatever the version policy is."""
         return tuple(sorted(int(name) for name in self.subdirectories if is_version_name(name)))
 
     @cached_property
@@ -146,7 +146,7 @@ class Model:
 
     @cached_property
     def backend_name(self) -> str | None:
-        """The backend that runs the model, as the server completes it; None for an ensemble or where nothing tells."""
+        """The backend that runs the model, as the server completes it; None for an ensemble or where that is open."""
         if self.is_ensemble:
             return None
         from cdk_triton.triton.backend_fields import completed_pair
@@ -154,7 +154,7 @@ class Model:
         return completed_pair(self.config, self.name, lambda: self.first_version_entries)[1] or None
 
     def tolerant(self) -> Model:
-        """The same model with a configuration even if that has fields the schema does not know.
+        """The same model with a configuration even if that has fields that the schema does not have.
 
         It keeps its `config_error`, which names the first of them.
         """
@@ -202,7 +202,7 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True)
 class PromisedFiles:
-    """Files that `cdk-triton.toml` promises, that are not there, and that no given recipe produces; builds nothing."""
+    """Files that `cdk-triton.toml` lists, that are not there, and that no given recipe produces; builds nothing."""
 
     produces: tuple[str, ...]
 
@@ -324,12 +324,12 @@ class ModelRepository:
         return {model.name: model for model in self.models}
 
     def entry_model(self, mode: Mode = "single") -> Model | None:
-        """The model that callers talk to.
+        """The model that callers invoke.
 
         Args:
-            mode: for `single` it is the only model, the only directory that has a configuration or a version, or the
-                only ensemble that is not a step of another one (the container's default model). For `multi` it is what
-                SageMaker's loader picks: the only model, or the only one whose text looks like an ensemble
+            mode: for `single` it is the container's default model: the only model, the only directory that has a
+                configuration or a version, or the only ensemble that is not a step of another one. For `multi` it is
+                what SageMaker's loader picks: the only model, or the only one whose text looks like an ensemble
                 (sagemaker_server.cc, SageMakerMMELoadModel).
 
         Returns:

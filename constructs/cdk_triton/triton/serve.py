@@ -80,7 +80,7 @@ def serve_arguments(
 
 
 def server_environment(environment: Mapping[str, str], model_directories: Iterable[str]) -> dict[str, str]:
-    """The environment that tritonserver sees, which is not quite the container's.
+    """The environment that tritonserver gets, which is not quite the container's.
 
     The script assigns SAGEMAKER_TRITON_PING_MODE without exporting it, so that the ping mode it announces reaches the
     server only where the variable was in the container's environment already; otherwise the server falls back to

@@ -1,6 +1,6 @@
 """The differences between the server's parser of `config.pbtxt` and Python's.
 
-The server parses with protobuf's C++ library. It takes ASCII only outside quotes, knows fewer escapes, and writes
+The server parses with protobuf's C++ library. It takes ASCII only outside quotes, has fewer escapes, and writes
 numbers as C does: `refused_characters`. A no-break space from a web page is the fault that people really make. In
 quotes and comments it takes any byte, UTF-8 or not, in quotes any byte as an escape, and a space between a minus and
 its number: `as_python_reads_it`. `cdk_triton.triton.text_format_values` reads values that depend on the field.
@@ -82,7 +82,7 @@ def as_python_reads_it(text: str) -> str:
 
 
 def _unescaped(string: str) -> str:
-    r"""A text in quotes as Python's parser has to see it: no longer than before, and filled up with blanks.
+    r"""A text in quotes as Python's parser has to read it: no longer than before, and filled up with blanks.
 
     The server's escapes are bytes: `\400` is `\000`, two halves of a surrogate pair are one character, and one half
     is three bytes.

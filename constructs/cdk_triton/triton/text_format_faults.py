@@ -97,7 +97,7 @@ class _At(NamedTuple):
 
 
 def explained(reason: str, text: str, offset: int) -> TextFault:
-    """Say a parser's complaint in the words of somebody who writes a config.pbtxt.
+    """Write a parser's complaint in the words of somebody who writes a config.pbtxt.
 
     Args:
         reason: the complaint, without its place.
@@ -269,4 +269,4 @@ def _suggestion(word: str, known: list[str]) -> tuple[str, str]:
     meant = meant or next(iter(nearest(word[:_LONGEST_WORD], known, at_most=1)), None)
     if meant is not None:
         return "", f"did you mean {meant!r}?"
-    return f" (it knows {', '.join(known)})", "write one of these, or remove it"
+    return f" (it has {', '.join(known)})", "write one of these, or remove it"

@@ -74,7 +74,7 @@ class _Value(NamedTuple):
 
 @dataclass
 class _Block:
-    """A message, as far as it is read: None where the schema does not know it."""
+    """A message, as far as it is read: None where the schema does not have it."""
 
     message: Descriptor | None
     field: FieldDescriptor | None = None

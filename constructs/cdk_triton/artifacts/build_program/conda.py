@@ -101,7 +101,7 @@ def _create(micromamba: str, packages: list[dict[str, str]], root: Path, prefix:
 
 
 def _compare_hashes(packages: list[dict[str, str]], cache: Path, work: Work) -> None:
-    """Compare the hash of every package that was fetched: micromamba ignores a hash whose form it does not know."""
+    """Compare the hash of every package that was fetched: micromamba ignores a hash whose form it does not support."""
     fetched = {path.name: path for path in _package_files(cache)}
     for package in packages:
         name = package["url"].rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Loads a plan and runs it once with given inputs, and compares what it has with what `config.pbtxt` says."""
+"""Loads a plan and runs it once with given inputs, and compares what it has with `config.pbtxt`."""
 
 from __future__ import annotations
 

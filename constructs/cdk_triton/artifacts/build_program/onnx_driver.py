@@ -96,7 +96,7 @@ def finish(question: dict[str, Any]) -> None:
 
 
 def _compare_outputs(graph: Any, declared: list[str], shown: str) -> None:
-    """The names that a server and a plan ask for; exporters make up others (`1234`, `/Add_output_0`) for the rest."""
+    """The names that a server and a plan use; exporters make up others (`1234`, `/Add_output_0`) for the rest."""
     found = [output.name for output in graph.output]
     missing = [name for name in declared if name not in found]
     unknown = [name for name in found if name not in declared]

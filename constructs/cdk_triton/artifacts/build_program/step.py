@@ -64,7 +64,7 @@ class Work(Protocol):
         Args:
             command: the program and its arguments; no shell is involved.
             what: what it does, for the sentence of an error: "building the plan".
-            environment: all variables that it sees; if not given, those of this process that do not begin with `AWS_`.
+            environment: all its variables; if not given, those of this process that do not begin with `AWS_`.
             directory: where it works; the step's scratch directory if not given.
 
         Raises:
@@ -77,7 +77,7 @@ class Work(Protocol):
     def stand_in(self, name: str) -> None:
         """Record that a stand-in did the work of `name`.
 
-        Not needed for one that prints `cdk-triton stand-in for NAME: …` on a line of its own: `run` sees that.
+        Not needed for one that prints `cdk-triton stand-in for NAME: …` on a line of its own: `run` finds that.
         """
 
 

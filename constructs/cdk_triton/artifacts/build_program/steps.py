@@ -18,7 +18,7 @@ STEPS = {
 }
 """A step's `recipe` and the module of this package whose `build(step, work)` builds it.
 
-Modules are imported when a plan asks for them: one that cannot be imported fails its own steps only.
+Modules are imported when a plan needs them: one that cannot be imported fails its own steps only.
 """
 
 
@@ -32,7 +32,7 @@ def build_step(step: Mapping[str, Any], work: Work) -> Report:
     if module is None:
         known = ", ".join(sorted(STEPS))
         raise BuildError(
-            f"the build program does not know the recipe {step['recipe']!r}, only {known}: "
+            f"the build program does not have the recipe {step['recipe']!r}, only {known}: "
             "plan and program are of different versions of cdk-triton, deploy with one"
         )
     build: Callable[[Mapping[str, Any], Work], Report] = import_module(f".{module}", __package__).build

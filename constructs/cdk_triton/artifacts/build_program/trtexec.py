@@ -38,7 +38,7 @@ class Binding(NamedTuple):
         name: its name.
         is_input: whether it goes in.
         dims: its dimensions in this run.
-        data_type: trtexec's word: fp32, fp16, bf16, int8, int32, int64, bool, uint8, fp8, …; None: it did not tell.
+        data_type: trtexec's word: fp32, fp16, bf16, int8, int32, int64, bool, uint8, fp8, …; None: it did not print it.
         file: its raw content, in the directory that trtexec ran in; None: it wrote none.
     """
 
@@ -80,7 +80,7 @@ def bindings_in(lines: Iterable[str]) -> list[Binding]:
 
 
 def shapes_in(lines: Iterable[str]) -> list[Binding]:
-    """The inputs and outputs as versions before 8.6 tell them: without types and files."""
+    """The inputs and outputs as versions before 8.6 print them: without types and files."""
     return [
         Binding(
             name=found.group(2),

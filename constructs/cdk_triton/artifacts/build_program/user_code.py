@@ -1,4 +1,4 @@
-"""Says what a user's code raised: the step, the exception, and the line of the user's own file."""
+"""Describes what a user's code raised: the step, the exception, and the line of the user's own file."""
 
 from __future__ import annotations
 

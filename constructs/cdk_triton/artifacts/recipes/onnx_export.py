@@ -40,9 +40,9 @@ class OnnxExport:
     of the repository beside itself (`Path(__file__).parent`). `sources` names the files that only the export reads. The
     archive does not contain them, nor the function's file and the requirements.
 
-    Afterwards the build reads the file with the `onnx` of `requirements`: the names of its outputs are compared,
-    integer inputs are changed if `integer_inputs` is set, the network is checked, and weights that the export put into
-    files of their own become part of the one file (up to 2 GiB, which is as much as an ONNX file holds).
+    Afterwards the build reads the file with the `onnx` of `requirements`. It compares the names of the outputs, changes
+    integer inputs if `integer_inputs` is set, and checks the network. If the export put weights into files of their
+    own, they become part of the one file (up to 2 GiB, which is as much as an ONNX file holds).
 
     `OnnxExport("bert", entry="export.py:export", onnx="bert.onnx", requirements="requirements.txt")` writes what
     `TensorRTPlan("bert", onnx="bert.onnx")` reads.

@@ -67,7 +67,7 @@ TOLERANCES: Final[Mapping[str, Tolerance]] = MappingProxyType(
 """The tolerance for each precision, unless a recipe sets another one.
 
 This library chose them to find a broken plan, not to judge a good one. They start from these facts: FP16 has 10 bits of
-fraction, BF16 has 7, and TensorRT computes FP32 as TF32, with 10 bits and sums in FP32, on Ampere and newer ("TF32 is
+fraction, and BF16 has 7. On Ampere and newer, TensorRT computes FP32 as TF32, with 10 bits and sums in FP32 ("TF32 is
 enabled by default", NVIDIA/TensorRT: samples/common/sampleOptions.cpp). One rounding is then off by up to 2^-11 or
 2^-8; these are 10 (fp32), 40 (fp16) and 25 (bf16) of them, because errors add up over the layers. Polygraphy's example
 for FP16 takes 1e-3 (tools/Polygraphy/examples/cli/convert/04_converting_models_to_fp16), for a small network. INT8

@@ -78,8 +78,8 @@ def check_precision(
 def _check_has_flags(recipe: str, precision: Precision, types: NetworkTypes | None) -> None:
     """A weakly typed network may have no tensor of a type that no flag allows.
 
-    "fp16 precision has been set for a layer or layer output, but fp16 is not configured in the builder", TensorRT says:
-    https://github.com/NVIDIA/TensorRT/issues/3277.
+    TensorRT prints "fp16 precision has been set for a layer or layer output, but fp16 is not configured in the
+    builder": https://github.com/NVIDIA/TensorRT/issues/3277.
     """
     for type_, flag in (("FP16", "--fp16"), ("BF16", "--bf16")):
         if types is not None and type_ in types.floats and not {flag, "--stronglyTyped"} & set(_FLAGS[precision]):

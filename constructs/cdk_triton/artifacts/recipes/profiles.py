@@ -119,7 +119,7 @@ def _is_batch_reported(profiles: Sequence[Profile], config: ModelConfig, network
 
 
 def _is_special(tensor: ModelInput) -> bool:
-    """Whether the profile has the input's values, or a length that config.pbtxt does not say."""
+    """Whether the profile has the input's values, or a length that is not in config.pbtxt."""
     return tensor.is_shape_tensor or tensor.allow_ragged_batch
 
 

@@ -71,14 +71,14 @@ def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
     A repository without any is packed as it is.
 
     Raises:
-        ConfigurationError: one does not have the members of `BuildRecipe`; or `cdk-triton.toml` promises a file that is
+        ConfigurationError: one does not have the members of `BuildRecipe`; or `cdk-triton.toml` lists a file that is
             not there and that no recipe makes.
     """
     recipes = []
     for recipe in repository.recipes:
         if isinstance(recipe, PromisedFiles):
             raise ConfigurationError(
-                f"the cdk-triton.toml of {repository.root} promises {recipe.produces[0]}, which is not there, and no "
+                f"the cdk-triton.toml of {repository.root} lists {recipe.produces[0]}, which is not there, and no "
                 "recipe makes it: add the recipe, or put the file there"
             )
         if not isinstance(recipe, BuildRecipe):

@@ -115,7 +115,7 @@ def ordering_with_cache(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: is_within(platform, _MISCOUNTS_SINCE, _COUNTS_SINCE),
 )
 def starved_instances(context: CheckContext) -> Iterator[Problem]:
-    """A queue policy, a queue delay and several instances make servers from 23.08 to 26.07 forget free instances.
+    """A queue policy, a queue delay and several instances make servers from 23.08 to 26.07 lose free instances.
 
     The server then counts the instances that wait for work. It counts wrongly each time that it merges two batches, so
     the model gets less and less work until it is loaded again (triton-inference-server/server#8870, and the notes of

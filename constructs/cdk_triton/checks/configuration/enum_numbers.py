@@ -48,7 +48,7 @@ def unknown_kind(context: CheckContext) -> Iterator[Problem]:
 
 
 def _kinds(model: Model, config: ModelConfig) -> Iterator[tuple[str, int, str]]:
-    """Every kind without a name: its field, the number, and what the server says."""
+    """Every kind without a name: its field, the number, and the message of the server."""
     has_instances = not model.is_ensemble and not config.HasField("ensemble_scheduling")
     for index, group in enumerate(config.instance_group if has_instances else ()):
         if not enum_name(group, "kind").startswith("KIND_"):

@@ -1,4 +1,4 @@
-"""CT270 to CT279 and CT244: whether the server can make the instances of a model that its instance groups ask for."""
+"""CT270 to CT279 and CT244: whether the server can make the instances of a model that its instance groups describe."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT278",
     Severity.WARNING,
-    "instances ask for a deep learning accelerator",
+    "an instance group uses a deep learning accelerator",
     source=backend("tensorrt_backend", "src/tensorrt_model_instance.cc", 45, 76),
 )
 def secondary_device(context: CheckContext) -> Iterator[Problem]:
@@ -339,14 +339,14 @@ def secondary_device(context: CheckContext) -> Iterator[Problem]:
         if group.secondary_devices:
             yield Problem(
                 model.config_path,
-                f"the instances of {model.name!r} ask for a deep learning accelerator (KIND_NVDLA), which no SageMaker "
-                "instance has",
+                f"an instance group of {model.name!r} uses a deep learning accelerator (KIND_NVDLA), which no "
+                "SageMaker instance has",
                 "remove secondary_devices",
                 f"instance_group[{index}].secondary_devices",
             )
 
 
-@rule("CT279", Severity.WARNING, "a host policy is not known to the server", source=_SERVE)
+@rule("CT279", Severity.WARNING, "the server does not have the host policy", source=_SERVE)
 def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
     """Host policies (NUMA nodes, cores) are arguments of the server, and SageMaker starts it without any.
 

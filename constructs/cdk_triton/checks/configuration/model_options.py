@@ -187,7 +187,7 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 444, 786),
 )
 def refused_optimization(context: CheckContext) -> Iterator[Problem]:
-    """ONNX Runtime rejects accelerators and options that it does not know, TensorRT CUDA graphs that fit no batch.
+    """ONNX Runtime rejects accelerators and options that it does not have, TensorRT CUDA graphs that fit no batch.
 
     ONNX Runtime's accelerators are `tensorrt` and, from 24.06 on, `cuda` on GPUs, and `openvino` on CPUs. A model on
     CPUs ignores those for GPUs. The backend has a list of the options of `tensorrt`: six up to 24.03, and 32 since. It

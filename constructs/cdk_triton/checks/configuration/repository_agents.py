@@ -29,7 +29,7 @@ def no_agent(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
 
     Limits:
-        The rule does not know which agents an image has.
+        The rule does not check which agents an image has.
     """
     for model, config in configured(context):
         if not config.HasField("model_repository_agents"):

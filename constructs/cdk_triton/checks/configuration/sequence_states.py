@@ -379,7 +379,7 @@ def backend_without_states(context: CheckContext) -> Iterator[Problem]:
     """The server hands a state to the model as an input; the backend has to hand the new one back.
 
     ONNX Runtime's, PyTorch's and TensorRT's backends do so. With Triton's other backends every request of a sequence
-    sees the state that the sequence started with. A Python model keeps its states itself, by their correlation ids.
+    gets the state that the sequence started with. A Python model keeps its states itself, by their correlation ids.
 
     Example:
         # model/config.pbtxt
@@ -403,7 +403,7 @@ def backend_without_states(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the backend {runs!r} writes no states, so that every request of a sequence of {model.name!r} would "
-                "see the first one",
+                "get the first state",
                 "keep the state in the model, or run it with another backend",
                 "sequence_batching.state",
             )

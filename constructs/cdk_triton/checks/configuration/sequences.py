@@ -98,7 +98,7 @@ def control_declared_twice(context: CheckContext) -> Iterator[Problem]:
 def several_signals(context: CheckContext) -> Iterator[Problem]:
     """The server accepts several kinds in one `control_input`, and every signal overwrites the one before.
 
-    The model only ever sees one of them: the correlation id before `CONTROL_SEQUENCE_READY`, that one before
+    The model only ever receives one of them: the correlation id before `CONTROL_SEQUENCE_READY`, that one before
     `CONTROL_SEQUENCE_END`, and that before `CONTROL_SEQUENCE_START`.
 
     Example:
@@ -127,7 +127,7 @@ def several_signals(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the control input {control_input.name!r} carries {' and '.join(sorted(kinds))}, and {model.name!r} "
-                f"would only ever see {last}, which the server writes last",
+                f"would only ever receive {last}, which the server writes last",
                 "give each signal an input of its own",
                 f"sequence_batching.control_input[{index}].control",
             )
@@ -408,7 +408,7 @@ def _control_inputs(context: CheckContext) -> Iterator[tuple[Model, int, ModelSe
 
 @per_check
 def _controls(context: CheckContext) -> Iterator[tuple[Model, str, ModelSequenceBatching.Control]]:
-    """Every signal with its model and field; the server ignores one whose kind is a number that it does not know."""
+    """Every signal with its model and field; the server ignores one whose kind is a number that it does not have."""
     for model, index, control_input in _control_inputs(context):
         for position, control in enumerate(control_input.control):
             if enum_name(control, "kind") in _KINDS:

@@ -50,7 +50,7 @@ def no_name(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             tensor.model.config_path,
             f"{tensor.side} {tensor.index} has no name, and the server would not load {tensor.model.name!r}: {words}",
-            "give it the name by which requests and the model know it",
+            "give it the name that requests and the model use",
             tensor.field("name"),
         )
 
@@ -321,7 +321,7 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"the output {name!r} is listed {len(places)} times, and the server would take the first and ignore the "
-            "others, while clients see all of them in the model's metadata",
+            "others, while the model's metadata lists all of them",
             "remove one of them, or correct its name",
             f"output[{places[-1]}].name",
         )

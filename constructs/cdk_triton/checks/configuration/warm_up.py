@@ -66,7 +66,7 @@ def undetermined_data(context: CheckContext) -> Iterator[Problem]:
             words = _OPEN.format(name)
             fix, field = "write the size of each dimension that callers send mostly", "dims"
         elif given.WhichOneof("input_data_type") is None:
-            found = f"does not say where the data of the input {name!r} comes from"
+            found = f"does not set the source of the data of the input {name!r}"
             words = f"warmup setting expects input '{name}' to have input_data_type set"
             fix, field = "write zero_data: true, random_data: true or input_data_file", "zero_data"
         else:

@@ -27,7 +27,7 @@ _COUNTED_SINCE = "24.06"  # branches of core: from r24.06 on it counts the eleme
     source=core("src/infer_request.cc", 1325, 1440),
 )
 def other_elements(context: CheckContext) -> Iterator[Problem]:
-    """The file of a `TYPE_STRING` input has more or fewer elements than its dims say.
+    """The file of a `TYPE_STRING` input has more or fewer elements than its dims require.
 
     Each element is four bytes with its length, the lowest first, and then the text. A plain text file is not that. The
     server counts the elements since 24.06. The model's backend reads them, and rejects a text that is cut off.

@@ -142,7 +142,7 @@ def passed_on(tensors: Mapping[str, list[End]]) -> Iterator[tuple[End, End]]:
 
 
 def _own_ends(ensemble: Model, config: ModelConfig) -> Iterator[End]:
-    """An ensemble gives its steps what `reshape` says; its `dims` are for callers."""
+    """An ensemble gives its steps the shape of `reshape`; its `dims` are for callers."""
     batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)  # the former: CT230
     for index, given in enumerate(config.input):
         shape = _inner_shape(given, config)

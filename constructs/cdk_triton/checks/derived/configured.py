@@ -57,7 +57,7 @@ def has_no_configuration(context: CheckContext, model: Model) -> bool:
 
 
 def completes(context: CheckContext) -> bool:
-    """Whether the server lets backends complete configurations, unless the container's environment says otherwise."""
+    """Whether the server lets backends complete configurations, unless the container's environment turns that off."""
     return not any(has_argument(context, each) for each in ("--disable-auto-complete-config", "--strict-model-config"))
 
 

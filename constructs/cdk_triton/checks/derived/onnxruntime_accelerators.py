@@ -110,7 +110,7 @@ def accelerator_faults(config: ModelConfig, platform: ServingPlatform | None) ->
 
 
 def _option_faults(accelerator: Accelerator, field: str, platform: ServingPlatform | None) -> Iterator[Fault]:
-    """The options of TensorRT that the backend does not know, or cannot convert."""
+    """The options of TensorRT that the backend does not have, or cannot convert."""
     is_old = platform is not None and is_older(platform, _ALL_OPTIONS_SINCE)
     options = _FIRST_OPTIONS if is_old else _OPTIONS
     for key, value in sorted(accelerator.parameters.items()):

@@ -1,4 +1,4 @@
-"""How backends convert the texts of parameters, and what they say of one that they cannot convert.
+"""How backends convert the texts of parameters, and their messages for one that they cannot convert.
 
 The patterns follow `ParseBoolValue` and `ParseIntValue`: src/backend_common.cc of triton-inference-server/backend,
 3f57fb90, lines 1045 to 1081. The second is `std::stoi`, which ignores what follows the digits.

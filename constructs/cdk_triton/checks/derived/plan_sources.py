@@ -165,7 +165,7 @@ def _shapes_fault(shapes: ProfileShapes, tensor: OnnxTensor) -> str:
         return f"the network has {len(tensor.shape)} dimensions and the profile {len(shapes.maximum)}"
     for size, low, high in zip(tensor.shape, shapes.minimum, shapes.maximum, strict=True):
         if _is_fixed(size) and not low == size == high:
-            return f"the network takes {size} only, and the profile asks for {low} to {high}"
+            return f"the network takes {size} only, and the profile has {low} to {high}"
     return ""
 
 

@@ -70,7 +70,7 @@ class ImportedModule:
         line: where it imports.
         path: the file that is imported; None if the module has no file here.
         source: what that file is; None where it is missing or no source.
-        said: what Python says of a missing one.
+        said: Python's message about a missing one.
     """
 
     owner: BackendFile
@@ -143,7 +143,7 @@ def _path(directory: str) -> tuple[PurePosixPath, PurePosixPath]:
 
 
 def _find(files: Files, name: str, path: Sequence[PurePosixPath]) -> Module | str:
-    """A module by its whole name, or what Python says where it finds none."""
+    """A module by its whole name, or Python's message if it finds none."""
     found: Module | None = None
     parts = name.split(".")
     for index, part in enumerate(parts):

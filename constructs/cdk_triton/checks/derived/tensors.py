@@ -34,7 +34,7 @@ class ConfiguredTensor:
         name: its name, or "".
         data_type: its type, a value of `DataType`.
         dims: its dimensions; () if it does not have any.
-        reshape: the dimensions that the model sees, or None if the configuration has no `reshape`.
+        reshape: the dimensions that the model gets, or None if the configuration has no `reshape`.
         message: the message itself.
     """
 

@@ -247,7 +247,7 @@ def _written(environment: ContainerEnvironment) -> set[str]:
 
 
 def _is_default_ping_mode(context: CheckContext) -> bool:
-    """Whether the container would ping so anyway: the server before 23.07 knows the mode `ready` only."""
+    """Whether the container would ping so anyway: the server before 23.07 has the mode `ready` only."""
     return context.environment is not None and context.environment.ping_mode == "ready"
 
 

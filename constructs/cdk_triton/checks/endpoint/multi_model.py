@@ -1,8 +1,8 @@
 """CT5xx: which model of an archive a multi-model endpoint serves.
 
-The loader does not parse configurations. It lists the directories at the top of the archive, remembers each one that
-holds a `config.pbtxt` with the literal text of an ensemble, and serves the last one it remembers; where it remembers
-none, it serves the last directory that it saw. The order is that of the file system, not of the names.
+The loader does not parse configurations. It lists the directories at the top of the archive, keeps each one that holds
+a `config.pbtxt` with the literal text of an ensemble, and serves the last one that it keeps; where it keeps none, it
+serves the last directory of its list. The order is that of the file system, not of the names.
 """
 
 from __future__ import annotations

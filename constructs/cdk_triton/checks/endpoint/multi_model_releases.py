@@ -92,7 +92,7 @@ def no_name_space(context: CheckContext) -> Iterator[Problem]:
         $ cdk-triton validate . --mode multi --platform 25.09/ml.g5.xlarge
 
     Limits:
-        The rule does not see the other archives of the endpoint.
+        The rule does not read the other archives of the endpoint.
     """
     release = context.platform.release if context.platform is not None else None
     names = [model.name for model in context.loaded_models if model is not context.entry]

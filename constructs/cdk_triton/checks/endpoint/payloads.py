@@ -169,7 +169,7 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
     source=server("src/sagemaker_server.cc", 444, 461),
 )
 def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
-    """The model that callers talk to is decoupled: it answers a request with any number of responses.
+    """The model that callers invoke is decoupled: it answers a request with any number of responses.
 
     SageMaker's protocol takes exactly one. Such a model loads, and the endpoint answers every invocation with an error.
     Only a single-model container with `inference_type="generate_stream"` in its environment passes several responses
@@ -205,7 +205,7 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
     modes=("single",),
 )
 def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Problem]:
-    """The model that callers talk to is decoupled, and the container's environment is not given.
+    """The model that callers invoke is decoupled, and the container's environment is not given.
 
     By default the endpoint rejects every invocation of such a model. With `inference_type="generate_stream"` (from
     25.03) it streams the responses.

@@ -183,7 +183,7 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
 
     Limits:
-        The rule knows the number that a backend sets instead of `max_batch_size: 0` for ONNX Runtime only, if an ONNX
+        The rule derives the number that a backend sets instead of `max_batch_size: 0` for ONNX Runtime only, if an ONNX
         file shows that its first dimensions are variable.
     """
     for ensemble, ensemble_config, step, model, config in run_steps(context):

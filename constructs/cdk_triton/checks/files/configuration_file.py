@@ -70,7 +70,7 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT102",
     Severity.WARNING,
-    "config.pbtxt has a field that only a newer schema may know",
+    "config.pbtxt has a field that only a newer schema may have",
     source=_READ_TEXT_PROTO,
     applies=is_newer_than_schema,
 )
@@ -104,7 +104,7 @@ def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT103",
     Severity.ERROR,
-    "config.pbtxt has a field that the server's release does not know yet",
+    "config.pbtxt has a field that the server's release does not have yet",
     source=_READ_TEXT_PROTO,
     applies=lambda platform: platform.release is not None,
 )

@@ -64,7 +64,7 @@ def missing_file(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 path,
                 "the file is missing, from which the backend completes inputs and outputs whatever cc_model_filenames "
-                f"says, and the server would not load {model.name!r}: unable to find '{path}' for model instance "
+                f"contains, and the server would not load {model.name!r}: unable to find '{path}' for model instance "
                 f"'{model.name}'",
                 f"name inputs and outputs in the configuration, or add the file as {path.name}",
                 "input" if not config.input else "output",
@@ -306,7 +306,7 @@ def pointer_file(context: CheckContext) -> Iterator[Problem]:
 
 
 def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile]]:
-    """The files that models read, as far as their places tell."""
+    """The files that models read, as far as their places are known."""
     for model in context.loaded_models:
         places = {str(version) for version in model.served_versions} | {"warmup", "initial_state"}
         named = {each.label_filename for each in (model.config.output if model.config else ())} - {""}

@@ -140,7 +140,7 @@ def unfit_operands(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN, float[4, 2] W) => (float[N, 2] OUT) { OUT = MatMul(IN, W) }
 
     Limits:
-        The rule does not see shapes that ONNX Runtime finds only when it runs the graph. It does not compare shapes
+        The rule does not check shapes that ONNX Runtime finds only when it runs the graph. It does not compare shapes
         that the file declares for results (`value_info`, outputs), because ONNX Runtime only logs a warning about them.
     """
     for each, fault in _faults(context, *_UNFIT):

@@ -1,4 +1,4 @@
-"""CT147 to CT149: whether an ONNX file has what sequences, states and ragged batches ask of it."""
+"""CT147 to CT149: whether an ONNX file has what sequences, states and ragged batches require of it."""
 
 from __future__ import annotations
 

@@ -338,7 +338,7 @@ def unusable_class(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule sees only the file itself, as CT144 does.
+        The rule reads only the file itself, as CT144 does.
     """
     for each, source in python_models(context):
         if not isinstance(source, PythonSource):

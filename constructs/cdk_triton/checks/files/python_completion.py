@@ -1,4 +1,4 @@
-"""CT190: whether `auto_complete_config` of a Python model asks for what the configuration can become."""
+"""CT190: whether `auto_complete_config` of a Python model sets what the configuration can become."""
 
 from __future__ import annotations
 

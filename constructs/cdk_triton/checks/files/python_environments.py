@@ -342,7 +342,7 @@ def _other_pythons(context: CheckContext) -> Iterator[tuple[ModelEnvironment, st
 
 
 def _telling(files: Files, directory: PurePosixPath) -> Iterator[str]:
-    """The paths in an unpacked environment that may say which Python it has; it has too many to look at all."""
+    """The paths in an unpacked environment that may show which Python it has; it has too many to look at all."""
     yield from (f"conda-meta/{name}" for name in files.names_in(directory / "conda-meta"))
     library = directory / "lib"
     yield from (f"lib/{name}/{each}/" for name in files.names_in(library) for each in files.names_in(library / name))

@@ -76,7 +76,8 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
             if meant is not None and meant not in own and not unread.name.startswith(meant):
                 yield Problem(
                     each.path,
-                    f"nothing calls the method {unread.name!r} in line {unread.line}: the server does not know it",
+                    f"line {unread.line} defines the method {unread.name!r}, and neither the model nor the server "
+                    "calls it",
                     f"did you mean {meant!r}?",
                     line=unread.line,
                 )

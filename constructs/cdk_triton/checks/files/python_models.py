@@ -82,7 +82,7 @@ def syntax_error(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT141",
     Severity.ERROR,
-    "a Python model uses syntax that the container's Python does not know",
+    "a Python model uses syntax that the container's Python does not support",
     source="https://github.com/triton-inference-server/python_backend#building-custom-python-backend-stub",
     applies=lambda platform: known_release(platform) is not None,
 )

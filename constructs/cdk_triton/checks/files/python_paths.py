@@ -103,7 +103,7 @@ def _has_shell(context: CheckContext) -> bool:
 
 
 def _is_other_rules(context: CheckContext, model: Model) -> bool:
-    """Whether CT405 reports the name, or the server of 25.08 and newer knows the model by another one."""
+    """Whether CT405 reports the name, or the server of 25.08 and newer gives the model another one."""
     named = model is context.entry or model.name in context.additional_models
     if context.mode == "single":
         return named and (model.name == "*" or any(character in " \t\n" for character in model.name))

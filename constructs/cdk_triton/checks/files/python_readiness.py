@@ -1,4 +1,4 @@
-"""CT168: the method with which a Python model says whether it is ready."""
+"""CT168: the method with which a Python model reports whether it is ready."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
                 return pb_utils.InferenceRequest(model_name="classifier", inputs=request.inputs()).exec()
 
     Limits:
-        The rule sees only names that are written out in the call. It skips a model that loads models itself
+        The rule checks only names that are written out in the call. It skips a model that loads models itself
         (`load_model`).
     """
     if has_argument(context, "--load-model") or has_argument(context, "--model-control-mode"):
@@ -129,8 +129,8 @@ def relative_path(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule sees only paths that are written out in a call of `open` or of a method of `Path`, and only if the file
-        is in the repository. It skips a model that changes the working directory.
+        The rule checks only paths that are written out in a call of `open` or of a method of `Path`, and only if the
+        file is in the repository. It skips a model that changes the working directory.
     """
     files = repository_files(context)
     for each, sources in needed_sources(context):

@@ -56,7 +56,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 return [pb_utils.InferenceResponse([pb_utils.Tensor("LENGTH", length)]) for length in lengths]
 
     Limits:
-        The rule sees only literal names. An input that is taken under a condition, or tested by the source, may be an
+        The rule checks only literal names. An input that is taken under a condition, or tested by the source, may be an
         optional one. The rule judges the tensors that a model makes if the names of all of them are literals, one of
         the outputs is not among them, and the model calls no other models (BLS). A model with `auto_complete_config`
         may add its tensors itself.

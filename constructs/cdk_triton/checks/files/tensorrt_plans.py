@@ -55,8 +55,8 @@ def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
         doubt = "" if read.begins_like_plan else ", and it does not begin as plans of TensorRT 8.6 and newer do"
         yield Problem(
             each.file.path,
-            f"the plan does not say for which TensorRT and GPU it was built{doubt}; with others{on} the server would "
-            f"not load {each.model.name!r}: unable to load plan file to auto complete config",
+            f"the plan does not record the TensorRT and the GPU that it was built for{doubt}; with others{on} the "
+            f"server would not load {each.model.name!r}: unable to load plan file to auto complete config",
             "build it in the serving image on the serving GPU, and acknowledge CT151 with that reason",
         )
 

@@ -207,8 +207,8 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
         instance_group { kind: KIND_CPU count: 3 }
 
     Limits:
-        The command does not know the container's environment, and takes the default; a construct knows it. In a
-        multi-model endpoint all archives share the memory, and this rule sees one of them.
+        The command does not have the container's environment, and takes the default; a construct has it. In a
+        multi-model endpoint all archives share the memory, and this rule reads one of them.
     """
     each = (context.environment.shm_default_byte_size if context.environment is not None else None) or (
         _SHM_BYTES_PER_INSTANCE
@@ -234,7 +234,7 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
 
 
 def _largest_share(instances: int) -> int:
-    """Bytes per instance, in whole MiB and at least the one that the backend asks for."""
+    """Bytes per instance, in whole MiB and at least the one that the backend requires."""
     return max(_SHM_BYTES // instances >> 20, 1) << 20
 
 

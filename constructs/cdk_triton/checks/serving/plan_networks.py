@@ -53,7 +53,7 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
         (built from bert/bert.onnx for x 1x4 to 32x4)
 
     Limits:
-        The rule does not see errors that depend on more than the shapes of the inputs; CT704 uses TensorRT-RTX.
+        The rule does not find errors that depend on more than the shapes of the inputs; CT704 uses TensorRT-RTX.
     """
     for source in (*plan_sources(context), *unloaded_plan_sources(context)):
         if not source.has_recipe or source.onnx is None:
@@ -62,7 +62,7 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
         names = {tensor.name for tensor in source.onnx.inputs}
         for index, (profile, fault) in enumerate(zip(source.profiles, faults, strict=True)):
             if fault:
-                fix = "export the network with these dimensions dynamic, or ask for the shapes that it has"
+                fix = "export the network with these dimensions dynamic, or write its shapes into the profile"
                 if not profile.keys() <= names:
                     fix = "name the inputs of the network in the profile"
                 yield Problem(
@@ -162,7 +162,7 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule does not compare a dimension of any size in the network, or in the configuration. The rule skips a
-        model without inputs or without outputs, because the server takes them from the plan. The rule does not know
+        model without inputs or without outputs, because the server takes them from the plan. The rule does not check
         whether a recipe changes the types of the network's tensors.
     """
     for source in plan_sources(context):
@@ -257,7 +257,7 @@ def _shapes(
 
 
 def _compared_dims(tensor: ModelInput | ModelOutput) -> tuple[int, ...] | None:
-    """The dimensions that the backend compares; None where it takes them from the plan, or asks other things."""
+    """The dimensions that the backend compares; None where it takes them from the plan, or checks other things."""
     if not tensor.dims or tensor.is_shape_tensor or (isinstance(tensor, ModelInput) and tensor.allow_ragged_batch):
         return None
     return tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)

@@ -1,4 +1,4 @@
-"""CT701 and CT704: what TensorRT's own parser says of a network, before a GPU is paid to build its plan.
+"""CT701 and CT704: what TensorRT's own parser reports about a network, before a GPU is paid to build its plan.
 
 They run where they are asked for (`preflight`): a network may take the parser a minute. Its opinion is not the
 release's own, so that both are warnings.
@@ -57,7 +57,7 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
         network (float[batch, 4, 4] x) => (float[batch] y) { y = ReduceSum <keepdims = 0> (x) }
 
     Limits:
-        The parser's verdict is not the release's. Nothing is built, so the rule does not see errors that only a GPU
+        The parser's verdict is not the release's. Nothing is built, so the rule does not find errors that only a GPU
         shows.
     """
     for source, network in _networks(context):
@@ -124,12 +124,12 @@ def refused_profile(context: CheckContext) -> Iterator[Problem]:
                     source.network.path,
                     f"{_versions(context, network)} would not build {source.model.name!r} for the shapes of {whose} "
                     f"({_shapes(profile)}): {refusal}; if the release's own agrees, there will be no plan",
-                    "export the network with these dimensions dynamic, or ask for the shapes that it has",
+                    "export the network with these dimensions dynamic, or declare the shapes that it has",
                 )
 
 
 def _is_reported(source: PlanSource, profile: Profile) -> bool:
-    """Whether the profile is what CT702, or its names what CT703, speak of."""
+    """Whether CT702 reports the profile, or CT703 its names."""
     if source.onnx is None:
         return False
     if source.has_recipe:

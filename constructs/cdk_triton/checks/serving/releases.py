@@ -81,8 +81,8 @@ def backend_not_known(context: CheckContext) -> Iterator[Problem]:
     """A model's backend is in no release of SageMaker's image, and no platform with such an image is given.
 
     If a platform is given, CT601 reports it as an error; the documentation there lists the backends. An image of
-    your own may have others, which this library does not know. vLLM and TensorRT-LLM, for which NVIDIA has images, are
-    taken to be in it.
+    your own may have others, which are not in the tables of this library. vLLM and TensorRT-LLM, for which NVIDIA has
+    images, are taken to be in it.
 
     Example:
         # model/config.pbtxt

@@ -1,7 +1,7 @@
 """Python's source without the syntax that is newer than the oldest Python which runs these checks.
 
-A parser that does not know nested quotes in f-strings, `type X = …` or `def f[T]` (all of 3.12) rejects a sound file.
-The faults that remain when these are taken out are faults in every Python.
+A parser that does not support nested quotes in f-strings, `type X = …` or `def f[T]` (all of 3.12) rejects a sound
+file. The faults that remain when these are taken out are faults in every Python.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class OnnxFile:
 
 
 class _WrongSizeError(Exception):
-    """The data of a tensor are not as many bytes as its dims and its type say."""
+    """The data of a tensor are not as many bytes as its dims and its type require."""
 
     def __init__(self, tensor: str, size: int, wanted: int) -> None:
         self.tensor = tensor

@@ -67,7 +67,7 @@ class GraphFault:
         node: the node's name, or "".
         output: the node's first output, or "".
         domain: the operator's domain; "" for ONNX's own.
-        reason: what ONNX Runtime says, about.
+        reason: about the message of ONNX Runtime.
         fix: the name that may be meant, or ""; of the kind `newer` the first opset that has the operator, `20`.
     """
 

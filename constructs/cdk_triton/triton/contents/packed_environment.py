@@ -34,7 +34,7 @@ class PackedEnvironment:
 
     Attributes:
         python: the version of its Python, `3.10`; None where none is in it.
-        has_activate: whether it has the script `bin/activate`, which the Python backend asks for.
+        has_activate: whether it has the script `bin/activate`, which the Python backend needs.
         top: the one directory that contains everything, or "" if there is not one.
         has_directory: whether a directory has the name of that script.
     """
@@ -46,7 +46,7 @@ class PackedEnvironment:
 
 
 def environment_python(path: str) -> str | None:
-    """The Python that a file of an environment belongs to, by its path in the environment; None if it does not say."""
+    """The Python that a file of an environment belongs to, by its path in the environment; None if that is open."""
     match = _CONDA.match(path) or _LIBRARY.match(path)
     return None if match is None else match[1]
 

@@ -86,7 +86,7 @@ def _nodes_of(body: Sequence[ast.AST], own: str) -> Iterator[ast.AST]:
 
 
 def _asked(nodes: Sequence[ast.AST]) -> Iterator[str]:
-    """The attributes of which the module asks whether they are there."""
+    """The attributes of which the module checks whether they exist."""
     for node in nodes:
         match node:
             case ast.Call(func=ast.Name(id=name), args=[_, ast.Constant(value=str(attribute)), *_]) if name in _ASKING:

@@ -1,6 +1,6 @@
 """The methods that the class `TritonPythonModel` of a Python source offers. The source is parsed, never executed.
 
-The reader knows the class's body, its base classes in the same file, and some of the standard library. A class that
+The reader reads the class's body, its base classes in the same file, and some of the standard library. A class that
 anything else may change is reported as incomplete.
 """
 
@@ -56,7 +56,7 @@ class ModelClass:
         values: name → value, of those methods in whose place it certainly has something that cannot be called.
         is_complete: whether these are all it can have: nothing else is inherited, set or decorated.
         failure: the error of every call of the class, in Python's words; "" if it may be called.
-        unread: its methods that nothing can call: the module mentions them nowhere, and does not hand the object on.
+        unread: its methods that nothing can call: the module uses their names nowhere, and does not hand the object on.
         unset: the attributes of its own object that it reads, and that nothing in the module sets.
     """
 
@@ -79,7 +79,7 @@ def model_class(
         module: the module that it is in.
         nodes: the nodes of the module.
         imported: what the module's names are imported as.
-        name: the name that the server asks for.
+        name: the name that the server looks up.
     """
     reader = _Reader(module, imported)
     lineage = None if is_dynamic(nodes) or _is_given_away(nodes, own.name, name) else reader.lineage(own)

@@ -1,7 +1,7 @@
 """Class statements that Python rejects: `class Model(object, Base)`, `class Flag(bool)`. The source is never executed.
 
 Whether Python rejects one follows from its bases and its `__slots__`. So the reader makes a class with the same bases,
-made in the same way, and listens to what Python says.
+made in the same way, and reads Python's message.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ it that is not there, or look for a file in the wrong directory. The reader foll
 happens, with the values that come from the server, the configuration and the repository.
 
 It ends where other code gets hold of something that it could change unseen: the model itself, the configuration, or a
-function that mentions a variable of the method. So a value is known as long as it is certain.
+function that uses a variable of the method. So a value is known as long as it is certain.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class References:
         models: the models that it sends requests to (BLS).
         files: the files that it opens for reading by a relative path.
         numbers: the tensors that it takes from a request and reads as numbers of numpy.
-        misused: the parameters, methods and properties that the server's classes do not have, with what Python says.
+        misused: the parameters, methods and properties that the server's classes do not have, with Python's message.
         loads_models: whether it may load models itself.
         changes_directory: whether it may change the working directory.
     """
@@ -119,7 +119,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
 
 
 def _names_of_utils(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The names under which the module knows `triton_python_backend_utils`."""
+    """The names under which the module imports `triton_python_backend_utils`."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.asname or alias.name for alias in node.names if alias.name == MODULE)

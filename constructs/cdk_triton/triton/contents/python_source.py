@@ -162,11 +162,12 @@ def _compiled(source: bytes | str, version: tuple[int, int] | None) -> ast.Modul
 
 
 def _judged(content: bytes, version: tuple[int, int], fault: SyntaxError) -> SyntaxFault | NotJudged:
-    """The verdict on a fault: it may be syntax that only the container's Python knows, or that only this one knows."""
+    """The verdict on a fault: it may be syntax that only the container's Python has, or that only this one has."""
     running = sys.version_info[:2]
     if running < version:
         newer = NotJudged(
-            f"uses syntax in line {fault.lineno or 1} that {_name(running)} does not know and {_name(version)} may know"
+            f"uses syntax in line {fault.lineno or 1} that {_name(running)} does not support and {_name(version)} "
+            "may support"
         )
         if running >= NEWEST_KNOWN:
             return newer

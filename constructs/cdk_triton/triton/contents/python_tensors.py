@@ -121,7 +121,7 @@ def _certain(part: ast.AST) -> Iterator[ast.AST]:
 
 
 def _asked(node: ast.AST) -> Iterator[str]:
-    """The variables of which a part of the source may ask whether they are something."""
+    """The variables of which a part of the source may check whether they are something."""
     match node:
         case ast.Compare(left=left, comparators=others):
             operands = [left, *others]

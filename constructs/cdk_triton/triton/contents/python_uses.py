@@ -60,7 +60,7 @@ def mentioned(nodes: Sequence[ast.AST], module: str) -> Iterator[Used]:
         module: a top-level module.
 
     Returns:
-        Nothing where the source asks which attributes there are, or sets the module's name in other ways.
+        Nothing where the source lists its attributes, or sets the module's name in other ways.
     """
     own: set[str] = set()
     others: set[str] = set()

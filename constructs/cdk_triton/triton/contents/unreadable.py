@@ -9,7 +9,7 @@ __all__ = ["Unreadable"]
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A file is not what its name promises.
+    """A file does not have the form that belongs to its name.
 
     Attributes:
         reason: half a sentence, which follows the file's name: `is empty`.
