@@ -1,6 +1,6 @@
 """ML capacity reservations: instances that were paid for in advance, for the variants of one endpoint.
 
-SageMaker knows two kinds. A training plan whose target resource is "endpoint" is bought by CreateTrainingPlan ("Using
+SageMaker has two kinds. A training plan whose target resource is "endpoint" is bought by CreateTrainingPlan ("Using
 training plans for SageMaker inference endpoints" in SageMaker's developer guide). An ML reservation is set up by AWS
 Support for an EC2 capacity reservation that is shared with SageMaker (hashicorp/terraform-provider-aws#45926).
 """
@@ -57,8 +57,8 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
 
     "You can use exactly one plan per inference endpoint" ("Deploy an inference endpoint using the API, AWS CLI" in
     SageMaker's developer guide); "Training plans cannot be shared across AWS accounts" ("Reserve the best training
-    plan"). Endpoint and reservation have the same region because ARN and CreateEndpointConfig are of one region; of the
-    account of an ML reservation no page speaks.
+    plan"). Endpoint and reservation have the same region because ARN and CreateEndpointConfig are of one region; AWS
+    does not document the account of an ML reservation.
 
     Args:
         scope: where the endpoint is.

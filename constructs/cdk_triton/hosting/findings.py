@@ -27,7 +27,7 @@ def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> 
     Args:
         construct: the construct that they are about.
         findings: what `ModelRepository.check` returned.
-        what: the repository, as the user knows it; each message begins with it.
+        what: the repository, as the user names it; each message begins with it.
 
     Returns:
         Whether the construct may be deployed: none of the findings is an error.

@@ -37,9 +37,8 @@ def check_pools(what: str, models: Sequence[ITritonModel], routing_strategy: str
         routing_strategy: the strategy that the variant was given.
 
     Raises:
-        ConfigurationError: there are too many pools, one is a multi-model one, two have the same instance type,
-            different images, repositories or limits of a request, or the routing strategy is another one than pools
-            take.
+        ConfigurationError: there are too many pools, or one is a multi-model one; two have the same instance type, or
+            different images, repositories or limits of a request; the routing strategy is another one than pools take.
     """
     if len(models) > MAX_INSTANCE_POOLS:
         raise ConfigurationError(
@@ -93,7 +92,7 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
 
 
 def _repository(model: ITritonModel) -> str | None:
-    """The directory of a model's repository; None of a model that does not tell it, such as an imported one."""
+    """The directory of a model's repository; None of a model that does not have it, such as an imported one."""
     repository = getattr(model, "repository", None)
     return str(repository.root.resolve()) if isinstance(repository, ModelRepository) else None
 

@@ -49,8 +49,8 @@ def key_behind(key: kms.IKey) -> kms.IKey | None:
 def require_key(key: kms.IKey, what: str) -> kms.IKey:
     """The key, or the one that an alias of the app stands for.
 
-    KMS ignores the ARN of an alias in a policy. A policy can name an alias by the condition `kms:ResourceAliases`, but
-    that stops to hold for a key when the alias moves, and with it access to everything that the key has encrypted
+    KMS ignores the ARN of an alias in a policy. A policy can name an alias by the condition `kms:ResourceAliases`. But
+    that stops to hold for a key when the alias moves. Then the access to everything that the key has encrypted ends
     ("Use aliases to control access to KMS keys" in the developer guide of AWS KMS).
 
     Args:
@@ -200,8 +200,8 @@ def warn_about_topic(construct: IConstruct, topic: sns.ITopic, service: str) -> 
     if not isinstance(topic.node.default_child, sns.CfnTopic):
         Annotations.of(construct).add_warning_v2(
             TOPIC_WARNING,
-            f"this app does not make the topic {path_of(topic)} and cannot change its policy or its key's: see that "
-            f"the topic lets {service} publish (sns:Publish) and the key, if it has one, lets {service} use it "
+            f"this app does not make the topic {path_of(topic)} and cannot change its policy or its key's: make sure "
+            f"that the topic lets {service} publish (sns:Publish) and the key, if it has one, lets {service} use it "
             "(kms:Decrypt, kms:GenerateDataKey), or messages are lost; then acknowledge this",
         )
         return

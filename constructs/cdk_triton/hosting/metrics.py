@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
 __all__ = ["ComponentMetrics", "EndpointMetrics", "InvocationMetrics", "VariantMetrics", "of_instance_type"]
 
 INVOCATIONS = "AWS/SageMaker"
-"""The namespace of what callers see, and of what a multi-model endpoint loads for them."""
+"""The namespace of what callers experience, and of what a multi-model endpoint loads for them."""
 
 INSTANCES = "/aws/sagemaker/Endpoints"
 """The namespace of what instances use."""

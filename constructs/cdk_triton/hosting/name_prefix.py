@@ -51,7 +51,7 @@ class NamePrefix:
         self._prefix = prefix
 
     def visit(self, node: IConstruct) -> None:
-        """Name a construct, as the CDK asks every aspect."""
+        """Name a construct, as the CDK calls every aspect."""
         if isinstance(node, CfnResource) and node.cfn_resource_type in NAMES and not _is_named(node):
             name, characters = NAMES[node.cfn_resource_type]
             node.add_property_override(name, self._name(node, characters))

@@ -249,8 +249,8 @@ def allow_network(
 def allow_function_network(role: iam.Role) -> None:
     """Allow Lambda to put a function into a VPC, by the role's own policy, and deny the same to the function's code.
 
-    Lambda tries these actions when it makes the function, and its guide wants them on every resource: with the ARNs of
-    the subnets, CreateFunction fails ("The provided execution role does not have permissions to call
+    Lambda tries these actions when it makes the function, and its guide requires them on every resource: with the ARNs
+    of the subnets, CreateFunction fails ("The provided execution role does not have permissions to call
     CreateNetworkInterface on EC2"; aws/serverless-application-model#1074). `lambda:SourceFunctionArn` is in the
     requests of the code only, not in those of Lambda ("Working with Lambda execution environment credentials" in
     Lambda's developer guide). The functions are named later, so that it is every function of the account.
@@ -264,7 +264,7 @@ def allow_function_network(role: iam.Role) -> None:
         Statement(actions=FUNCTION_NETWORK, resources=["*"]),
         Statement(actions=FUNCTION_NETWORK, resources=["*"], conditions=by_code, effect="Deny"),
     )
-    reason = "Lambda's guide wants these ec2 actions on every resource; the code of the functions is denied them."
+    reason = "Lambda's guide requires these ec2 actions on every resource; the code of the functions is denied them."
     acknowledge_wildcards(role, {"*": reason})
     for policy in role.node.find_all():
         if isinstance(policy, iam.CfnManagedPolicy):

@@ -1,6 +1,6 @@
 """The permissions of the library's own roles in managed policies, and of a user's roles in inline ones.
 
-NIST 800-53 R5, as cdk-nag reads it (IAMNoInlinePolicy), wants no inline policies: a managed one has versions, and IAM
+NIST 800-53 R5, as cdk-nag reads it (IAMNoInlinePolicy), accepts no inline policies: a managed one has versions, and IAM
 lists it with all who have it. Its price is a smaller limit.
 
 CDK's grants write inline policies. So if an L2 of CDK would grant something to a role of ours, it gets the role
@@ -145,7 +145,8 @@ def warn_about_roles(
         Annotations.of(scope).add_warning_v2(
             ROLE_WARNING,
             f"the role {path_of(role)} takes no policy of this app (mutable=False, without_policy_updates, or another "
-            f"account): see that its own policies allow {'; '.join(map(_in_words, statements))}; then acknowledge this",
+            f"account): make sure that its own policies allow {'; '.join(map(_in_words, statements))}; then "
+            "acknowledge this",
         )
 
 
@@ -190,7 +191,7 @@ def policy_name(
     """A name for an inline policy of a role that other stacks, apps and regions may use too.
 
     A role has one inline policy of a name: a second overwrites the first. CDK names it by its logical id,
-    which is the same in every stack. CloudFormation tells stacks apart by name and region, and CDK what is in them by
+    which is the same in every stack. CloudFormation distinguishes stacks by name and region, and CDK what is in them by
     path.
     """
     stack = root_stack(stack_of(scope))

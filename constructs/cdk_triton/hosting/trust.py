@@ -1,7 +1,7 @@
 """Which services may assume the library's roles, and on whose behalf.
 
-A condition that a service does not meet fails every deployment. So a role has one only where a page of AWS says that
-this service sends the key:
+A condition that a service does not meet fails every deployment. So a role has one only where AWS documents that this
+service sends the key:
 
 * SageMaker: "Cross-service confused deputy prevention", with the ARNs of real-time inference and of Processing jobs
   (https://docs.aws.amazon.com/sagemaker/latest/dg/security-confused-deputy-prevention.html).
@@ -68,7 +68,7 @@ class _Trust:
 
 
 def _trusts_sagemaker(statement: Mapping[str, Any]) -> bool:
-    """Whether a statement may let SageMaker assume the role; a value that synth does not see counts as such."""
+    """Whether a statement may let SageMaker assume the role; a value that is not known at synth counts as such."""
     if statement.get("Effect") != "Allow":
         return False
     if "NotPrincipal" in statement or "NotAction" in statement:

@@ -74,9 +74,9 @@ class TritonVariant:
             download of the model nor the start of the container. None: SageMaker's default, which no page of AWS names.
 
     Raises:
-        ConfigurationError: a value is out of its range, an instance type takes no volume size, the fallback models do
-            not fit the model or the reservation, no host AMI suits all GPUs, or `capacity_reservation_arn` is not the
-            ARN of a reservation.
+        ConfigurationError: a value is out of its range, or an instance type takes no volume size; the fallback models
+            do not fit the model or the reservation, or no host AMI suits all GPUs; `capacity_reservation_arn` is not
+            the ARN of a reservation.
     """
 
     model: ITritonModel

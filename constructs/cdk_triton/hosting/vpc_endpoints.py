@@ -26,7 +26,7 @@ VPC_ENDPOINTS: Mapping[str, str] = {
     "s3": "archives, and what builds read and write",
     "ecr.api": "who may pull an image",
     "ecr.dkr": "the images; their layers come from S3",
-    "logs": "what containers and builds say",
+    "logs": "the logs of containers and builds",
     "monitoring": "the metrics of the instances",
     "sts": "the credentials of the execution role",
     "sagemaker.runtime": "callers within the VPC that invoke endpoints",
@@ -83,7 +83,7 @@ def add_vpc_endpoints(
     Resources that run in the VPC and belong to the same stack are created after them, in any order of the calls.
 
     Args:
-        vpc: the VPC; an imported one must know its route tables and its CIDR block.
+        vpc: the VPC; an imported one must have its route tables and its CIDR block.
         subnets: where the interfaces go; by default the private subnets.
         exclude: services that the VPC has endpoints for already, of which AWS rejects a second one.
         store_functions: whether the functions of a store run in the VPC too, which call more services

@@ -18,7 +18,7 @@ __all__ = ["common_host_ami"]
 def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | None:
     """The host AMI of a variant that runs on several platforms of one image; None: SageMaker's default host.
 
-    An AMI that a platform was given by hand holds for all of them, if nothing speaks against it on the others. Else it
+    An AMI that a platform was given by hand holds for all of them, if nothing excludes it on the others. Else it
     is a derived one that suits every GPU.
 
     Args:
@@ -62,8 +62,8 @@ def _unfit(what: str, name: str | None, platforms: Sequence[ServingPlatform]) ->
     return ConfigurationError(
         f"{what} has pools on {owner.instance_type} and {other.instance_type}, and no host AMI suits both with "
         f"{owner.image_identity}: {owner.instance_type} has {_text(name)}, and on {other.instance_type} "
-        f"{_conflict(name, other)}. Use a release with CUDA {newest.cuda[0]}, which {newest.name} serves on every GPU, "
-        f"or serve the two instance types by endpoints of their own, or give both platforms the same "
+        f"{_conflict(name, other)}. Use a release with CUDA {newest.cuda[0]}, which {newest.name} serves on every GPU. "
+        f"Or serve the two instance types by endpoints of their own, or give both platforms the same "
         "inference_ami_version after a try"
     )
 

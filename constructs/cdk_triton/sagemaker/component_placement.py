@@ -2,7 +2,7 @@
 
 A copy reserves whole GPUs, and vCPUs and memory beside them, on one instance (`ComputeResourceRequirements` of
 InferenceComponentSpecification in SageMaker's API). A GPU belongs to one copy: the README of AWS's sample
-`02-engines/Triton/deberta-tensorrt` in aws-samples/sagemaker-genai-hosting-examples says that a copy gets "a whole
+`02-engines/Triton/deberta-tensorrt` in aws-samples/sagemaker-genai-hosting-examples reports that a copy gets "a whole
 accelerator", and that two components cannot be on one ml.g5.2xlarge.
 
 How SageMaker places copies is not public. Here the largest come first, each onto the first instance with room.

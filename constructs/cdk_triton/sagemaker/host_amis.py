@@ -1,4 +1,4 @@
-"""Which host AMI (`InferenceAmiVersion`) an image and a GPU need: the host's NVIDIA driver must know both.
+"""Which host AMI (`InferenceAmiVersion`) an image and a GPU need: the host's NVIDIA driver must support both.
 
 The names and drivers are in the SageMaker service model of botocore 1.44.5. Which AMI suits which CUDA version and
 which GPU is derived from these reports:
@@ -9,9 +9,9 @@ which GPU is derived from these reports:
   CU13 AMI causes a zero-log CannotStartContainerError").
 * AWS's sample for `ml.g7e.12xlarge` puts an image of CUDA 12.9 onto the host of CUDA 13
   (aws-samples/sagemaker-genai-hosting-examples, 01-models/black-forest-labs/FLUX.2-dev/README.md).
-* The default host has driver 470 (CUDA 11.4) on ml.p4d, ml.p4de, ml.g4dn and ml.g5, 535 (12.2) on ml.p5 and ml.g6, and
-  550 (12.4) on ml.p5e and ml.p5en ("Best practices to minimize interruptions during GPU driver upgrades", SageMaker's
-  developer guide; older copies have ml.p2 and ml.p3 beside the first). It does not name the other families.
+* The default host has driver 470 (CUDA 11.4) on ml.p4d, ml.p4de, ml.g4dn and ml.g5. It has 535 (12.2) on ml.p5 and
+  ml.g6, and 550 (12.4) on ml.p5e and ml.p5en ("Best practices to minimize interruptions during GPU driver upgrades",
+  SageMaker's developer guide; older copies have ml.p2 and ml.p3 beside the first). It does not name the other families.
 * Blackwell needs driver 570 or newer: "HGX B200 requires a driver container version of 570.133.20 or later"
   (NVIDIA/cloud-native-docs#184, gpu-operator/platform-support.rst).
 
@@ -71,7 +71,7 @@ def host_ami(cuda: str | None, compute_capability: str) -> str | None:
 
     A driver runs every older CUDA version, and every newer one of its own major version (CUDA's minor-version
     compatibility), which is why 12.9 is content with the driver of 12.4. The default host served the images up to
-    CUDA 12.2 for years, so these keep it. Blackwell gets the only AMI whose driver knows it.
+    CUDA 12.2 for years, so these keep it. Blackwell gets the only AMI whose driver supports it.
 
     Args:
         cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as of the newest releases.

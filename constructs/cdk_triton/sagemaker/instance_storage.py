@@ -24,8 +24,8 @@ class InstanceStorage:
     Attributes:
         is_local: NVMe disks of the instance, of fixed size, encrypted by the instance with a key of its own
             (EC2's user guide, "SSD instance store volumes"); otherwise an EBS volume.
-        takes_volume_size: whether a variant may name the size of an EBS volume; None where no source says, and only
-            the disks speak against it.
+        takes_volume_size: whether a variant may name the size of an EBS volume; None where no source shows it, and only
+            the disks make it unlikely.
     """
 
     is_local: bool

@@ -65,7 +65,7 @@ class GpuInstance:
     def vcpu_count(self) -> int:
         """The number of vCPUs: 4 in an "xlarge", 4 times N in an "Nxlarge".
 
-        So it is with every type of the table whose vCPUs a source tells: g5 to p6e in INSTANCE_RESOURCES (see the
+        So it is with every type of the table whose vCPUs are in a source: g5 to p6e in INSTANCE_RESOURCES (see the
         table's sources), p3.8xlarge in re:Post's "sagemaker-cpu-gpu-utilization-100".
         """
         return 4 * int(self.name.rpartition(".")[2].removesuffix("xlarge") or 1)

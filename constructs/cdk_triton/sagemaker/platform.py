@@ -20,7 +20,7 @@ from cdk_triton.triton.releases import release as release_facts
 __all__ = ["DERIVED", "PLATFORM", "ServingPlatform", "derived_host_ami"]
 
 DERIVED: Final = "derived"
-"""Asks `ServingPlatform` to derive the host AMI from the CUDA version of its release and from its GPU."""
+"""Makes `ServingPlatform` derive the host AMI from the CUDA version of its release and from its GPU."""
 
 _WORDS = {
     "python": "the Python",
@@ -49,7 +49,7 @@ class ServingPlatform:
         inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). Derived from the CUDA version of
             the release and from the GPU unless given (`host_amis` describes how, and that the choice is unconfirmed on
             AWS); None leaves it to SageMaker, as does an image of your own without a release. `dataclasses.replace`
-            keeps the value: a copy with another release or GPU wants `inference_ami_version=DERIVED` beside it.
+            keeps the value: a copy with another release or GPU needs `inference_ami_version=DERIVED` beside it.
 
     Raises:
         ConfigurationError: release, image or instance type does not exist, or they do not fit each other.
@@ -61,7 +61,7 @@ class ServingPlatform:
     inference_ami_version: str | None = DERIVED
 
     def __post_init__(self) -> None:
-        """Check what the tables can tell, then derive the host AMI."""
+        """Check what the tables contain, then derive the host AMI."""
         _refuse_non_text(self)
         if self.release is None and self.image is None:
             raise ConfigurationError(

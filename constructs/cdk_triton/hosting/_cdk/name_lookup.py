@@ -1,4 +1,4 @@
-"""Things that a user asks for by name."""
+"""Things that a user looks up by name."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def cached_per_construct(ask: Callable[[ConstructT], AnswerT]) -> Callable[[Cons
     """Call a function once for each construct, and return the same answer ever after.
 
     The function's answer must never change, or be an object that keeps what is known of the construct. A user's class
-    that implements an interface is asked each time until jsii knows the object.
+    that implements an interface is called each time until jsii has the object.
     """
     answers: dict[str, AnswerT] = {}
 

@@ -1,1 +1,1 @@
-"""The builders that build during a deployment, the choice between them, and their facts that synth knows."""
+"""The builders that build during a deployment, the choice between them, and their facts that are known at synth."""

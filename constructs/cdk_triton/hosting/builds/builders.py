@@ -83,7 +83,7 @@ class Builder(Protocol):
         """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
-        """Make what its jobs need below `scope`, in a store with this bucket, and say what the handler needs for it."""
+        """Make what its jobs need below `scope`, in a store with this bucket, and return the part of the handler."""
 
 
 def minutes(
@@ -103,7 +103,7 @@ def minutes(
         return default
     seconds = _seconds(value)
     if seconds is None:
-        raise ConfigurationError(f"{what} is a CDK token, but plans say how long a job may take: write it out")
+        raise ConfigurationError(f"{what} is a CDK token, but build plans contain the number: write it out")
     if seconds % 60 or not least <= seconds / 60 <= most:
         raise ConfigurationError(f"{what} is {value.to_human_string()}: use whole minutes, from {least} to {most}")
     return int(seconds // 60)
@@ -133,7 +133,10 @@ def build_role(
         description=role_description(f"cdk-triton: what the builds of {path_of(scope)} may do"),
     )
     allow(role, Statement(actions=["ecr:GetAuthorizationToken"], resources=["*"]), *statements)
-    reason = "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources."
+    reason = (
+        "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions do not support "
+        "resource-level permissions."
+    )
     acknowledge_wildcards(role, {"*": reason, **reasons})
     return role
 

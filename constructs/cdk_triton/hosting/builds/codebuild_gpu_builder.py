@@ -65,7 +65,7 @@ BUILD_SPEC: Final = {
 class CodeBuildGpuBuilder(Builder):
     """Builds in a CodeBuild project: without a fleet on an NVIDIA A10G, the GPU of the instance types ml.g5.
 
-    The project runs no privileged container, keeps its log in a group of its own, and reads and writes only the
+    The project runs no privileged container, and keeps its log in a group of its own. It reads and writes only the
     objects that are staged for builds in the store's bucket.
 
     Attributes:
@@ -135,7 +135,7 @@ class CodeBuildGpuBuilder(Builder):
         return None
 
     def _machine(self, platform: ServingPlatform) -> dict[str, object]:
-        """The project says on which machine it builds."""
+        """The project names the machine on which it builds."""
         return {"instance_type": None, "volume_gb": None}
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
@@ -192,7 +192,7 @@ class CodeBuildGpuBuilder(Builder):
         project = codebuild.CfnProject(
             scope,
             "Project",
-            description=f"cdk-triton: builds what {path_of(scope)} is asked for"[:255],
+            description=f"cdk-triton: runs the builds of {path_of(scope)}"[:255],
             # What a build reads, writes and runs in is said when it starts.
             source=properties.SourceProperty(type="NO_SOURCE", build_spec=json.dumps(BUILD_SPEC, indent=1)),
             artifacts=properties.ArtifactsProperty(type="NO_ARTIFACTS"),

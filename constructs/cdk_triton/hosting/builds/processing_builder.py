@@ -106,7 +106,7 @@ class SageMakerProcessingBuilder(Builder):
         return minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
 
     def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
-        """Why it cannot build for a platform; None if it can. No source says which region offers which type."""
+        """Why it cannot build for a platform; None if it can. No source lists which region offers which type."""
         if self.instance_type is not None:
             gpu = gpu_instance(self.instance_type).gpu
             return None if gpu == platform.gpu else f"its {self.instance_type} has the GPU {gpu}"

@@ -70,7 +70,7 @@ VARIANT_NAME: Final = "AllTraffic"
 class TritonComponents(Resource):
     """A real-time endpoint that hosts inference components: each a `TritonModel` in copies of its own.
 
-    A copy has whole GPUs to itself, so components pay where an instance has several GPUs, where each ensemble scales by
+    A copy has whole GPUs to itself. So components pay where an instance has several GPUs, where each ensemble scales by
     itself, and where copies and instances may go to zero. Many ensembles on one GPU are a `TritonMultiModel` on a
     `TritonEndpoint`. Multi-model models, asynchronous inference and instance pools do not go with components.
 
@@ -97,9 +97,9 @@ class TritonComponents(Resource):
         capacity_reservation_arn: a training plan or an ML reservation, in which all instances start.
 
     Raises:
-        ConfigurationError: the numbers of instances contradict each other, the name or the path is not valid or belongs
-            to another endpoint of the account and region, the key is of another region, or the reservation is not
-            valid or is of another region or account.
+        ConfigurationError: the numbers of instances contradict each other, or the key is of another region; the name or
+            the path is not valid, or belongs to another endpoint of the account and region; the reservation is not
+            valid, or is of another region or account.
     """
 
     @checked
@@ -203,8 +203,8 @@ class TritonComponents(Resource):
             The component, with its name, metrics, scaling and grants.
 
         Raises:
-            ConfigurationError: a copy needs more than an instance has, the copies more than `max_instance_count`
-                instances have, the model is a multi-model one, of another platform or in another network, the policy
+            ConfigurationError: a copy needs more than an instance has, or the copies more than `max_instance_count`
+                instances have; the model is a multi-model one, of another platform or in another network; the policy
                 counts instances, or there are too many components.
         """
         what = f"component {id} of {self.node.path}"
@@ -355,7 +355,7 @@ class TritonComponents(Resource):
         if model.is_multi_model:
             raise ConfigurationError(
                 f"the model of {what} is a multi-model one: a component has one archive, and a request names a "
-                "component or a target model, so give each ensemble a TritonModel and a component of its own, or serve "
+                "component or a target model; give each ensemble a TritonModel and a component of its own, or serve "
                 "the TritonMultiModel on a TritonEndpoint"
             )
         if model.platform != self.platform:

@@ -53,7 +53,7 @@ def check_numbers(children: Construct, id: str, what: str, model: ITritonModel) 
         raise ConfigurationError(
             f"{what} would be number {MAX_COMPONENTS_OF_A_MODEL + 1} of the model {model.node.path}: a role has ten "
             "managed policies at most, and an update that changes the model's policies attaches the new ones beside "
-            "the old ones, so make another TritonModel of the same repository"
+            "the old ones; make another TritonModel of the same repository"
         )
 
 

@@ -66,7 +66,7 @@ class ComponentPermissions:
         ]
         reasons = {
             log_groups: "SageMaker names the log group after the component, which is made later.",
-            "*": "cloudwatch:PutMetricData, which has a condition, knows no resources.",
+            "*": "cloudwatch:PutMetricData, which has a condition, does not support resource-level permissions.",
         }
         served = [TritonVariant(model=model)]
         self._of_model = allow_models(scope, "Model", component, served, statements, [model.role.node.path])

@@ -57,7 +57,7 @@ def copy_requirements(
 
 
 def check_count(what: str, count: object, least: int, why: str) -> None:
-    """Reject what is not a whole number that synth knows.
+    """Reject what is not a whole number that is known at synth.
 
     Args:
         what: what messages call it.
@@ -76,15 +76,15 @@ def check_count(what: str, count: object, least: int, why: str) -> None:
 def memory_doubt(requirements: CopyRequirements, instance: GpuInstance) -> str | None:
     """Why SageMaker may reject a copy that fits by the numbers; None where nothing is known.
 
-    One report says that a copy on ml.g5.xlarge, which has 16 GiB, may reserve 1,024 MB and not 4,096 MB (the guide for
-    `deploy_ic.py` of Hugging Face's skill `hf-cloud-sagemaker-deploy`, measured in July 2026), so 12 GiB or more are
+    By one report, a copy on ml.g5.xlarge, which has 16 GiB, may reserve 1,024 MB and not 4,096 MB (the guide for
+    `deploy_ic.py` of Hugging Face's skill `hf-cloud-sagemaker-deploy`, measured in July 2026). So 12 GiB or more are
     the host's own. AWS's sample reserves 8,192 MB of the 32 GiB of ml.g5.2xlarge.
     """
     if instance.memory_gib is None or requirements.memory_mib < (instance.memory_gib - DOUBTFUL_GIB) * 1024:
         return None
     return (
         f"reserves {requirements.memory_mib} MiB of the {instance.memory_gib} GiB of {instance.name}, of which the "
-        "host keeps a part that AWS does not document: one report says that ml.g5.xlarge takes a copy of 1 GiB and "
+        "host keeps a part that AWS does not document: by one report, ml.g5.xlarge takes a copy of 1 GiB and "
         "rejects one of 4 GiB with 'There is not enough hardware resources on the instances'. The memory is a "
         "reservation and not a limit, so lower it, or acknowledge this where it went well in your account"
     )

@@ -72,7 +72,7 @@ class RoomWarnings:
             )
 
     def _look_at_update(self) -> None:
-        """An update starts new copies before it ends the old ones, one at a time or as many as a policy says."""
+        """An update starts new copies before it ends the old ones, one at a time or as many as a policy allows."""
         without, needed = self._without_room(lambda each: each._update_copies)
         if without:
             self._warn(

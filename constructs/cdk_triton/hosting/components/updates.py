@@ -46,7 +46,7 @@ def check_policy(what: str, policy: Rolling | None) -> None:
 
 
 def batch_copies(part: Capacity, copies: int) -> int:
-    """How many of a component's copies a part is; one where only the deployment knows."""
+    """How many of a component's copies a part is; one where it is known only at deployment."""
     if part.percent is not None and not is_token(part.percent):
         return math.ceil(copies * part.percent / 100)
     return min(copies, 1 if part.copies is None or is_token(part.copies) else part.copies)
@@ -60,9 +60,9 @@ class ComponentUpdates:
         component: its L1.
         endpoint: the L1 of its endpoint, which comes after what the roles may do.
         policy: how the component is updated; None: SageMaker's way.
-        allow: lets the roles do what a statement says.
-        copies: how few and how many copies it may have, asked when the app is complete; None where only the deployment
-            knows.
+        allow: lets the roles do what a statement allows.
+        copies: how few and how many copies it may have, asked when the app is complete; None where it is known only at
+            deployment.
     """
 
     def __init__(
@@ -90,8 +90,9 @@ class ComponentUpdates:
         """Let alarms roll an update back.
 
         Raises:
-            ConfigurationError: there is no policy that would watch them, none or too many alarms, a composite one, one
-                of another account or region, or one that needs the component or its endpoint to be there first.
+            ConfigurationError: there is no policy that would watch them, or none or too many alarms; an alarm is a
+                composite one, is of another account or region, or needs the component or its endpoint to be there
+                first.
         """
         path = self._scope.node.path
         if self._policy is None:

@@ -33,7 +33,7 @@ from cdk_triton.sagemaker.limits import MAX_ASYNC_CONCURRENCY
 __all__ = ["AsyncInference", "check_async"]
 
 EXPIRATION_DAYS = 7
-"""How long requests and answers are kept, if the app does not say it. A request is answered or dropped within 7 hours:
+"""How long requests and answers are kept, if the app does not set it. A request is answered or dropped within 7 hours:
 6 in the queue and 1 in the container (RequestTTLSeconds, InvocationTimeoutSeconds)."""
 
 _PREFIXES = ("input_prefix", "output_prefix", "failure_prefix")
@@ -63,7 +63,7 @@ class AsyncInference:
         expiration: whole days after which requests, answers and error messages expire. None: 7 days.
 
     Raises:
-        ConfigurationError: a prefix is not one of object keys, contains another one or belongs to an artifact store, a
+        ConfigurationError: a prefix is not one of object keys, contains another one or belongs to an artifact store; a
             number is out of its range, or a value is given that has no effect on the bucket.
     """
 

@@ -196,7 +196,7 @@ def _key_of_topic(topic: sns.ITopic) -> kms.IKey | None:
 
 
 def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVariant]) -> None:
-    """Warn if the app cannot see to what SageMaker needs: permissions of others, and rules by which objects expire."""
+    """Warn if the app cannot provide what SageMaker needs: permissions of others, and rules by which objects expire."""
     account, bucket = stack_of(scope).account, storage.bucket
     roles = ", ".join(dict.fromkeys(path_of(model.role) for variant in variants for model in variant.models))
     if is_of_another_account(bucket, account):
@@ -233,10 +233,10 @@ def _warn_about_topic(scope: Construct, topic: sns.ITopic, account: str, roles: 
     if not isinstance(topic, sns.Topic):
         Annotations.of(scope).add_warning_v2(
             TOPIC_WARNING,
-            f"this app does not make the topic {path_of(topic)} and does not read its policy or its key: see that the "
-            f"key, if the topic has one, lets the roles {roles} use it ({', '.join(USE_OF_KEY)}), and that the policy "
-            "of a topic of another account lets them publish (sns:Publish), or notifications are lost; then "
-            "acknowledge this",
+            f"this app does not make the topic {path_of(topic)} and does not read its policy or its key, so "
+            f"notifications may get lost: make sure that the key, if the topic has one, lets the roles {roles} use it "
+            f"({', '.join(USE_OF_KEY)}), and that the policy of a topic of another account lets them publish "
+            "(sns:Publish); then acknowledge this",
         )
     elif key is not None and not has_own_policy(key) and is_of_another_account(key, account):
         warn_about_key(scope, key, f"the roles {roles} use it ({', '.join(USE_OF_KEY)})")

@@ -54,7 +54,8 @@ class DataCapture:
     """Which requests and answers of an endpoint are kept, and where.
 
     Attributes:
-        bucket: the bucket for the captured data. One of its own is best, because its readers see what callers send.
+        bucket: the bucket for the captured data. One of its own is best, because its readers can read what callers
+        send.
         sampling_percentage: of the requests, 1 to 100. All of a busy endpoint fill its instances' disks, and SageMaker
             stops capturing when these get full.
         prefix: begins the keys. The models' roles may write below it and nowhere else.
@@ -173,7 +174,7 @@ def warn_about_scaling(scope: Construct) -> None:
     Annotations.of(scope).add_warning_v2(
         SCALING_WARNING,
         f"{path_of(scope)} has data_capture and a scaled variant, whose updates keep properties of the endpoint, and "
-        "no page of AWS says whether data capture is one of them: after each change of data_capture compare "
+        "AWS does not document whether data capture is one of them: after each change of data_capture compare "
         "DataCaptureConfig of `aws sagemaker describe-endpoint` with it, then acknowledge this",
     )
 
@@ -196,5 +197,5 @@ def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequenc
             Annotations.of(scope).add_warning_v2(
                 MULTI_MODEL_WARNING,
                 f"variant {variant.variant_name} is a multi-model one, for which SageMaker's table of supported "
-                "features does not offer data capture: see whether your account gets any, then acknowledge this",
+                "features does not offer data capture: check whether your account gets any, then acknowledge this",
             )

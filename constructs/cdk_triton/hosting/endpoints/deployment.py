@@ -268,7 +268,7 @@ class AllAtOnce(_BlueGreen):
     def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
-        """As a template has it; the API wants a waiting time although nothing waits."""
+        """As a template has it; the API requires a waiting time although nothing waits."""
         routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(type="ALL_AT_ONCE", wait_interval_in_seconds=0)
         return self._blue_green(routing, rollback)
 
@@ -428,7 +428,7 @@ def _steps(part: Capacity, instances: float) -> float:
 
 
 def _waits_between(part: Capacity) -> float:
-    """How often an update in such steps waits between two of them at the least; once where nobody can tell."""
+    """How often an update in such steps waits between two of them at the least; once where that is not known."""
     steps = _steps(part, instances=1)
     return 1 if math.isinf(steps) else max(1, steps - 1)
 

@@ -76,7 +76,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     It owns its endpoint configuration: every change makes a new one, and CloudFormation points the endpoint there.
 
-    Metrics belong to a variant: ask `variant(name)` for them. If there is only one variant, the endpoint has its
+    Metrics belong to a variant: use `variant(name)` for them. If there is only one variant, the endpoint has its
     metrics too.
 
     Args:
@@ -84,8 +84,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         id: the construct's id.
         model: what to serve, short for one variant with the defaults.
         variants: what to serve, where it is more than that. Either this or `model`.
-        shadow: gets copies of requests, whose answers nobody sees; its weight divided by that of the production variant
-            is the share that is copied. One beside one production variant, and no multi-model one.
+        shadow: gets copies of requests, whose answers SageMaker drops; its weight divided by that of the production
+            variant is the share that is copied. One beside one production variant, and no multi-model one.
         endpoint_name: a name of your own; by default CloudFormation makes one. An endpoint with a name of its own
             cannot be replaced by CloudFormation.
         encryption_key: of the endpoint's region, encrypts the EBS volumes of the instances; who deploys needs
@@ -102,12 +102,12 @@ class TritonEndpoint(Resource, VariantMetrics):
             to S3. Such an endpoint does not take InvokeEndpoint.
 
     Raises:
-        ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
-            SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, a
-            deployment policy that does not fit the variants or the name, parameters that cannot be written, a name or
-            parameters of another endpoint of the account and region, a model of another account or region, a key,
-            bucket or topic of another region, several capacity reservations, or one of another region or account, or an
-            asynchronous endpoint with more than one single model.
+        ConfigurationError: both or neither of `model` and `variants` are given; two variants have one name, there are
+            more than SageMaker takes, or none has a weight; SageMaker does not take the shadow; the name is not valid,
+            or the deployment policy does not fit it or the variants; the parameters cannot be written; another endpoint
+            of the account and region has the name or the parameters; a model is of another account or region, or a key,
+            bucket or topic of another region; there are several capacity reservations, or one of another region or
+            account; the endpoint is asynchronous and has more than one single model.
     """
 
     @checked
@@ -247,7 +247,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         endpoint_name: str,
         endpoint_arn: str,
     ) -> ImportedEndpoint:
-        """An endpoint that exists already, by its name as callers say it and its ARN as IAM compares it.
+        """An endpoint that exists already, by its name as callers write it and its ARN as IAM compares it.
 
         Raises:
             ConfigurationError: the name is not a valid endpoint name, or the ARN is that of something else.

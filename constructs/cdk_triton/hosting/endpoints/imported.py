@@ -45,7 +45,7 @@ class ImportedEndpoint(Resource):
     Args:
         scope: the stack or construct that uses it.
         id: the construct's id.
-        endpoint_name: its name, as callers say it.
+        endpoint_name: its name, as callers write it.
         endpoint_arn: its ARN; by default that of the name in the scope's account and region.
 
     Raises:
@@ -151,7 +151,7 @@ class ImportedVariant(VariantMetrics):
     """A variant of an imported endpoint, with its metrics.
 
     Args:
-        endpoint_name: the endpoint's name, as callers say it: CloudWatch compares its case.
+        endpoint_name: the endpoint's name, as callers write it: CloudWatch compares its case.
         variant_name: the variant's name.
         account: where the metrics are; None: in the account of the stack that uses them.
         region: where the metrics are; None: in the region of the stack that uses them.

@@ -30,7 +30,7 @@ def allow_invocation(
 ) -> iam.Grant:
     """Allow a principal to invoke an endpoint, or warn that the grant allows nothing.
 
-    An endpoint has no policy of its own, so only the policy of a caller of the same account can allow the call ("AWS
+    An endpoint has no policy of its own. So only the policy of a caller of the same account can allow the call ("AWS
     services that work with IAM", column "Resource-based policies").
 
     Args:

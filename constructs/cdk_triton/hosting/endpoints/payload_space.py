@@ -24,7 +24,7 @@ def warn_about_space(
 ) -> None:
     """Warn if the largest requests do not fit into an instance: into its memory, or onto its volume beside the model.
 
-    No page of AWS says where SageMaker keeps a request that it has read from S3, so the volume counts each one once.
+    AWS does not document where SageMaker keeps a request that it has read from S3, so the volume counts each one once.
 
     Args:
         scope: the endpoint.

@@ -66,12 +66,12 @@ def warn_about_stack(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
 
 
 def _reject_composite(alarm: cloudwatch.IAlarm) -> None:
-    """Reject a composite alarm: only who may describe all alarms of the account may see it (DescribeAlarms)."""
+    """Reject a composite alarm: only who may describe all alarms of the account may describe it (DescribeAlarms)."""
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     if isinstance(alarm, cloudwatch.CompositeAlarm):
         raise ConfigurationError(
-            f"the alarm {alarm.node.path} is a composite one, which the models' roles could see only with a "
+            f"the alarm {alarm.node.path} is a composite one, which the models' roles could read only with a "
             "permission for every alarm of the account: name the alarms that it is made of"
         )
 

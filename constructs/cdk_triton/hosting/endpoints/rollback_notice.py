@@ -4,7 +4,7 @@ An update that is rolled back ends with the endpoint in service, on the configur
 waits for it to be in service takes that for success (hashicorp/terraform-provider-aws#46663, #48997). The event of that
 moment names the configuration in service. If it is another one than the template's, the update did not happen.
 
-So the rule has to know the new configuration before the update begins, and the endpoint's name with it: the endpoint
+So the rule has to contain the new configuration before the update begins, and the endpoint's name with it: the endpoint
 depends on the rule. The endpoint's status shows the rest. Source of the events: "Events that Amazon SageMaker AI
 sends to Amazon EventBridge" in SageMaker's developer guide.
 """

@@ -125,8 +125,8 @@ class EndpointUpdates:
         """Let alarms roll an update back.
 
         Raises:
-            ConfigurationError: there is no policy that would watch them, no literal endpoint name, none or too many
-                alarms, a composite one, one of another account or region, or one that needs the endpoint to be there
+            ConfigurationError: there is no policy that would watch them, no literal endpoint name, or none or too many
+                alarms; an alarm is a composite one, is of another account or region, or needs the endpoint to be there
                 first.
         """
         path = self._scope.node.path
@@ -162,7 +162,8 @@ class EndpointUpdates:
         Without it, an update sets every variant back to its initial count (aws/aws-cdk#23151). The retention would
         include the weights, so that a changed weight would deploy and do nothing: they are excluded. The context value
         `cdk-triton:retainVariantProperties=false` omits the property, if SageMaker rejects it when an endpoint
-        is created: CloudFormation's reference says "use this property only when updating endpoint resources".
+        is created: CloudFormation's reference has the sentence "use this property only when updating endpoint
+            resources".
 
         Args:
             variant_name: the variant that is scaled.

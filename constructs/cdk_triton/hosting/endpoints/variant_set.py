@@ -117,8 +117,8 @@ def warn_about_storage(
 ) -> None:
     """Warn of a volume's size and of its key where an instance type has disks of its own instead of a volume.
 
-    A key cannot be an error: CloudFormation's reference of `KmsKeyId` says that CreateEndpointConfig fails with such an
-    instance type, the newer one of the API that the key does not encrypt its disks; and there are organisations that
+    A key cannot be an error: by CloudFormation's reference of `KmsKeyId`, CreateEndpointConfig fails with such an
+    instance type. By the newer one of the API, the key does not encrypt its disks. And there are organisations that
     allow no endpoint configuration without a key (aws/sagemaker-python-sdk#3677).
     """
     for variant in variants:
@@ -158,8 +158,8 @@ def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]
         Annotations.of(construct).add_warning_v2(
             NETWORKS_WARNING,
             f"the models of {'variants' if len(names) > 1 else 'variant'} {', '.join(names)} differ in their subnets "
-            "or in network_isolation, and no page of AWS says whether one endpoint takes that: give them the same, or "
-            "try them with `aws sagemaker create-endpoint-config`, which starts no instance, then acknowledge this",
+            "or in network_isolation, and AWS does not document whether one endpoint takes that: give them the same, "
+            "or try them with `aws sagemaker create-endpoint-config`, which starts no instance, then acknowledge this",
         )
 
 
@@ -178,7 +178,7 @@ def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant
     if types := _types_with_disks(variants):
         reason = (
             f"CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such as "
-            f"{', '.join(types)}: each encrypts them with a key that it never tells (CloudFormation's reference)."
+            f"{', '.join(types)}: each encrypts them with a key that it keeps for itself (CloudFormation's reference)."
         )
         acknowledge_nist(config, {"SageMakerEndpointConfigurationKMSKeyConfigured": reason})
 

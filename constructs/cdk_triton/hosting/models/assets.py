@@ -244,7 +244,7 @@ class CloudAssembly:
             Annotations.of(self._stage).add_warning_v2(
                 PIPELINE_WARNING,
                 f"with {self._stage.node.path} the archives of the app have more than {PIPELINE_BYTES // 10**6} MB "
-                "together, and a pipeline of CDK Pipelines hands each deployment the whole cloud assembly, of 256 MB "
+                "together. A pipeline of CDK Pipelines hands each deployment the whole cloud assembly, of 256 MB "
                 "at most: let large files of recipes come as S3File(bucket, key, sha256), or acknowledge this if no "
                 "pipeline deploys it",
             )

@@ -58,8 +58,8 @@ class Artifact(NamedTuple):
         source: the same without the platform.
         platform: the platform's label.
         asset: the archive's object key among the assets; None where it is built or promoted.
-        build: how it is built: the inputs of a build and its ensemble, as plans say them.
-        files: what is served instead of an archive, as plans say it; None where it is one.
+        build: how it is built: the inputs of a build and its ensemble, in the form of plans.
+        files: what is served instead of an archive, in the form of plans; None where it is one.
     """
 
     repository: ModelRepository
@@ -95,7 +95,7 @@ def stage_artifact(
         assembly: where the assets go.
         repository: the repository.
         platform: what serves it.
-        ensemble: what is built of it, as plans say it; None where nothing is.
+        ensemble: what is built of it, in the form of plans; None where nothing is.
         keys: the repository's; None where it has recipes.
         pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
         store: where it goes.

@@ -233,7 +233,7 @@ def _acknowledge(
             for owner, each in zip(("endpoint", "component"), log_groups, strict=False)
         },
         "*": "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions "
-        "know no resources.",
+        "do not support resource-level permissions.",
     }
     acknowledge_wildcards(policy, reasons)
     if network is not None:
@@ -249,7 +249,7 @@ def _policy(
 
 
 def _repositories(image: ContainerImage) -> Iterator[str]:
-    """The paths of the repositories of the app that an image comes from: a reference does not tell their stack."""
+    """The paths of the repositories of the app that an image comes from: a reference does not contain their stack."""
     if image.is_in_app and image.repository_arn is not None:
         for token in Tokenization.reverse_string(image.repository_arn).tokens:
             if isinstance(token, Reference):

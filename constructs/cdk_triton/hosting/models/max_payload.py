@@ -4,7 +4,7 @@ Sources, all of triton-inference-server/server: the option `--http-max-input-siz
 (src/command_line_parser.cc, af8bb9302), with a default of 64 MiB. It limits each input tensor that JSON contains, and
 from 25.10 on the JSON of a request as a whole (`EVBufferToJson` in src/http_server.cc). Binary tensors behind the JSON
 are not limited. SageMaker's front end gets the option from 26.03 on (src/sagemaker_server.h, a5b45da57); from 25.06 to
-26.02 its limit is the default, whatever the option says. Releases before 25.06 have no limit.
+26.02 its limit is the default, whatever the option is. Releases before 25.06 have no limit.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def payload_bytes(scope: Construct, max_payload: Size | None, platform: ServingP
     if not is_at_least(release, SETTABLE_SINCE):
         raise ConfigurationError(
             f"{what} is {int(size):,} bytes, and SageMaker's front end of Triton {release} keeps its limit of 64 MiB "
-            f"of JSON whatever --{OPTION} says: serve with release {SETTABLE_SINCE} or newer, or omit max_payload and "
+            f"of JSON whatever --{OPTION} is: serve with release {SETTABLE_SINCE} or newer, or omit max_payload and "
             "send binary tensors, which have no limit"
         )
     return int(size)

@@ -71,7 +71,7 @@ class ITritonModel(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes, before compression, that an instance loads when it starts, as far as synth knows them.
+        """Bytes, before compression, that an instance loads when it starts, as far as they are known at synth.
 
         A `TritonMultiModel` has 0. Built files count with their sources.
         """
@@ -113,11 +113,10 @@ class TritonModel(Resource):
             Triton's own limit is 64 MiB from 25.06 on. Binary tensors do not count.
 
     Raises:
-        ConfigurationError: SageMaker has no image of this release in the stack's region, a field of the environment
-            does not fit, the directory's name cannot be part of an object key, the subnets or security groups are not
-            what SageMaker takes, the VPC is one of another region or the role one of another account, there are recipes
-            and the store has no builder with the platform's GPU, there are recipes and `uncompressed`, or
-            metadata cannot be a tag.
+        ConfigurationError: SageMaker has no image of this release in the stack's region; a field of the environment
+        does not fit, the directory's name cannot be part of an object key, or metadata cannot be a tag; the subnets or
+        security groups are not what SageMaker takes; the VPC is one of another region or the role one of another
+        account; there are recipes, and the store has no builder with the platform's GPU, or `uncompressed` is set.
         ArchiveError: the archive cannot be written.
     """
 

@@ -77,17 +77,17 @@ class TritonMultiModel(Resource):
         security_groups: of the instances, up to 5; by default a new one that lets everything out and nothing in.
         network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
             still brings archives and requests.
-        model_cache: False: an instance forgets an ensemble as soon as it has answered, which may suit very many of them
+        model_cache: False: an instance unloads an ensemble as soon as it has answered, which may suit very many of them
             that are rarely called.
         metadata: what you note about it, such as `{"commit": …, "approver": …}`. The manifest of an archive has that of
             the deployment that stored it; the tags of the SageMaker Model have the latest. It is not part of the
             artifact key.
 
     Raises:
-        ConfigurationError: a name cannot be a `TargetModel`, SageMaker has no image of this release in the stack's
-            region, a field of the environment does not fit, the subnets or security groups are not what SageMaker
-            takes, the VPC is one of another region or the role one of another account, there are recipes and the store
-            has no builder with the platform's GPU, or metadata cannot be a tag.
+        ConfigurationError: a name cannot be a `TargetModel`, or metadata cannot be a tag; SageMaker has no image of
+        this release in the stack's region, or a field of the environment does not fit; the subnets or security groups
+        are not what SageMaker takes; the VPC is one of another region or the role one of another account; there are
+        recipes, and the store has no builder with the platform's GPU.
         ArchiveError: an archive cannot be written.
     """
 

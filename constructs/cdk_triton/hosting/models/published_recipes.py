@@ -32,8 +32,8 @@ def declared_recipes(
     """Check the recipes of a publisher, and choose what builds; None without recipes.
 
     Raises:
-        ConfigurationError: a recipe is not one of this library's or is declared twice, the store is one of another app
-            or has no builder with the platform's GPU, or the number of builds is not a count.
+        ConfigurationError: a recipe is not one of this library's or is declared twice, or the number of builds is not a
+            count; the store is one of another app, or has no builder with the platform's GPU.
     """
     if not 1 <= max_builds <= MAX_BUILDS:
         raise ConfigurationError(

@@ -34,7 +34,7 @@ class CheckedRecipes(NamedTuple):
 
     Attributes:
         sound: whether nothing is wrong with them.
-        ensemble: what is built, as plans say it; None where nothing is, or where something is wrong.
+        ensemble: what is built, in the form of plans; None where nothing is, or where something is wrong.
     """
 
     sound: bool
@@ -50,7 +50,7 @@ def check_recipes(
         construct: the construct that the repository was given to.
         repository: the repository.
         platform: what it is built for.
-        what: the repository, as the user knows it; each message begins with it.
+        what: the repository, as the user names it; each message begins with it.
     """
     if not repository.recipes:
         return CheckedRecipes(True, None)

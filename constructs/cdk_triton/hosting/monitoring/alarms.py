@@ -336,7 +336,7 @@ class Watched(ABC):
 
 
 def in_units(rule: AlarmRule, thresholds: AlarmThresholds) -> float | None:
-    """A threshold in the unit of the metric of one GPU, or of all that has none; None where nobody wants the alarm."""
+    """A threshold in the unit of the metric of one GPU, or of all that has none; None where the alarm is turned off."""
     value: float | Duration | None = getattr(thresholds, rule.threshold)
     if value is None:
         return None

@@ -1,13 +1,13 @@
 """How long the logs of an endpoint's containers are kept, whatever the endpoint is called.
 
 SageMaker makes the log group `/aws/sagemaker/Endpoints/<endpoint>` itself, as soon as the first container writes, and
-it is kept for ever. CloudFormation cannot make it before, because only the endpoint tells a generated name, and not
+it is kept for ever. CloudFormation cannot make it before, because only the endpoint has a generated name, and not
 afterwards, because what exists is not made again. So a schedule of EventBridge Scheduler calls PutRetentionPolicy every
 day, by a universal target and without a function. It starts when the schedule is made, is tried again while there is no
 such group yet, and holds for a group that was deleted and came back.
 
 Sources: "Schedule types" and "Using universal targets" in EventBridge Scheduler's user guide; "Overview of managing
-access permissions to your CloudWatch Logs resources", which wants the ARN with `:*`.
+access permissions to your CloudWatch Logs resources", which requires the ARN with `:*`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ DAYS: Final[Mapping[logs.RetentionDays, int]] = MappingProxyType(
         logs.RetentionDays.TEN_YEARS: 3653,
     }
 )
-"""The days behind CDK's names, which Python does not see; `INFINITE` has none."""
+"""The days behind CDK's names, which Python does not have; `INFINITE` has none."""
 
 
 class LogRetention(Construct):
@@ -94,7 +94,7 @@ class LogRetention(Construct):
             description=role_description(f"cdk-triton: sets how long the logs of {scope.node.path} are kept"),
         )
         allow(role, Statement(actions=["logs:PutRetentionPolicy"], resources=[group]))
-        acknowledge_wildcards(role, {group: "The ARN of one log group: CloudWatch Logs wants it with :* in policies."})
+        acknowledge_wildcards(role, {group: "The ARN of one log group: CloudWatch Logs requires :* behind it."})
         schedule = scheduler.CfnSchedule(
             self,
             "Resource",

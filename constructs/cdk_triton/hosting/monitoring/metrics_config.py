@@ -80,6 +80,6 @@ class MetricsConfig:
         Annotations.of(construct).add_warning_v2(
             FREQUENCY_WARNING,
             f"publish_frequency lets the metrics of {which} come every {seconds / MINUTE:g} minutes: alarms and "
-            "scaling policies that look at each minute find most minutes empty, so they react late or never. Use one "
+            "scaling policies that evaluate each minute find most minutes empty, so they react late or never. Use one "
             "minute or less, give your alarms longer periods, or acknowledge this",
         )

@@ -37,7 +37,7 @@ class Served(NamedTuple):
 
     @property
     def network(self) -> Network | None:
-        """The place of the store's functions in a VPC; None also for a store of another app, which does not tell it."""
+        """The place of the store's functions in a VPC; None also for a store of another app, which does not have it."""
         return self.store._network if isinstance(self.store, TritonArtifactStore) else None
 
 

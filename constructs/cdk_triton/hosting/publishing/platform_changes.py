@@ -1,7 +1,7 @@
 """Lets the store's handler check a change of the platform before a deployment changes anything else.
 
 The custom resource of the `TritonMultiModel` gets the platform and the command that publishes for it. CloudFormation
-sends the values before with each update, so that the handler sees a change (`lambda/artifacts/platform_change.py`).
+sends the values before with each update, so that the handler notices a change (`lambda/artifacts/platform_change.py`).
 """
 
 from __future__ import annotations

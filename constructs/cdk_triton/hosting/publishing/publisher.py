@@ -51,7 +51,7 @@ LOG_DELIVERY = (
     "logs:DescribeResourcePolicies",
     "logs:DescribeLogGroups",
 )
-"""For a state machine that logs ("Logging Express and Standard workflows"): the actions know no log groups."""
+"""For a state machine that logs ("Logging Express and Standard workflows"): the actions do not support log groups."""
 
 MAX_CONCURRENCY = 10_000
 """Parallel child executions of a distributed map ("Quotas related to state machine executions")."""
@@ -115,11 +115,11 @@ class TritonPublisher(Construct):
     def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to publish, roll back and unpublish.
 
-        It may read the template of this stack, write below `staging/publish/<fleet>/<its aws:userid>/` of the store,
-        start executions of this state machine, follow and stop them, and read the catalogue and why an ensemble failed.
-        Everything else is done by the machine. It may do nothing with another publisher of the store, and nothing with
-        the uploads of another caller. With a key of the store it may also use that key, which encrypts the uploads, the
-        catalogue and the executions.
+        It may read the template of this stack, and write below `staging/publish/<fleet>/<its aws:userid>/` of the
+        store. It may start, follow and stop executions of this state machine. It may read the catalogue and why an
+        ensemble failed. Everything else is done by the machine. It may do nothing with another publisher of the store,
+        and nothing with the uploads of another caller. With a key of the store it may also use that key,
+        which encrypts the uploads, the catalogue and the executions.
 
         With recipes, the principal decides what a build does, and other stacks with the same keys adopt the result.
         """
@@ -264,7 +264,7 @@ class TritonPublisher(Construct):
             imported_objects_arns(self, bucket, own), "Each execution has objects with its own name, which comes later."
         )
         reasons |= {
-            "*": "The actions of log deliveries know no resources.",
+            "*": "The actions of log deliveries do not support resource-level permissions.",
             children: "A map run has an id that Step Functions makes when it starts.",
         }
         acknowledge_wildcards(inside, reasons)

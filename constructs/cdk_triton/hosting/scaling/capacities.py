@@ -14,7 +14,7 @@ __all__ = ["capacity_range"]
 def capacity_range(target: autoscaling.ScalableTarget) -> tuple[int | None, int | None]:
     """The least and the most instances that the limits and every schedule allow.
 
-    None stands for what only the deployment knows.
+    None stands for a value that is known only at deployment.
     """
     resource, stack = target.node.default_child, stack_of(target)
     if not isinstance(resource, autoscaling.CfnScalableTarget):

@@ -83,7 +83,7 @@ def check_scheduled(
         what: the schedule.
         scheduled: its minimum and maximum.
         standing: the limits of the target.
-        least: the fewest instances or copies that the schedule may ask for.
+        least: the fewest instances or copies that the schedule may set.
         why: the reason for `least`, as the end of a sentence. None means that a real-time variant needs an instance.
         counted: the word for the scaled units.
 

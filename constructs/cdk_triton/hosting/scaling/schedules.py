@@ -111,7 +111,7 @@ def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> No
 
     It takes "at expressions", "rate expressions" and "cron expressions" (`Schedule` of PutScheduledAction). Numbers,
     words and wildcards of the six fields are those of "Cron expressions reference" in EventBridge's user guide, which
-    the guide of Application Auto Scaling cites. The reference asks for `?` in one of the two day fields. An example of
+    the guide of Application Auto Scaling cites. The reference requires `?` in one of the two day fields. An example of
     the citing guide has been without it, so that is not checked here.
 
     Raises:

@@ -22,7 +22,7 @@ SERVICE_TIMEOUT = Duration.minutes(58)
 class EndpointWait(Construct):
     """Two custom resources: CloudFormation deletes one before the endpoint, and changes the other before it.
 
-    The first knows the endpoint's name, because it depends on it. The second cannot, because the endpoint depends on
+    The first has the endpoint's name, because it depends on it. The second cannot, because the endpoint depends on
     it; it gets the logical id of the first, whose physical id is that name.
 
     Args:

@@ -30,7 +30,7 @@ def track_mean_of_types(
 ) -> None:
     """Have a policy track the mean of a metric over the instance types, each divided by its units.
 
-    The weights are those of AWS: each type's value is divided by what the type can do (its sample), and the types count
+    The weights are those of AWS: each type's value is divided by what the type can do (its sample). The types count
     alike, "Equal (0.5 / 0.5) … Default recommendation for most workloads" ("Use weighted custom metrics for mixed
     fleets", realtime-endpoints-heterogeneous). Both expressions of AWS add the metrics of all types, so that they have
     no value while a type has no instance, which is the usual state of a fallback. So a type without a value takes no

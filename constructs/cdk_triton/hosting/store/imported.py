@@ -29,9 +29,9 @@ __all__ = ["ImportedArtifactStore", "allow_promotion", "check_promotion", "grant
 class ImportedArtifactStore:
     """A store in another account or region, whose committed archives a store of this stack's may take over.
 
-    No model is served from it: SageMaker reads models from its own region only, a multi-model endpoint needs a prefix
-    that can be written, and `cdk-triton artifacts gc` in the account of that store sees no model of other accounts. So
-    its archives are copied, each once. A store that has the copies no longer needs that store.
+    No model is served from it. SageMaker reads models from its own region only, and a multi-model endpoint needs a
+    prefix that can be written. And `cdk-triton artifacts gc` in the account of that store finds no model of other
+    accounts. So its archives are copied, each once. A store that has the copies no longer needs that store.
 
     Attributes:
         bucket: its bucket, and the key that it is encrypted with as the bucket's `encryption_key`.

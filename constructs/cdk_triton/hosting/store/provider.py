@@ -28,7 +28,7 @@ WAITER_SECONDS = 58 * 60
 """A backstop. The handler gives up after 50 minutes, and a custom resource cannot outlive an hour."""
 
 OLDER_POLL_SECONDS = 30
-"""Between two polls of a handler that does not say when it wants the next one."""
+"""Between two polls of a handler that does not return the time of the next one."""
 
 NOT_RUN = (
     "Lambda.TooManyRequestsException",

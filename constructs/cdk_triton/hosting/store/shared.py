@@ -60,8 +60,8 @@ class SharedArtifactStore(Construct):
         encryption_keys: instead of that, the keys of the store, its own first.
 
     Raises:
-        ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, a key is an
-            alias of which only the name is known, or both ways to say the key are used.
+        ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind; a key is an
+            alias of which only the name is known, or both ways to give the key are used.
     """
 
     @checked

@@ -72,7 +72,7 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def bucket(self) -> s3.IBucket:
-        """The bucket, laid out as `cdk_triton.artifacts.layout` says."""
+        """The bucket, laid out as in `cdk_triton.artifacts.layout`."""
 
     @property
     def former_keys(self) -> Sequence[kms.IKey]:
@@ -122,8 +122,8 @@ class TritonArtifactStore(Construct):
     `SageMakerProcessingBuilder`. If the region is not known, a builder that you name is used without a check.
 
     The handler may read every object whose name begins with `triton-` in the bucket of the CDK's bootstrap, rather than
-    the exact archives: exact names would change the role in the very deployment that needs it, before IAM has spread
-    the change, and some hundreds of them exceed the limits of a role's policies.
+    the exact archives. Exact names would change the role in the very deployment that needs it, before IAM has spread
+    the change. Some hundreds of them exceed the limits of a role's policies.
 
     A store that promotes from another one packs and builds nothing. It copies the very bytes of archives that the other
     store has committed, and rejects a deployment of archives that are not committed there. Archives that it has already
@@ -166,11 +166,11 @@ class TritonArtifactStore(Construct):
         security_groups: in the VPC; by default a new one, which lets everything out and nothing in.
 
     Raises:
-        ConfigurationError: the stack's synthesizer names assets only during the deployment, two builders are of one
-            kind, there are builders or exports for a store that promotes, `export_prefix` cannot begin an export's
-            name, a key is one of another region, an alias with a known name only, or listed in `former_keys` though the
-            store has it, `bucket_name` is not a name for a bucket, the bucket for access logs is one of another account
-            or region, the VPC is in another region, or subnets or security groups come without their VPC.
+        ConfigurationError: the stack's synthesizer names assets only during the deployment; two builders are of one
+            kind, or there are builders or exports for a store that promotes; `export_prefix` cannot begin an export's
+            name, or `bucket_name` is not a name for a bucket; a key is one of another region, an alias with a known
+            name only, or listed in `former_keys` though the store has it; the bucket for access logs is one of another
+            account or region; the VPC is in another region, or subnets or security groups come without their VPC.
     """
 
     @checked
@@ -422,7 +422,8 @@ def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[st
     if place is None or has_token(object_key):
         raise ConfigurationError(
             f"the synthesizer of {stack_of(store).node.path} names assets only during the deployment, but the store's "
-            "handler needs to know where they lie: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
+            "handler needs their bucket and prefix at synth: use DefaultStackSynthesizer or "
+            "CliCredentialsStackSynthesizer"
         )
     by_hash = re.search(r"[0-9a-f]{64}\.zip$", object_key)  # a synthesizer of the user's own may name it otherwise
     return place.text("bucket_name"), object_key[: by_hash.start() if by_hash else object_key.rfind("/") + 1]

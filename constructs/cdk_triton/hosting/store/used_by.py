@@ -1,7 +1,7 @@
 """Which stacks of the app use a store, written into the template of the store's stack.
 
-Two apps that declare one store by the same stack name overwrite each other's permissions, and no service of AWS knows
-that they are two. By the names, `cdk-triton doctor --app` warns before a deployment.
+Two apps that declare one store by the same stack name overwrite each other's permissions, and AWS cannot distinguish
+the two. By the names, `cdk-triton doctor --app` warns before a deployment.
 """
 
 from __future__ import annotations
