@@ -1,10 +1,10 @@
 """The handlers of the store's custom resources.
 
 `Custom::TritonArtifacts` makes the objects of a plan exist in the artifact store. `Custom::TritonEndpointWait` holds a
-deployment until an endpoint can be changed. CloudFormation asks `provide`, and the state machine that this starts calls
-`is_complete` until it is done. The state machine of a publisher calls it for its builds in the same way. All work is
-done by `is_complete`, so that the polls are the one retry loop there is.
-Standard library and boto3 only: the directory is deployed as it stands.
+deployment until an endpoint can be changed. CloudFormation calls `provide`, and the state machine that this starts
+calls `is_complete` until it is done. The state machine of a publisher calls it for its builds in the same way. All work
+is done by `is_complete`, so that the polls are the one retry loop there is. Standard library and boto3 only: the
+directory is deployed as it stands.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .turn import TurnIsOverError
 __all__ = ["Invocation", "is_complete", "on_event", "poll", "provide"]
 
 POLL_SECONDS = 30
-"""Between two polls of what others do. A build takes minutes, and each poll asks S3 and the builder's service."""
+"""Between two polls of what others do. A build takes minutes, and each poll calls S3 and the builder's service."""
 
 YIELD_SECONDS = 2
 """Between two polls that copy, which have 20 seconds each. Step Functions repeats a throttled call after 5 seconds on

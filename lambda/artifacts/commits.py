@@ -83,7 +83,7 @@ def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredOb
     source = storage.head(f"{staging(build)}out/{commit.artifact_key}/model.tar.gz")
     if source is None or source.size != report.size:
         found = "is missing" if source is None else f"has {source.size} bytes"
-        raise BrokenBuildError(f"model.tar.gz of the build {build} {found}, its build.json says {report.size} bytes")
+        raise BrokenBuildError(f"model.tar.gz of the build {build} {found}, and its build.json has {report.size}")
 
     def check(source: StoredObject, first: int, size: int) -> None:
         with reading(source, invocation.turn):

@@ -63,7 +63,7 @@ def copy_if_absent(
     Args:
         source: the object to copy.
         key: the key of the copy in the store's bucket.
-        metadata: kept with the copy, so that every later reader can see the copy's owner.
+        metadata: kept with the copy, so that every later reader finds the copy's owner.
         storage: the store's bucket.
         turn: the time in which this poll begins parts.
         check: called before each part is copied; an exception ends the copy. The copy has the condition that the source

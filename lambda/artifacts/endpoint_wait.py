@@ -65,7 +65,7 @@ def is_settled(event: Mapping[str, Any], *, now: float) -> bool:
     except (BotoCoreError, ClientError) as error:
         if isinstance(error, ClientError) and error_code(error) in _MISSING:
             return True
-        log.warning("cannot see the endpoint's state: %s", error)
+        log.warning("cannot read the endpoint's state: %s", error)
         return waited > PATIENCE_SECONDS or (isinstance(error, ClientError) and "AccessDenied" in error_code(error))
     if status not in BUSY:
         return True

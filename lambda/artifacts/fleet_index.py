@@ -4,9 +4,9 @@ Garbage collection needs it, because a multi-model endpoint's Model names a pref
 nor an index refers to. One generation back is kept, so that callers of the previous target models survive an update and
 its rollback. The last writer wins; a late or repeated event leaves both generations listed.
 
-An index has schema 1 until the first ensemble is published, and schema 2 from then on, for ever. Schema 2 says that the
-catalogue lists further target models (`catalogue`). Its generations are lists, so that a garbage collection that does
-not know the catalogue stops with an error, and so does an older store's handler.
+An index has schema 1 until the first ensemble is published, and schema 2 from then on, for ever. Schema 2 means that
+the catalogue lists further target models (`catalogue`). Its generations are lists, so that a garbage collection that
+does not support the catalogue stops with an error, and so does an older store's handler.
 """
 
 from __future__ import annotations

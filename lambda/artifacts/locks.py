@@ -14,7 +14,7 @@ The rules:
 1. A build never has more than one job, and the job's name is the build's id. To build again, an invocation makes a new
    build with a new id.
 2. A lock is spent when its build has ended without the key's archive, has expired, or has fixed its members without the
-   key. None of these can become false again, so every invocation that sees one of them may replace the lock.
+   key. None of these can become false again, so every invocation that finds one of them may replace the lock.
 3. Until its job runs, one invocation at a time works on a build. It holds the lease: a random token and a time, written
    into the build. A lease is longer than an invocation can live (`LEASE_SECONDS`). So an invocation that was killed is
    certainly gone when its lease has passed. An invocation that ends in another way gives its lease back.

@@ -7,9 +7,9 @@ the deployment fails here, before anything else has changed.
 Two documents are read for each ensemble, and a poll has 20 seconds. So a poll compares a part. Its answer contains how
 far it came, and Step Functions hands that on to the next one.
 
-A rollback brings the platform before back, whose archives are where they were. So each poll asks first whether the
-stack rolls back, and then nothing is compared. A store in a VPC without an endpoint for CloudFormation cannot ask, and
-compares.
+A rollback brings the platform before back, whose archives are where they were. So each poll checks first whether the
+stack rolls back, and then nothing is compared. A store in a VPC without an endpoint for CloudFormation cannot check
+that, and compares.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
     found = storage.read(commit.manifest, bucket=origin)
     if found is None:
         raise ArtifactError(
-            f"the store s3://{origin} has not committed {commit.repository} as this stack wants it "
+            f"the store s3://{origin} has no committed artifact of {commit.repository} that this stack could use "
             f"({commit.platform}, key {commit.artifact_key}): first deploy a stack there with the same files, recipes, "
             "release and GPU"
         )

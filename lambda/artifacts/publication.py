@@ -20,7 +20,7 @@ Sources that have been compared with their keys are kept beside the archive that
 `<caller>` is the `aws:userid` of the caller, such as `AROAEXAMPLE:alice`. `grant_publish` allows each caller to write
 into the directory of its own userid alone. So IAM vouches for the writer of a request, whom the catalogue names, and no
 caller can overwrite what another one uploads. Any of them may start an execution for the request of another one. Step
-Functions does not tell an execution who has started it. CloudTrail has the caller.
+Functions does not give an execution the caller that has started it. CloudTrail has the caller.
 
 Publishers of one store share no prefix: two machines may have executions of the same name, and a caller of one machine
 may be forbidden to use the other. Failures have a prefix of their own, because callers read nothing else.

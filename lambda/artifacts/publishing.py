@@ -53,7 +53,7 @@ Event = Mapping[str, Any]
 
 
 def prepare(event: Event, context: Any) -> dict[str, Any]:
-    """Read the request, and write an item for each ensemble; the answer says where."""
+    """Read the request, and write an item for each ensemble; the answer names the place."""
     return _run(
         event, context, lambda publisher: publisher.prepare(str(event["publish"]), int(event.get("max_builds", 0)))
     )

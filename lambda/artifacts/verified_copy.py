@@ -38,7 +38,7 @@ def verified(origin: str, wanted: ArchiveKeys, document: KeyDocument, storage: S
     if keys != wanted:
         raise ArtifactError(
             f"the archive {origin} has the source key {keys.source} and the artifact key {keys.artifact} with the "
-            f"publisher's platform and recipes, and the request says {wanted.source} and {wanted.artifact}; publish "
+            f"publisher's platform and recipes, and the request has {wanted.source} and {wanted.artifact}; publish "
             "with the publisher's own cdk-triton"
         )
     return source

@@ -56,7 +56,7 @@ def _page_of_constructs(found: ConstructCode) -> str:
         [
             f"{bold(found.code)}  {bold(found.title)}",
             _paragraphs(found.reason),
-            "The constructs report it at `cdk synth`; `cdk-triton validate` does not see it.",
+            "The constructs report it at `cdk synth`; `cdk-triton validate` does not.",
             f"More about it: the page {found.page!r} of the user guide",
         ]
     )

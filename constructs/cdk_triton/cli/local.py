@@ -208,7 +208,7 @@ def capacity(
     of_directory = daemon.capacity
     if instance_type is not None:
         if instances is None:
-            said = f"say how many instances of {instance_type} are free: a number, or 'unlimited'."
+            said = f"give the number of free instances of {instance_type}, or 'unlimited'."
             raise typer.BadParameter(said, param_hint="'[NUMBER|unlimited]'")
         of_directory.set(gpu_instance(instance_type).name, None if instances == _UNLIMITED else instances)
         _tell_if_none_runs(daemon)

@@ -205,7 +205,7 @@ def _without_collector() -> Iterator[None]:
 
 @contextmanager
 def _failure_printed(output: FindingsFormat) -> Iterator[None]:
-    """Print for other programs why there is no report; the program says it to people on stderr, and ends with 2."""
+    """Print for other programs why there is no report; the program prints it for people on stderr, and ends with 2."""
     try:
         yield
     except (RepositoryError, RuleError) as error:

@@ -120,7 +120,7 @@ class TensorContract:
 
 @dataclass(frozen=True)
 class Contract:
-    """Inputs and outputs of the model that callers of a repository talk to.
+    """Inputs and outputs of the model that callers of a repository invoke.
 
     Attributes:
         model: its name.
@@ -146,7 +146,7 @@ class Contract:
         model = repository.entry_model()
         if model is None:
             raise ConfigurationError(
-                f"repository '{repository.name}' does not have one model that callers talk to: give a repository with "
+                f"repository '{repository.name}' does not have one model that callers invoke: give a repository with "
                 "one model or one outermost ensemble"
             )
         if model.config_error is not None:

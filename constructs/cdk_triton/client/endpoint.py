@@ -129,7 +129,7 @@ class TritonClient:
             inference_component: as for `infer`.
 
         Raises:
-            ConfigurationError: the repository leaves open which model callers talk to, or its configuration does not
+            ConfigurationError: the repository leaves open which model callers invoke, or its configuration does not
                 have inputs and outputs.
             ModelConfigError: that configuration cannot be read.
         """
@@ -166,12 +166,14 @@ class TritonClient:
                 `InferInput`s alone. The shape includes the batch dimension. `str` is sent as UTF-8; an array of
                 `bytes` that may end in zero bytes must have `dtype=object`: numpy strips them from its `S` types.
             outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
-            ensemble: the name of the ensemble to ask on a multi-model endpoint, for a client of `from_parameters`: one
-                of the stack, or a published one.
-            target_model: the archive to ask on a multi-model endpoint: what `TritonMultiModel.target_model(…)` says.
-            target_variant: the production variant to ask; by default SageMaker chooses by the variants' weights.
-            inference_component: the component to ask on an endpoint with components: `TritonComponent.component_name`.
-            binary: send and ask for binary tensors. With False both directions are JSON, which is readable, several
+            ensemble: the name of the ensemble to invoke on a multi-model endpoint, for a client of `from_parameters`:
+                one of the stack, or a published one.
+            target_model: the archive to invoke on a multi-model endpoint: what `TritonMultiModel.target_model(…)`
+            returns.
+            target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
+            inference_component: the component to invoke on an endpoint with components:
+            `TritonComponent.component_name`.
+            binary: send and request binary tensors. With False both directions are JSON, which is readable, several
                 times larger and slower, and cannot carry FP16, BF16 or bytes that are not UTF-8.
             request_id: returned as `InferenceResult.request_id`, and written into Triton's trace and verbose log.
             parameters: custom parameters of the request, for models that read them.
@@ -231,7 +233,7 @@ class TritonClient:
         """Answer many small requests by few large ones.
 
         Requests whose inputs have the same names, types and shapes are sent together. If the container answers such a
-        request with an error, its halves are sent again, down to the request that is at fault. So a model may see a row
+        request with an error, its halves are sent again, down to the request that is at fault. So a model may get a row
         more than once: do not use this for a model with state.
 
         Without a `runtime` of yours, the requests do not go through boto3 but through urllib3, which takes half of the
@@ -312,7 +314,8 @@ class TritonClient:
         """Send a request to an asynchronous endpoint, and return before it is answered.
 
         A request of up to 128,000 bytes is part of the call. A larger one, of up to 1 GiB, is uploaded first, under a
-        key of its own below `input_location`. A boto3 that does not know bodies in this call yet uploads every request.
+        key of its own below `input_location`. A boto3 that does not support bodies in this call yet uploads every
+        request.
 
         Args:
             inputs: as for `infer`.
@@ -327,8 +330,8 @@ class TritonClient:
             The request; its method `result` waits for the answer.
 
         Raises:
-            ConfigurationError: an input cannot be sent, a time is out of its range, the request is too large for the
-                call and the client has no `input_location`, or boto3 rejects an argument.
+            ConfigurationError: an input cannot be sent, a time is out of its range, or boto3 rejects an argument; the
+            request is too large for the call, and the client has no `input_location`.
             PayloadTooLargeError: the request is larger than SageMaker accepts; nothing was sent.
             InvocationTimeoutError: no connection or no answer in time; the request may be in the queue.
             InvocationError: anything else that SageMaker, S3 or the network did wrong.

@@ -71,7 +71,7 @@ def find(s3: Any, place: Location, *, where: str) -> Stored | None:
     403 the object is looked for in the list, whose request has a prefix.
 
     Raises:
-        ResultAccessError: the caller may not read it, or not see whether it is there.
+        ResultAccessError: the caller may not read it, or not check that it exists.
         ResultExpiredError: it was there and has been deleted.
         InvocationError: anything else that S3 or the network did wrong.
     """
@@ -94,7 +94,7 @@ def find(s3: Any, place: Location, *, where: str) -> Stored | None:
 
 
 def _reject_hidden(s3: Any, place: Location, where: str, denied: ClientError) -> None:
-    """Raise an error if an object is there, or if the caller may not see whether it is."""
+    """Raise an error if an object is there, or if the caller may not check that."""
     from botocore.exceptions import ClientError
 
     try:
@@ -103,18 +103,18 @@ def _reject_hidden(s3: Any, place: Location, where: str, denied: ClientError) ->
         if _code(error) not in _DENIED:
             raise
         raise ResultAccessError(
-            f"{where}: S3 denies to read {place} and to list it, so the client cannot see whether it is there: allow "
-            "the caller s3:GetObject, and s3:ListBucket with its prefix, as grant_invoke does"
+            f"{where}: S3 does not let the caller read or list {place}, so the client cannot check that it exists: "
+            "allow the caller s3:GetObject, and s3:ListBucket with its prefix, as grant_invoke does"
         ) from error
     if any(each["Key"] == place.key for each in listed.get("Contents", ())):
         raise ResultAccessError(
-            f"{where}: {place} is there, and S3 denies to read it: allow the caller s3:GetObject and kms:Decrypt with "
-            "the key that encrypts it, as grant_invoke does"
+            f"{where}: {place} exists, and S3 does not let the caller read it: allow s3:GetObject, and kms:Decrypt "
+            "with the key that encrypts it, as grant_invoke does"
         ) from denied
 
 
 def _reject_deleted(error: ClientError, place: Location, where: str) -> None:
-    """A bucket with versions says that it had the object (header `x-amz-delete-marker`)."""
+    """A bucket with versions reports that it had the object (header `x-amz-delete-marker`)."""
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if headers.get("x-amz-delete-marker") == "true":
         raise ResultExpiredError(

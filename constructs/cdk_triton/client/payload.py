@@ -40,7 +40,7 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
         outputs: the arrays, in the order of the answer. Those that came as binary tensors of a fixed size are views of
             the answer: they cannot be written to, may begin at any address, and keep the whole answer in memory. Make
             `array.copy()` for one of your own.
-        variant: the production variant that answered, or None where the service does not say.
+        variant: the production variant that answered, or None where the service does not return it.
     """
 
     outputs: Mapping[str, npt.NDArray[Any]]
@@ -157,7 +157,7 @@ def decode(
     try:
         header_size = _header_size(content_type)
         if header_size is not None and header_size > len(body):
-            raise ValueError(f"the header is said to have {header_size} bytes and the body has {len(body)}")
+            raise ValueError(f"the content type gives the header {header_size} bytes, and the body has {len(body)}")
         response = _whole_json(body[:header_size])
         arrays, offset = {}, len(body) if header_size is None else header_size
         for tensor in response["outputs"]:
@@ -175,8 +175,8 @@ def decode(
 def decode_stored(body: bytes, content_type: str, *, where: str) -> InferenceResult:
     """Return the outputs in an answer that SageMaker stored in S3.
 
-    The object has the container's content type or another one: no page of AWS says which. Without the size of the
-    header, the end of the JSON is where it ends. The tensors behind it have to be as long as the JSON says, so that a
+    The object has the container's content type or another one: AWS does not document which. Without the size of the
+    header, the end of the JSON is where it ends. The tensors behind it have to have the length in the JSON, so that a
     truncated answer is noticed.
 
     Raises:
@@ -186,7 +186,7 @@ def decode_stored(body: bytes, content_type: str, *, where: str) -> InferenceRes
         size = _header_size(content_type)
         head, end = _json_head(body if size is None else body[:size])
         if size not in (None, end):
-            raise ValueError(f"the header is said to have {size} bytes and its JSON ends after {end}")
+            raise ValueError(f"the content type gives the header {size} bytes, and its JSON ends after {end}")
         sizes = [output.get("parameters", {}).get("binary_data_size", 0) for output in head["outputs"]]
         if end + sum(sizes) != len(body):
             raise ValueError(f"the JSON ends after {end} bytes and announces {sum(sizes)} bytes of tensors")
@@ -274,7 +274,7 @@ def _header_size(content_type: str) -> int | None:
         return None
     digits = content_type[len(_BINARY) :].strip()
     if not (digits.isascii() and digits.isdecimal()):
-        raise ValueError("the content type does not say how long the header is")
+        raise ValueError("the content type does not contain the length of the header")
     return int(digits)
 
 

@@ -74,7 +74,7 @@ class SignedCalls:
         _reject_unused_settings(self.url, profile if profile in self._session.available_profiles else None, fix)
 
     def may_block(self) -> bool:
-        """Whether `credentials` would ask for new ones, which takes a file, a process or the network."""
+        """Whether `credentials` would fetch new ones, which takes a file, a process or the network."""
         if self._credentials is None:
             return True
         refresh_needed = getattr(self._credentials, "refresh_needed", None)

@@ -55,8 +55,8 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
     only: what Python calls a number could be any of eleven types.
 
     Raises:
-        ConfigurationError: the value is neither an array nor text nor an `InferInput`, its data type has no counterpart
-            in Triton or cannot travel as JSON, or an `InferInput` stands under another tensor's name.
+        ConfigurationError: the value is neither an array nor text nor an `InferInput`, or an `InferInput` stands under
+            another tensor's name; its data type has no counterpart in Triton or cannot travel as JSON.
     """
     import numpy as np
 
@@ -171,7 +171,7 @@ def datatype_of(name: str, array: npt.NDArray[Any]) -> str:
     datatype = _triton_type(array.dtype)
     if datatype is None:
         raise ConfigurationError(
-            f"input '{name}' has the data type {array.dtype}, which Triton does not know: "
+            f"input '{name}' has the data type {array.dtype}, which Triton does not have: "
             "use bool, an integer or floating-point type of up to 64 bits, str or bytes"
         )
     return datatype

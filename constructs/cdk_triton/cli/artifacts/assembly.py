@@ -1,4 +1,4 @@
-"""Reads from a cloud assembly what a deployment of one stack would ask of the artifact store.
+"""Reads from a cloud assembly what a deployment of one stack would request from the artifact store.
 
 The files are those of aws-cdk-lib's cloud-assembly-schema: `manifest.json` with stacks, asset manifests and nested
 assemblies (stages), a template for each stack, an asset manifest for each stack.
@@ -137,7 +137,7 @@ def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, 
 
 
 def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Name of each such stack, and what its `Custom::TritonArtifacts` ask for, those of nested stacks included.
+    """Name of each such stack, and the requests of its `Custom::TritonArtifacts`, those of nested stacks included.
 
     Raises:
         ConfigurationError: a file of the cloud assembly cannot be read.

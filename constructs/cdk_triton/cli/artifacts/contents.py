@@ -80,7 +80,7 @@ class MultiModelArchive:
         directory: the prefix, as in `fleets/<name>/<platform>/`.
         target_model: its name below the prefix.
         file: the object.
-        artifact_key: the artifact that it was copied from; None where the object does not say.
+        artifact_key: the artifact that it was copied from; None if the object does not contain it.
     """
 
     directory: str
@@ -124,7 +124,7 @@ class StoredLock:
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything of the bucket that these commands know about; other objects are nobody's business here."""
+    """Everything of the bucket that these commands read; other objects are nobody's business here."""
 
     artifacts: tuple[StoredArtifact, ...]
     copies: tuple[MultiModelArchive, ...]
@@ -234,8 +234,9 @@ def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> MultiMo
         current, previous = (frozenset(index_generation(document, part).values()) for part in ("current", "previous"))
     except (LookupError, TypeError, AttributeError) as error:
         raise StoreError(
-            f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error!r}), so that what "
-            "the multi-model endpoint serves is not known; deploy its stack again, or delete the index if it is gone"
+            f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error!r}), so "
+            "the archives that the multi-model endpoint serves are not known; deploy its stack again, or delete the "
+            "index if it is gone"
         ) from error
     return MultiModelIndex(found.fleet, layout.fleet_prefix(found.fleet, found.platform), current, previous)
 

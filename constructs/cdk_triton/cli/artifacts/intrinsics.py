@@ -1,7 +1,7 @@
 """Resolves a property that names no other resource: pseudo parameters, joined and looked up in mappings.
 
 That is all that the templates of this library use in a `Custom::TritonArtifacts`: the names of the asset bucket and of
-the build image. The local CloudFormation knows every function; it comes with an extra that this command does not need.
+the build image. The local CloudFormation has every function; it comes with an extra that this command does not need.
 """
 
 from __future__ import annotations

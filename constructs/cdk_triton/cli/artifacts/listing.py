@@ -46,7 +46,7 @@ class TargetModel:
         name: the target model.
         directory: the prefix of the multi-model endpoint, as in `fleets/<name>/<platform>/`.
         state: `current` or `previous` of the index or the catalogue; `dropped` where neither has it; it stays callable.
-        artifact_key: the artifact that it is a copy of; None where the object does not say.
+        artifact_key: the artifact that it is a copy of; None if the object does not contain it.
         since: when it was stored.
         endpoints: the endpoints whose callers may send it.
     """
@@ -302,7 +302,7 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
         yield f"s3://{answer.bucket}: {what}; {kept}"
         yield from (f"nothing could be deleted now: {reason}" for reason in answer.seen.obstacles)
         if chosen:
-            yield "nothing was deleted; to delete, say --yes"
+            yield "nothing was deleted; to delete, add --yes"
         return
     yield f"s3://{answer.bucket}: deleted {what}; {kept}"
     if chosen:

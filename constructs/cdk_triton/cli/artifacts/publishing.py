@@ -94,7 +94,7 @@ class Publisher:
         s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=body, IfNoneMatch="*", **self._owner)
 
     def _upload(self, s3: Any, asset: Asset, size: int) -> None:
-        """In parts, because one request takes 5 GB at most; boto3's own transfer knows no condition."""
+        """In parts, because one request takes 5 GB at most; boto3's own transfer does not have conditions."""
         place = {"Bucket": asset.bucket, "Key": asset.key, **self._owner}
         upload = s3.create_multipart_upload(**place)["UploadId"]
         try:

@@ -50,7 +50,7 @@ def run(
         store: where.
         stack: what.
         account: the account's id.
-        wait: is called between two polls with the seconds that the handler asks for.
+        wait: is called between two polls with the seconds that the handler returns.
         say: is told what happens.
 
     Returns:

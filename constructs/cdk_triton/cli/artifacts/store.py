@@ -55,8 +55,8 @@ def open_store(stack: str) -> Store:
         )
     if len(found) > 1:
         raise StoreError(
-            f"the stack {stack} holds {len(found)} artifact stores, and which of them is meant cannot be said: put "
-            "them into stacks of their own"
+            f"the stack {stack} holds {len(found)} artifact stores, and the command takes one only: put them into "
+            "stacks of their own"
         )
     return Store(aws, found[0]["Environment"]["Variables"]["STORE_BUCKET"], found[0]["FunctionName"])
 

@@ -105,7 +105,7 @@ def survey(
     """Read everything that the decision needs.
 
     Deployments are looked for first and uses afterwards. A deployment that is missing in the first list has ended, so
-    its models and indexes are seen. Or it begins later, so it sees the deletions.
+    its models and indexes are seen. Or it begins later, so it reads the deletions.
 
     Args:
         store: the store.
@@ -115,7 +115,7 @@ def survey(
         keep_last: how many of each repository or ensemble stay in any case.
 
     Raises:
-        StoreError: an object does not say what it has to.
+        StoreError: an object does not contain what it has to.
         ClientError, BotoCoreError: a listing failed.
     """
     obstacles = [f"the stack {name} is being deployed" for name in _deployments(store.aws)]
@@ -258,7 +258,7 @@ def _deployments(aws: Aws) -> Iterator[str]:
 
 
 def _has_artifacts(aws: Aws, stack: str) -> bool:
-    """By its template or by its resources: nothing says which of the two templates an update in progress has."""
+    """By its template or by its resources: AWS does not report which of the two templates an update in progress has."""
     body = aws.client("cloudformation").get_template(StackName=stack)["TemplateBody"]
     if _RESOURCE_TYPE in (body if isinstance(body, str) else json.dumps(body)):
         return True

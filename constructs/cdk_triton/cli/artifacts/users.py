@@ -26,9 +26,9 @@ class ModelReference:
 
     Attributes:
         user: the name of the user, for a person.
-        bucket: in which bucket; None where the address does not say it plainly (an access point, https).
+        bucket: in which bucket; None where the address does not contain it plainly (an access point, https).
         path: an object key or a prefix.
-        multi_model: a multi-model endpoint's prefix, of which it loads what callers ask for.
+        multi_model: a multi-model endpoint's prefix, of which it loads what callers invoke.
     """
 
     user: str
@@ -187,7 +187,7 @@ def _unknown_components(components: Sequence[Mapping[str, Any]], models: frozens
         if model is not None and model not in models:
             yield (
                 f"the inference component {component['InferenceComponentName']} runs on the deleted model {model}, so "
-                "that what it reads is not known: deploy or delete the component"
+                "its archives are not known: deploy or delete the component"
             )
 
 

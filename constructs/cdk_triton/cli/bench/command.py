@@ -71,7 +71,7 @@ def bench(
     arrivals: Annotated[Arrivals, typer.Option(help="Times between requests: random, or equal.")] = Arrivals.POISSON,
     seed: Annotated[int, typer.Option(min=0, help="Requests of the same seed have the same times.")] = 0,
     cold: Annotated[
-        bool, typer.Option("--cold", help="No load: ask each target model of a multi-model endpoint twice.")
+        bool, typer.Option("--cold", help="No load: call each target model of a multi-model endpoint twice.")
     ] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the sweep, as SVG.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for a confirmation before a load on AWS.")] = False,
@@ -139,7 +139,7 @@ def _ready(aws: Aws, name: str) -> ReadEndpoint:
     found = read_endpoint(aws, name)
     if found is None or not found.variants:
         raise InvocationError(
-            f"you may not describe the endpoint '{name}', and bench has to know its instances: get the permissions "
+            f"you may not describe the endpoint '{name}', and bench needs its instances: get the permissions "
             "sagemaker:DescribeEndpoint, sagemaker:DescribeEndpointConfig and sagemaker:DescribeModel"
         )
     if found.status != "InService":

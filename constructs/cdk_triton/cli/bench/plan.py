@@ -145,7 +145,7 @@ def _answering(endpoint: ReadEndpoint, variant: str | None, component: str | Non
 def _add_utilization(aws: Aws, report: Report, answering: Sequence[ServedModel], period: tuple[float, float]) -> None:
     """Ask CloudWatch; whatever comes of that, the load is not lost."""
     if len(answering) != 1 or answering[0].instance_type is None:
-        report.gpu_note = "is known of one variant with one instance type only"
+        report.gpu_note = "is measured only if one variant with one instance type answers"
         return
     try:
         gpus = gpu_instance(answering[0].instance_type).gpu_count

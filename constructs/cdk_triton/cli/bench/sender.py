@@ -1,7 +1,7 @@
 """Sends one prepared request again and again, over the runtime of `AsyncTritonClient`.
 
 An open loop may have 2,000 requests under way. Each would need a thread with urllib3, and needs a few kilobytes on an
-event loop. `--cold` asks one at a time, and uses urllib3. The signature is made once a second, because AWS accepts it
+event loop. `--cold` sends one at a time, and uses urllib3. The signature is made once a second, because AWS accepts it
 for some minutes ("Authenticating Requests", AWS Signature Version 4), and so the body is hashed once a second.
 """
 

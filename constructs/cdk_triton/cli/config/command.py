@@ -141,9 +141,7 @@ def _report(into: Path, written: Mapping[str, Written]) -> None:
         for guess in each.guesses:
             typer.echo(fold(f"{guess.field}: {guess.reason}", width(), indent="    ", hanging="      "))
     if guessed := [name for name, each in written.items() if each.guesses]:
-        warning = (
-            f"Compare the guesses in {listed(guessed)} with your models: no rule can see whether a guess is right."
-        )
+        warning = f"Compare the guesses in {listed(guessed)} with your models: no rule can check a guess."
         typer.echo(fold(warning, width()))
     typer.echo(f"Check it: cdk-triton validate {into}")
 

@@ -49,7 +49,7 @@ class Connected:
 
 
 def connected(faces: Sequence[Face]) -> Connected:
-    """Connect the models. They are in the order in which a request passes them, where names do not say another."""
+    """Connect the models. They are in the order in which a request passes them, where names do not give another."""
     search = _Search(tuple(faces))
     search.by_name(lambda name: name, "")
     search.by_name(lambda name: re.sub(r"[\W_]", "", name).lower(), "their names are alike")

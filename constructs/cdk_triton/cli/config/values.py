@@ -1,4 +1,4 @@
-"""A model as the command `config` sees it: its tensors, its files, and what had to be guessed."""
+"""A model as the command `config` reads it: its tensors, its files, and what had to be guessed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Face:
-    """A model as its neighbours see it.
+    """A model as its neighbours need it.
 
     Attributes:
         name: the model's name.

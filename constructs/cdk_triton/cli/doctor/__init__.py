@@ -1,7 +1,7 @@
 """`cdk-triton doctor`: what a first deployment would fail for, asked before it.
 
 A check is a function that looks at one thing and gives one `Answer`. Those of `workstation` look at this machine, those
-of `account` and `capacity` ask AWS, with the caller's own permissions; nothing is changed anywhere. boto3 is imported
+of `account` and `capacity` call AWS, with the caller's own permissions; nothing is changed anywhere. boto3 is imported
 when the command runs: `--help` has no use for it.
 """
 

@@ -209,7 +209,7 @@ def _where_from(session: boto3.Session) -> str:
 
 
 def _qualifier(configuration: Path) -> str:
-    """The qualifier of the bootstrap that the app in the working directory uses, as far as its cdk.json says."""
+    """The qualifier of the bootstrap that the app in the working directory uses, as far as its cdk.json contains it."""
     try:
         document = json.loads(configuration.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -85,7 +85,7 @@ def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterat
         changes = f"the variant {name} of the endpoint {id} changes from {types[0]} to {types[1]}, and "
         fix = "deploy twice: first without auto_scale_instance_count, then with the new type and scaling again"
         if "InstancePools" in first or "InstancePools" in second:
-            said = "no page of AWS says whether SageMaker takes other instance pools while the variant is scaled"
+            said = "AWS does not document whether SageMaker takes other instance pools while the variant is scaled"
             yield Change(State.WARNING, changes + said, f"to be safe, {fix}")
         else:
             said = "SageMaker rejects another instance type while the variant is scaled"

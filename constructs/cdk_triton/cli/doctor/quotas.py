@@ -1,4 +1,4 @@
-"""Service quotas by name: SageMaker has some thousands, each with a code that no table of ours knows."""
+"""Service quotas by name: SageMaker has some thousands, each with a code that no table of ours contains."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from cdk_triton.cli.doctor.answers import Answer, State
 __all__ = ["cdk_cli", "disk", "node"]
 
 LEAST_NODE: Final = 20
-"""`engines` of aws-cdk-lib 2.275.0; its command, aws-cdk 2.1148.1, asks for 18."""
+"""`engines` of aws-cdk-lib 2.275.0; its command, aws-cdk 2.1148.1, requires 18."""
 
 MAINTAINED_NODE: Final = 22
-"""Node 20 got its last release in April 2026 (nodejs/Release: schedule.json), and jsii says so at every synth."""
+"""Node 20 got its last release in April 2026 (nodejs/Release: schedule.json), and jsii prints that at every synth."""
 
 LEAST_FREE: Final = 1e9
 ENOUGH_FREE: Final = 10e9
@@ -61,7 +61,7 @@ def node() -> Answer:
 
 
 def cdk_cli() -> Answer:
-    """The CDK's command, which must know the format of what the installed aws-cdk-lib writes."""
+    """The CDK's command, which must support the format of what the installed aws-cdk-lib writes."""
     least = least_cli_version()
     install = f"npm install --save-dev 'aws-cdk@^{least or '2.1148.1'}'"  # ^2 never takes 3.0.0
     path = _cli_path()
@@ -103,7 +103,7 @@ def disk() -> Answer:
 def least_cli_version() -> str | None:
     """The oldest `cdk` that reads what the installed aws-cdk-lib writes, or None where that cannot be told.
 
-    The CDK's package of schemas tells it, in the archive that it brings along for Node.
+    The CDK's package of schemas contains it, in the archive that it brings along for Node.
     """
     try:
         distribution = metadata.distribution(_SCHEMA)
@@ -125,7 +125,7 @@ def _cli_path() -> Path | None:
 
 
 def _version_of(program: str) -> str | None:
-    """The first line of what a program says of its version, or None if it cannot be run."""
+    """The first line that a program prints about its version, or None if it cannot be run."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -26,7 +26,7 @@ _ASYNC_INPUT, _ASYNC_OUTPUT = "/async/input", "/async/output"
 
 
 class Kind(StrEnum):
-    """How callers ask an endpoint."""
+    """How callers invoke an endpoint."""
 
     SINGLE = "single model"
     MULTI = "multi-model"
@@ -53,7 +53,7 @@ class ServedModel:
 
     Attributes:
         name: the name of the variant or of the component.
-        model: the name of the SageMaker Model; None if it does not exist, or the caller may not see it.
+        model: the name of the SageMaker Model; None if it does not exist, or the caller may not describe it.
         data: the S3 URI of its archive, its files or its target models; None where it is not known.
         environment: the variables of its container.
         instance_type: of a variant.
@@ -70,12 +70,12 @@ class ServedModel:
 
 @dataclass(frozen=True)
 class ReadEndpoint:
-    """An endpoint, as far as the caller may see it.
+    """An endpoint, as far as the caller may describe it.
 
     Attributes:
         name: its name.
         status: as SageMaker calls it, such as `InService`.
-        kind: how callers ask it.
+        kind: how callers invoke it.
         variants: its production variants.
         targets: the target models of a multi-model endpoint, those of the indexes first.
         components: the inference components.

@@ -1,4 +1,4 @@
-"""Endpoints and what to ask them for, as lines for a person and as JSON."""
+"""Endpoints and what to send them, as lines for a person and as JSON."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def estimate(
     ] = 8,
     price_per_hour: Annotated[
         float | None,
-        typer.Option(min=0, callback=finite, metavar="USD", help="The price of an instance. Without it, AWS is asked."),
+        typer.Option(min=0, callback=finite, metavar="USD", help="The price of an instance; AWS's own by default."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw instances over time, as SVG.")] = None,
     output: Annotated[AnswerFormat, typer.Option("--format", help="How to print.")] = AnswerFormat.TEXT,

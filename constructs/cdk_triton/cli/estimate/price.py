@@ -35,7 +35,7 @@ def given(per_hour: float) -> Price:
 def of_api(instance_type: str, region: str) -> Price | str:
     """The on-demand price of hosting on an instance type; or a sentence with the reason that it is not known.
 
-    An answer is cached for a day, with its date, so that a comparison of policies does not ask again.
+    An answer is cached for a day, with its date, so that a comparison of policies does not call AWS again.
     """
     name = f"{instance_type} in {region}"
     cached = _cached()

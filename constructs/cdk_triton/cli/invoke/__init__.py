@@ -1,4 +1,4 @@
-"""`cdk-triton invoke`: ask an endpoint without writing Python."""
+"""`cdk-triton invoke`: call an endpoint without writing Python."""
 
 from __future__ import annotations
 

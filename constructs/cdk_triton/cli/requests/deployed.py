@@ -44,12 +44,12 @@ def of_endpoint(
 
     Raises:
         ConfigurationError: the caller may not read the archive, it cannot be read or is too large, or it leaves open
-            which of its models callers talk to.
+            which of its models callers invoke.
         ClientError, BotoCoreError: AWS did not answer as asked.
     """
     served = _served(endpoint, component)
     if served is None or served.data is None:
-        raise ConfigurationError(f"you may not see the model of the endpoint '{endpoint.name}': {_GIVE}")
+        raise ConfigurationError(f"you may not describe the model of the endpoint '{endpoint.name}': {_GIVE}")
     uri = f"{served.data}{target}" if target is not None else served.data
     try:
         configurations = dict(_read(aws, uri, served.environment.get(_DEFAULT_MODEL), most_bytes))

@@ -102,7 +102,7 @@ def of_config(config: ModelConfig, source: str) -> Signature:
 
 
 def of_repository(directory: Path) -> Signature:
-    """The signature of the model of a repository that callers talk to.
+    """The signature of the model of a repository that callers invoke.
 
     Raises:
         RepositoryError: the directory is not a repository, or its configuration cannot be read.
@@ -115,7 +115,7 @@ def of_repository(directory: Path) -> Signature:
     if model is None:
         names = listed([each.name for each in repository.models])
         raise ConfigurationError(
-            f"{directory} has several models and none that callers talk to ({names}): give the directory of one "
+            f"{directory} has several models and none that callers invoke ({names}): give the directory of one "
             "model, or a repository with one ensemble"
         )
     source = str(directory / model.config_path)
