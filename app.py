@@ -40,7 +40,7 @@ def add_stacks(scope: Construct, *, text: ModelRepository | None = None) -> None
 
 
 def main() -> None:
-    """Synthesise the app; the CDK CLI says where to."""
+    """Synthesise the app; the CDK CLI sets the directory."""
     missing = [name for name in PREPARED if not (ASSETS / name).exists()]
     if missing:
         sys.exit(

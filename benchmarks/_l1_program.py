@@ -62,7 +62,7 @@ def _resource(name: str, resource: dict[str, Any], modules: set[str]) -> str:
 
 
 def _arguments(module: str, construct: type, properties: dict[str, Any]) -> str:
-    """Properties as keywords: jsii says them in snake case, with underscores where it sees words."""
+    """Properties as keywords: jsii writes them in snake case, with underscores where it finds words."""
     hints = typing.get_type_hints(vars(construct)["__init__"])
     keywords = {keyword.replace("_", ""): keyword for keyword in hints}
     arguments = []

@@ -36,7 +36,7 @@ HIDDEN_STATES = "encoder.layer.5.output.LayerNorm/LayerNormalization"
 ONE_THREAD = 'parameters { key: "intra_op_thread_count" value { string_value: "1" } }\n'
 BUILD_SECONDS = 3600
 WHEELS = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": (ASSETS / "wheels").as_uri()}
-"""Variables with which pip takes the wheels that `prepare.py` has downloaded, and asks no index."""
+"""Variables with which pip takes the wheels that `prepare.py` has downloaded, without an index."""
 
 
 def prepare() -> None:

@@ -2,7 +2,7 @@
 
 usage: python _redeployed_app.py CDK_OUT REPOSITORIES INSTANCES CHANGED
 
-A process of its own, because PYTHONPATH says which release of the library it uses. Not a benchmark by itself.
+A process of its own, because PYTHONPATH sets which release of the library it uses. Not a benchmark by itself.
 """
 
 from __future__ import annotations

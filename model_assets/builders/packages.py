@@ -220,7 +220,7 @@ def _download(package: Package, directory: Path) -> Path:
 
 
 def succeeds(command: Sequence[str], what: str) -> bool:
-    """Whether the command that fetches something ends well; a line every `PATIENCE` seconds tells that it works."""
+    """Whether the command that fetches something ends well; a line every `PATIENCE` seconds shows that it works."""
     start = time.monotonic()
     # Standard output names the file; what goes wrong is on standard error, which the user sees.
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

@@ -113,13 +113,13 @@ class _Network:
             case "Dense" if config["activation"] == "softmax":
                 self._tensors[name] = self._classes(name, inputs[0])
             case _:
-                raise ValueError(f"this builder knows the layers of ResNet-50, and {name} is a {kind} that it has not")
+                raise ValueError(f"this builder supports the layers of ResNet-50, and {name} is a {kind}")
 
     def _convolution(self, normalisation: dict[str, Any], name: str) -> str:
         """A convolution and the batch normalisation behind it as one node."""
         given, config = self._convolutions[name]
         if config["padding"] != "valid" and config["kernel_size"] != [1, 1] and config["strides"] != [1, 1]:
-            raise ValueError(f"{name} pads by itself with a stride, which this builder does not know")
+            raise ValueError(f"{name} pads by itself with a stride, which this builder does not support")
         parts = ("gamma", "beta", "moving_mean", "moving_variance")
         gamma, beta, mean, variance = (
             self._weights[f"{normalisation['name']}/{part}"].astype(np.float64) for part in parts

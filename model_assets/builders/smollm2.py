@@ -58,7 +58,7 @@ def tokenizer(gguf: Path) -> bytes:
     tokens: list[str] = fields["tokenizer.ggml.tokens"].contents()
     types: list[int] = fields["tokenizer.ggml.token_type"].contents()
     if fields["tokenizer.ggml.pre"].contents() != "smollm" or set(types) != {_REGULAR, _CONTROL}:
-        raise ValueError("this builder knows the tokenizer of SmolLM2, and the GGUF file has another one")
+        raise ValueError("this builder supports the tokenizer of SmolLM2, and the GGUF file has another one")
     special = [
         {
             "id": number,
@@ -171,7 +171,7 @@ class _Decoder:
         return self._node("Mul", scaled, weight, name=f"{scope}/RMSNorm")
 
     def _positions(self) -> None:
-        """The rotations of the new tokens, and which tokens each of them sees."""
+        """The rotations of the new tokens, and which tokens each of them depends on."""
         zero, one = self._integers(0), self._integers(1)
         mask = self._node("Cast", MASK, name="mask", to=FLOAT)
         # A token's place is the number of tokens before it that are no padding.

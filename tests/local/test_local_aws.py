@@ -65,7 +65,7 @@ with LocalAws(Path({str(tmp_path)!r}), host_factory=lambda aws: Mock(), log=prin
 
     started, logged, said = found.stdout.splitlines()  # and no line of moto's, which has no date
     assert started.startswith("the local AWS answers at ")
-    assert logged == "the local AWS does not have the service 'pricing', which was asked for GetProducts"
+    assert logged == "the local AWS does not have the service 'pricing', so it rejects GetProducts"
     assert "does not have the service 'pricing'" in said
     messages.record("cdk-triton local", said)
 

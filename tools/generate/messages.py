@@ -16,7 +16,7 @@ _TEST = re.compile(r"^  (tests/[^:]+\.py)::", re.MULTILINE)
 
 
 def _tests() -> tuple[str, ...]:
-    """The files of the tests that record their texts. A new file is recorded once by hand: testing.md says how."""
+    """The files of the tests that record their texts. A new file is recorded once by hand: testing.md describes how."""
     return tuple(sorted(set(_TEST.findall((ROOT / PATH).read_text(encoding="utf-8")))))
 
 

@@ -32,12 +32,13 @@ DIFFERENCES = (
     "The server is Triton 24.10, whatever the image, so a `/` in `TargetModel` works here. Images from 26.03 on reject "
     "it.",
     "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x. An image has the Python of "
-    "its release (3.8, 3.10 or 3.12) and its own numpy. As in an image, models do not see the packages of your "
-    "virtual environment. They see the standard library, numpy, their own files and an environment that is unpacked.",
+    "its release (3.8, 3.10 or 3.12) and its own numpy. As in an image, models cannot import the packages of "
+    "your virtual environment. They can import the standard library, numpy, their own files and an environment that "
+    "is unpacked.",
     "Triton 24.10 does not work with numpy 2. If an unpacked environment has it, numbers in answers have no bytes, and "
     "a request with strings ends the model's process.",
     "An image has a few more packages than numpy, for example SciPy from 26.01 on. Python models do not find them "
-    "here. The stand-ins for backends see the packages of the interpreter that runs the local AWS.",
+    "here. The stand-ins for backends can import the packages of the interpreter that runs the local AWS.",
     "`SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT` has no effect, because there is no GPU.",
     "Patterns in `SAGEMAKER_TRITON_ADDITIONAL_ARGS` are passed on as they are; the shell in the image expands them to "
     "file names.",

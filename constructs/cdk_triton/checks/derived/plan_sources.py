@@ -119,7 +119,7 @@ def _configured(config: ModelConfig) -> tuple[Profile, ...]:
 def profile_fault(profile: Profile, onnx: OnnxFile) -> str:
     """Why no TensorRT builds a network for a profile, as far as its inputs tell; "" where nothing is known against it.
 
-    An input may be equally long as another one, or be the shape of something: that only TensorRT knows.
+    An input may be equally long as another one, or be the shape of something: only TensorRT finds that.
     """
     inputs = {tensor.name: tensor for tensor in onnx.inputs}
     for name, shapes in profile.items():

@@ -51,7 +51,7 @@ class WarmUpInput:
     Attributes:
         warm_up: the warm-up.
         name: the input's name.
-        given: what the warm-up says of it.
+        given: what the warm-up contains of it.
     """
 
     warm_up: WarmUp

@@ -1,6 +1,6 @@
 """Stand-ins for the tools of a GPU image, for builds on this machine: executables for a build's PATH.
 
-Each says on a line of its own that it is one: `cdk-triton stand-in for NAME: …`; the build program records that in
+Each prints on a line of its own that it is one: `cdk-triton stand-in for NAME: …`; the build program records that in
 `build.json`. They take the options of the real ones and print what the build program reads of them; a plan of the
 `trtexec` here is an ONNX network that the local backend `tensorrt` runs on the CPU. They never answer for the speed or
 the accuracy of a GPU.

@@ -1,4 +1,4 @@
-"""The stand-in for `nvidia-smi`: tells the GPU that its environment names, in the CSV of `--query-gpu`."""
+"""The stand-in for `nvidia-smi`: prints the GPU that its environment names, in the CSV of `--query-gpu`."""
 
 from __future__ import annotations
 

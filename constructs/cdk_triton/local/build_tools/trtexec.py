@@ -19,8 +19,8 @@ from cdk_triton.local.build_tools.options import TrtexecError, TrtexecOptions, p
 __all__ = ["main"]
 
 _SAYS: Final = (
-    "cdk-triton stand-in for trtexec: a plan that it writes is an ONNX network for the CPU, no TensorRT plan, and "
-    "tells nothing of a GPU's speed or precision"
+    "cdk-triton stand-in for trtexec: a plan that it writes is an ONNX network for the CPU, not a TensorRT plan, "
+    "and does not show a GPU's speed or precision"
 )
 _FIRST_WITH_BUILD_NUMBER: Final = (10, 4)
 _FIRST_WITHOUT_TRANSFERS: Final = 11

@@ -336,7 +336,7 @@ class Deployment:
     def _make(self, resource: StackResource, context: Context, verb: str) -> None:
         """Ask the service for a new physical resource.
 
-        The second IN_PROGRESS event tells that the service has taken it on, and carries the physical id ("Understand
+        The second IN_PROGRESS event means that the service has taken it on, and carries the physical id ("Understand
         stack creation events": "Resource creation Initiated").
         """
 

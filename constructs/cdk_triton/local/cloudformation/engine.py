@@ -164,7 +164,7 @@ class TemplateEngine:
     # ------------------------------------------------------------------------------------------------ run
 
     def deploy(self, stack: Stack, target: Target, plan: ChangePlan, token: str = "") -> None:
-        """Start the creation or update of a stack, in a thread; its status tells the end."""
+        """Start the creation or update of a stack, in a thread; its status shows the end."""
         deployment = self._deployment(stack, token)
         if stack.current is None:
             self._start(stack, "CREATE_IN_PROGRESS", lambda: deployment.create(target, plan))

@@ -13,7 +13,7 @@ __all__ = ["Exports", "check_exports", "resolve_outputs"]
 
 
 class Exports(dict[str, str]):
-    """Every export of the account and region that a stack can import; remembers which were asked for.
+    """Every export of the account and region that a stack can import; records which were looked up.
 
     Attributes:
         outputs: the outputs of each stack by its name, which `Fn::GetStackOutput` reads and nothing protects.

@@ -1,7 +1,7 @@
 """CloudFormation's intrinsic functions, pseudo parameters, conditions and rule functions.
 
 A `Resolver` turns a value of a template into plain data. A value that is not known yet (an attribute of a resource that
-does not exist) becomes `UNKNOWN`, and so does everything computed from it. A change set sees a template in this way
+does not exist) becomes `UNKNOWN`, and so does everything computed from it. A change set reads a template in this way
 before anything is created. Functions and their arguments follow the user guide, "Intrinsic function reference" and
 "Rules section syntax".
 """
@@ -32,7 +32,7 @@ class _Marker:
 
 
 UNKNOWN = _Marker("(known after apply)")
-"""Stands for a value that only the deployment can tell."""
+"""Stands for a value that is known only at deployment."""
 
 NO_VALUE = _Marker("AWS::NoValue")
 """The value of `Ref: AWS::NoValue`: a property with this value is omitted."""
@@ -311,7 +311,7 @@ def _get_stack_output(resolver: Resolver, argument: Any) -> Any:
     region = where.get("Region", resolver.environment.region)
     if region != resolver.environment.region:
         raise TemplateError(
-            f"Fn::GetStackOutput asks the region {region}, and this local AWS has {resolver.environment.region} only"
+            f"Fn::GetStackOutput names the region {region}, and this local AWS has {resolver.environment.region} only"
         )
     if stack not in resolver.outputs:
         raise TemplateError(f"Stack with id {stack} does not exist")

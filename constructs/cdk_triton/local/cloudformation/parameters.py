@@ -120,7 +120,7 @@ def _typed(key: str, kind: str, text: str) -> Any:
         return text
     if kind.startswith("List<AWS::"):
         return [item.strip() for item in text.split(",")] if text else []
-    raise TemplateError(f"parameter {key!r} has the type {kind!r}, which CloudFormation does not know")
+    raise TemplateError(f"parameter {key!r} has the type {kind!r}, which CloudFormation does not have")
 
 
 def _check(key: str, declaration: Mapping[str, Any], item: str) -> None:

@@ -142,7 +142,7 @@ class _Planner:
             raise TemplateError(f"Template format error: Unresolved resource dependencies [{name}]")
         if attribute is not None:
             if name not in self._target.template.resources:
-                raise TemplateError(f"Template error: Fn::GetAtt asks {name!r}, which is not a resource")
+                raise TemplateError(f"Template error: Fn::GetAtt names {name!r}, which is not a resource")
             find(self._target.template.resources[name].type).check_attribute(attribute)
 
     def _check_type_is_kept(self, resource: Resource) -> None:

@@ -55,7 +55,7 @@ class ResourceSchema:
         self.properties = frozenset(schema.get("properties", {})) - read_only
 
     def coerce(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """The properties with the types that the schema asks for.
+        """The properties with the types that the schema requires.
 
         CloudFormation takes `"60"` for 60 and `"true"` for true, and the other way round; so does this. `UNKNOWN`
         passes.

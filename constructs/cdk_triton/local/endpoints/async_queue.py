@@ -14,7 +14,7 @@ from cdk_triton.local.endpoints.hosting import AsyncConfig, Invocation
 __all__ = ["AsyncQueue", "AsyncRequest"]
 
 CONCURRENCY: Final = 4
-"""Requests that an instance gets at a time, if the configuration does not say it; SageMaker "chooses an optimal value".
+"""Requests that an instance gets at a time, if the configuration does not set it; SageMaker "chooses an optimal value".
 """
 
 _TICK_SECONDS: Final = 0.2

@@ -127,8 +127,8 @@ class ComponentOperations:
         The sentences about the endpoint and the copies are quoted in pulumi/pulumi-aws#4940 and stdapi-ai/stdapi.ai#43.
 
         Raises:
-            SageMakerError: the name is taken, the endpoint hosts no components, or the component has no copy or asks
-                for what is not modelled here.
+            SageMakerError: the name is taken, the endpoint hosts no components, or the component has no copy or needs
+                what is not modelled here.
         """
         name, copies = request["InferenceComponentName"], request.get("RuntimeConfig", {}).get("CopyCount", 1)
         endpoint = self._found().get(request["EndpointName"])
@@ -168,7 +168,7 @@ class ComponentOperations:
         """UpdateInferenceComponent: new copies start, then the old ones end; a failure leaves the old ones.
 
         Raises:
-            SageMakerError: there is no such component, it is busy, or asks for what is not modelled here.
+            SageMakerError: there is no such component, it is busy, or needs what is not modelled here.
         """
         state = self._existing(request)
         specification = request.get("Specification", state.specification)

@@ -1,7 +1,7 @@
 """The weights and instance counts of an endpoint's variants, as DescribeEndpoint reports them.
 
 They begin with the values of the endpoint configuration. UpdateEndpointWeightsAndCapacities changes them. An
-UpdateEndpoint replaces them by the values of its new configuration, unless the request asks to retain them (API
+UpdateEndpoint replaces them by the values of its new configuration, unless the request retains them (API
 reference of the two operations).
 """
 

@@ -1,4 +1,4 @@
-"""The front: the one HTTP server that every client talks to.
+"""The front: the one HTTP server that every client calls.
 
 * `server` decides who answers a request: an `EndpointHost`, one of this package's own APIs, or moto;
 * `connection` reads requests, and rejects malformed, foreign and unsigned ones;

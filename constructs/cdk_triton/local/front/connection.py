@@ -86,7 +86,7 @@ class _Connection(MotoRequestHandler):
             return
         body = self._read_body()
         if body is None:
-            fault = {"Message": "the body of the request does not have the chunked form that its headers promise"}
+            fault = {"Message": "the body of the request does not have the chunked form that its headers announce"}
             self._send(Response(400, {"x-amzn-ErrorType": "ValidationError"}, json.dumps(fault).encode()), last=True)
             return
         if len(body) < self._length:

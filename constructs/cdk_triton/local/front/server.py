@@ -181,7 +181,7 @@ class Routes:
             return self._moto(environ, start_response)
         except NoServiceError:
             message = f"the local AWS does not have the service '{service}'"
-            self._log(f"{message}, which was asked for {operation or environ['REQUEST_METHOD']}")
+            self._log(f"{message}, so it rejects {operation or environ['REQUEST_METHOD']}")
             return _rest_error("NotImplemented", message)(environ, start_response)
 
     def _start_execution(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:

@@ -27,7 +27,7 @@ OPERATIONS = ("CreateProcessingJob", "DescribeProcessingJob", "ListProcessingJob
 LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
 _DAY = 86_400
 _PAGE = 10
-"""Names of one list unless the request says otherwise (ListProcessingJobs, `MaxResults`)."""
+"""Names of one list unless the request sets another number (ListProcessingJobs, `MaxResults`)."""
 
 
 class Processing:

@@ -28,7 +28,7 @@ __all__ = ["ROOT", "JobRecord", "ProcessingJob"]
 ROOT = "/opt/ml"
 
 UPLOAD_SECONDS = 1.0
-"""How often outputs of mode `Continuous` are looked at; SageMaker does not say how often it does."""
+"""How often outputs of mode `Continuous` are looked at; SageMaker does not document how often it does."""
 
 _MESSAGE_LENGTH = 1024
 """Longest `ExitMessage` and `FailureReason` (DescribeProcessingJob)."""
@@ -37,7 +37,7 @@ _Stamp = tuple[int, int]
 
 
 class JobRecord:
-    """A job as DescribeProcessingJob tells it. Every method may be called from any thread."""
+    """A job as DescribeProcessingJob returns it. Every method may be called from any thread."""
 
     def __init__(self, members: Mapping[str, Any]) -> None:
         self._members = dict(members)
@@ -165,7 +165,7 @@ class ProcessingJob:
     def _introduce(self) -> None:
         self._log.line(
             "stand-in for SageMaker Processing: this job runs on this machine, not in "
-            f"{self._image}; it is told that there is {self._machine().describe(self._image)}"
+            f"{self._image}; it finds {self._machine().describe(self._image)}"
         )
 
     # ------------------------------------------------------------------------------ what goes in and out

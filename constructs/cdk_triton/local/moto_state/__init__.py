@@ -22,7 +22,7 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
 * `moto.iam.models.IAMBackend.create_service_linked_role`: moto derives a wrong name for the role of Application Auto
   Scaling;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend.start_execution`: moto runs all machines or none,
-  waits as long as a waiter's definition says, and does not name an execution that has no name;
+  waits as long as in a waiter's definition, and does not name an execution that has no name;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend._validate_definition`: moto rejects definitions of
   machines that it does not run;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend._get_executions`: moto looks for map runs also in
@@ -30,8 +30,8 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend.list_map_runs`: moto fails for an execution that waits
   to be run;
 * `moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function.WaitFunction._wait_interval`: moto
-  waits for a build as long as the definition says;
-* `moto.applicationautoscaling.responses.ApplicationAutoScalingResponse._validate_params`: moto does not know the
+  waits for a build as long as in its definition;
+* `moto.applicationautoscaling.responses.ApplicationAutoScalingResponse._validate_params`: moto does not have the
   dimension of the copies of inference components.
 
 The others are methods of `moto.applicationautoscaling.models.ApplicationAutoscalingBackend`:

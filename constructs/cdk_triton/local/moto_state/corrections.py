@@ -61,7 +61,7 @@ def _validate_instance_type(config: Any, instance_type: str) -> None:
 
 def _validate_instances(original: Any) -> Any:
     def validate_production_variants(config: Any, production_variants: list[dict[str, Any]]) -> None:
-        """A variant has an instance type, serverless settings or, which moto does not know, instance pools."""
+        """A variant has an instance type, serverless settings or, which moto does not have, instance pools."""
         original(config, [variant for variant in production_variants if "InstancePools" not in variant])
 
     return validate_production_variants

@@ -1,7 +1,7 @@
 """State machines with a map, which moto's interpreter runs; `cdk_triton.local.services` runs the others.
 
-moto runs either all machines or none. Here it runs those with a map, because it would wait as long as the definition of
-a waiter says. The interpreter calls Lambda and S3 through clients that lead to moto's own server, so it gets clients of
+moto runs either all machines or none. Here it runs those with a map, because it would wait as long as in the definition
+of a waiter. The interpreter calls Lambda and S3 through clients that lead to moto's own server, so it gets clients of
 the local AWS instead.
 """
 
@@ -99,7 +99,7 @@ def _validate_definition(original: Any) -> Any:
 
 
 def _wait_interval(_: Any) -> Any:
-    """Moto waits as long as the definition says, which for a build is longer than the build takes here."""
+    """Moto waits as long as in the definition, which for a build is longer than the build takes here."""
 
     def wait_interval(_: Any, env: Any, wait_seconds: int) -> None:
         env.program_state_event.wait(min(wait_seconds, LONGEST_PAUSE))

@@ -52,7 +52,7 @@ def _register(original: Any) -> Any:
     def register_scalable_target(backend: Any, namespace: str, r_id: str, dimension: str, **more: Any) -> Any:
         """RegisterScalableTarget: "changes the resource's current capacity to a value that is inside of this range".
 
-        moto changes none, requires no limits, and asks for ECS services only whether they exist.
+        moto changes none, requires no limits, and checks of ECS services only whether they exist.
         """
         from moto.applicationautoscaling.exceptions import AWSValidationException
         from moto.sagemaker.models import sagemaker_backends
@@ -83,7 +83,7 @@ def _register(original: Any) -> Any:
 
 
 def _register_component(backend: Any, r_id: str, **more: Any) -> Any:
-    """RegisterScalableTarget for the copies of an inference component, a dimension that moto does not know."""
+    """RegisterScalableTarget for the copies of an inference component, a dimension that moto does not have."""
     from moto.applicationautoscaling.exceptions import AWSValidationException
     from moto.applicationautoscaling.models import FakeScalableTarget
 

@@ -134,7 +134,7 @@ class MotoState:
 def _without_users_profile() -> Iterator[None]:
     """Take the variables that lead to the user's own AWS out of the process for a while.
 
-    moto asks boto3 for the regions while some of its modules are imported, and boto3 fails at a profile that it cannot
+    moto gets the regions from boto3 while some of its modules are imported, and boto3 fails at a profile that it cannot
     find.
     """
     kept = {name: os.environ.pop(name) for name in conflicting_variables(os.environ)}

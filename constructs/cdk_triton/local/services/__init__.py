@@ -1,4 +1,4 @@
-"""The services that are answered here, because moto lacks what a deployment asks of them.
+"""The services that are answered here, because moto lacks what a deployment needs of them.
 
 * `quotas` answers Service Quotas;
 * `state_machines` runs the executions of Step Functions;

@@ -2,7 +2,7 @@
 
 Only the concurrent executions of Lambda functions are enforced here.
 
-moto knows the quotas of VPCs only. Names are AWS's own. The codes of SageMaker's quotas for instance types are made up;
+moto has the quotas of VPCs only. Names are AWS's own. The codes of SageMaker's quotas for instance types are made up;
 they stay the same.
 """
 

@@ -3,7 +3,7 @@
 moto's own interpreter runs a machine with a distributed map (`cdk_triton.local.moto_state.machines`). For all others,
 this module models the states `Task` of a Lambda function, `Choice` by `BooleanEquals` or `IsPresent`, `Wait` by
 `Seconds` or `SecondsPath` and `Succeed`, with `Retry`, `Catch` and `ResultPath` of one name. The waiter of an artifact
-store needs no others ("Amazon States Language"). Waiting is shorter than the definition says.
+store needs no others ("Amazon States Language"). Waiting is shorter than in the definition.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _KEYS_BESIDE_A_MAP = {
 """The parts of a machine with a map that moto's interpreter runs as AWS does, except for `fidelity.DIFFERENCES`."""
 
 _FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
-"""Seconds. They grow from the first to the longest, and never beyond what the definition says."""
+"""Seconds. They grow from the first to the longest, and never beyond that of the definition."""
 
 
 def has_map(definition: str) -> bool:
@@ -107,7 +107,7 @@ class StateMachines:
         self._log = log
 
     def started(self, request: Mapping[str, Any]) -> None:
-        """Run what a StartExecution asks for, in a thread of its own, unless moto's interpreter runs it."""
+        """Run what a StartExecution requests, in a thread of its own, unless moto's interpreter runs it."""
         machine = self._client().describe_state_machine(stateMachineArn=request["stateMachineArn"])
         if has_map(machine["definition"]):
             return

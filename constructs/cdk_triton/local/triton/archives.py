@@ -88,9 +88,9 @@ class _Bounds:
             )
         if self._bytes > self._most:
             raise LocalError(
-                f"the archive {self._location} unpacks to more than {self._most / _GIB:.3g} GiB, which is the bound "
-                f"for its size (1 GiB, or {_MOST_RATIO} times the archive, and never more than the "
-                f"{limits.MAX_VOLUME_GB} GiB of a SageMaker volume); look at its {member.name!r}"
+                f"the archive {self._location} unpacks to more than {self._most / _GIB:.3g} GiB, the bound for its "
+                f"size (1 GiB, or {_MOST_RATIO} times the archive, up to the {limits.MAX_VOLUME_GB} GiB of a "
+                f"SageMaker volume); look at its {member.name!r}"
             )
         if written > shutil.disk_usage(self._target).free:
             raise OSError(errno.ENOSPC, "No space left on device")

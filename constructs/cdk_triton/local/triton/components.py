@@ -33,7 +33,7 @@ class _Placed:
 
 
 class ComponentServers:
-    """Starts, stops and asks the copies of components.
+    """Starts, stops and calls the copies of components.
 
     Args:
         settings: for their servers.

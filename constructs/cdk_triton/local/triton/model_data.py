@@ -162,7 +162,7 @@ def _download(store: ObjectStore, location: S3Location, target: Path) -> None:
 
 
 def use_cpu_instances(repository: Path) -> None:
-    """Write KIND_CPU where the models of `repository` ask for a GPU, the only change that their configurations get.
+    """Write KIND_CPU where the models of `repository` need a GPU, the only change that their configurations get.
 
     Triton rejects KIND_GPU on a machine without a GPU ("has kind KIND_GPU but no GPUs are available"). A file that is
     not a model configuration is left for the server to judge.
@@ -181,7 +181,7 @@ def use_cpu_instances(repository: Path) -> None:
 
 
 def _open(store: ObjectStore, location: S3Location) -> tuple[IO[bytes], int | None]:
-    """An object's bytes, and how many they are if the store says it."""
+    """An object's bytes, and how many they are if the store returns that."""
     try:
         answer = store.get_object(Bucket=location.bucket, Key=location.key)
         return answer["Body"], answer.get("ContentLength")

@@ -100,7 +100,7 @@ class ErrorResponses:
         )
 
     def header_not_modelled(self, name: str) -> RejectedInvocationError:
-        """The local AWS does not do what the header asks for; the text is ours."""
+        """The local AWS does not do what the header requests; the text is ours."""
         return _validation(f"The header {name} is not modelled by the local AWS; remove it.")
 
     def model_data_missing(self, bucket: str, key: str) -> RejectedInvocationError:

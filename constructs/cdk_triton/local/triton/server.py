@@ -62,8 +62,8 @@ class TritonServer:
         settings: see there.
         environment: the container's environment.
         repository: the directory that stands for `/opt/ml/model`, or an empty one for a multi-model endpoint.
-        log_file: gets what the server says, after what is there already.
-        is_cancelled: whether nobody wants the server any more; looked at while it starts.
+        log_file: gets what the server prints, after what is there already.
+        is_cancelled: whether the server is not needed any more; looked at while it starts.
 
     Attributes:
         port: where its SageMaker endpoint listens.
@@ -231,7 +231,7 @@ class TritonServer:
             except (ServerGoneError, TimeoutError):
                 pass
             if self._is_cancelled():
-                raise LocalError("tritonserver was stopped before it was ready, because nobody wants it any more")
+                raise LocalError("tritonserver was stopped before it was ready, because it is not needed any more")
             if time.monotonic() > deadline:
                 raise LocalError(
                     f"tritonserver was not ready after {self._settings.start_seconds:g} s; its log is {self.log_file}"

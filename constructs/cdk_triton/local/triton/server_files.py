@@ -28,8 +28,8 @@ PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 _STUB = "triton_python_backend_stub"
 
 _STAND_IN = """\
-# Run by Triton's Python stub, whose Python has numpy alone. The stand-in is a part of the local AWS, and sees all that
-# the interpreter sees which runs it.
+# Run by Triton's Python stub, whose Python has numpy alone. The stand-in is a part of the local AWS, and can import all
+# that the interpreter of the local AWS can import.
 import site
 for directory in {packages!r}:
     site.addsitedir(directory)
@@ -45,7 +45,7 @@ class ServerFiles:
         program: the tritonserver executable.
         backends: for `--backend-directory`.
         libraries: for `LD_LIBRARY_PATH`, or None where the system finds the Python library by itself.
-        python: the directory of the `python3` whose packages the Python models see, which is numpy alone, as in an
+        python: the directory of the `python3` whose packages the Python models import, which is numpy alone, as in an
             image; first on the server's `PATH`, because the stub takes its packages from the first one there.
     """
 

@@ -39,7 +39,7 @@ class Shadow:
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"shadow {variant.name}")
 
     def copy(self, production: RunningVariant, invocation: Invocation, errors: ErrorResponses) -> None:
-        """Send a copy of a request for `production`, or not: as often as the ratio of the weights says."""
+        """Send a copy of a request for `production`, or not: by the ratio of the weights."""
         if random.random() * production.weight >= self.variant.weight:  # noqa: S311 no secret
             return
         if not self._places.acquire(blocking=False):

@@ -1,6 +1,6 @@
 """The models of a multi-model endpoint: downloaded and loaded on demand, unloaded when the room is needed.
 
-This is the part of SageMaker that talks to the container (docs.aws.amazon.com: mms-container-apis and
+This is the part of SageMaker that calls the container (docs.aws.amazon.com: mms-container-apis and
 invoke-multi-model-endpoint). Triton calls a model by the header X-Amzn-SageMaker-Target-Model where it is sent, so it
 goes with load, invoke and unload alike.
 """
@@ -41,7 +41,7 @@ __all__ = ["TARGET_MODEL_HEADER", "TargetModels"]
 TARGET_MODEL_HEADER: Final = "X-Amzn-SageMaker-Target-Model"
 
 INSUFFICIENT_STORAGE: Final = 507
-"""How a container says that its memory is full: SageMaker then unloads other models and tries again."""
+"""How a container reports that its memory is full: SageMaker then unloads other models and tries again."""
 
 _ALREADY_LOADED: Final = 409
 _LOAD_SECONDS: Final = 360.0  # how long SageMaker lets a model load, and unload

@@ -75,7 +75,7 @@ class RunningVariant:
         variant: its entry in the endpoint configuration.
         settings: see there.
         directory: for model data; of this variant alone, made here and removed when it stops.
-        log_file: gets what the servers say.
+        log_file: gets what the servers print.
         errors: the endpoint's error responses.
         record: gets the values of the variant's metrics.
 

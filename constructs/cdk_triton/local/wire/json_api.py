@@ -1,6 +1,6 @@
-"""AWS JSON 1.1, which CodeBuild, SageMaker and others speak: requests are checked, answers shaped, by botocore's model.
+"""AWS JSON 1.1, which CodeBuild, SageMaker and others use: requests are checked, answers shaped, by botocore's model.
 
-botocore knows the constraints of a service (required members, types, ranges, lengths, patterns, permitted values) but
+botocore has the constraints of a service (required members, types, ranges, lengths, patterns, permitted values) but
 checks only some of them before it sends; the services check all. So does this.
 """
 

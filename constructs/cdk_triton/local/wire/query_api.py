@@ -1,4 +1,4 @@
-"""The AWS Query protocol, which CloudFormation speaks: moto's parser and serialiser over botocore's service model."""
+"""The AWS Query protocol, which CloudFormation uses: moto's parser and serialiser over botocore's service model."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ _GRAPH = Node()
 
 
 class Judge:
-    """One graph: its nodes get numbers for names, so that what shape inference says can be traced to them."""
+    """One graph: its nodes get numbers for names, so that the message of shape inference can be traced to them."""
 
     def __init__(self, onnx: Any, model: Any) -> None:
         self._onnx = onnx
@@ -159,7 +159,7 @@ class Judge:
         return changed
 
     def _is_known(self, node: Any, opsets: dict[str, int]) -> bool:
-        """Whether shape inference knows what the node does."""
+        """Whether shape inference supports the node."""
         if (node.domain, node.op_type) in self._functions:
             return True
         if node.op_type == "Constant" and [each.name for each in node.attribute] not in _CONSTANTS:

@@ -31,7 +31,7 @@ _GONE = {
 
 @contextmanager
 def missing_is_fine() -> Iterator[None]:
-    """A delete of something that is gone already has reached its goal (SageMaker says so only in its message)."""
+    """A delete of something that is gone already has reached its goal (SageMaker reports that only in its message)."""
     try:
         yield
     except ClientError as error:
@@ -53,5 +53,5 @@ def document(policy: Any) -> str:
 
 
 def tag_map(tags: list[dict[str, str]]) -> dict[str, str]:
-    """Tags as the services want them that take a map."""
+    """Tags in the form of the services that take a map."""
     return {tag["Key"]: tag["Value"] for tag in tags}

@@ -174,7 +174,7 @@ class ResourceType(ABC):
         note: one sentence for the fidelity table: what is behind it here.
         modelled: properties that take effect.
         recorded: properties that are accepted and kept with the stack, and have no effect here.
-        attributes: what `Fn::GetAtt` can ask for.
+        attributes: what `Fn::GetAtt` can read.
     """
 
     type_name: ClassVar[str]
@@ -192,7 +192,7 @@ class ResourceType(ABC):
         """Check and convert the properties of a template.
 
         Raises:
-            TemplateError: a property that CloudFormation does not know, or that is not modelled here.
+            TemplateError: a property that CloudFormation does not have, or that is not modelled here.
         """
         coerced = self.schema.coerce(properties)
         if foreign := sorted(set(coerced) - self.modelled - self.recorded):

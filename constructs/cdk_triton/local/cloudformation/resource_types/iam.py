@@ -1,4 +1,4 @@
-"""IAM roles and policies. They are stored and returned; nothing here asks them for permission."""
+"""IAM roles and policies. They are stored and returned; nothing here checks permissions with them."""
 
 # ruff: noqa: D102  (what create, update and delete do is documented on ResourceType)
 

@@ -88,7 +88,7 @@ def _request(context: Context, properties: Properties) -> dict[str, Any]:
 
 
 def _finished(context: Context, identifier: str) -> dict[str, Any]:
-    """The stack as DescribeStacks tells it when its operation has ended."""
+    """The stack as DescribeStacks returns it when its operation has ended."""
     while True:
         stack: dict[str, Any] = context.client("cloudformation").describe_stacks(StackName=identifier)["Stacks"][0]
         if not stack["StackStatus"].endswith("_IN_PROGRESS"):

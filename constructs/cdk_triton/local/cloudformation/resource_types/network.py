@@ -406,7 +406,7 @@ def _permission(rule: Properties) -> dict[str, Any]:
             permission["UserIdGroupPairs"] = [{"GroupId": rule[name], **described}]
     if not {"IpRanges", "UserIdGroupPairs"} & set(permission):
         raise LocalError(
-            f"the local AWS knows rules of security groups with CidrIp or another security group, and not with "
+            f"the local AWS supports rules of security groups with CidrIp or another security group, and not with "
             f"{', '.join(sorted(set(rule) - {'Description', 'FromPort', 'GroupId', 'IpProtocol', 'ToPort'}))}"
         )
     return permission

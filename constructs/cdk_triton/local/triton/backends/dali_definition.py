@@ -69,7 +69,7 @@ def numpy_pipeline(path: Path, sources: Sequence[str]) -> BatchPipeline:
     """The pipeline of `path` in numpy and Pillow.
 
     Raises:
-        ValueError: it uses something that the stand-in does not know (`UnsupportedError`), is not a pipeline
+        ValueError: it uses something that the stand-in does not support (`UnsupportedError`), is not a pipeline
             definition, or its external sources are not `sources`.
     """
     with _in_place(recording_modules()):

@@ -18,7 +18,7 @@ __all__ = ["crop_mirror_normalize", "decode_image", "resize"]
 
 
 def decode_image(encoded: NDArray[np.uint8], channels: Literal["RGB", "BGR"] = "RGB") -> NDArray[np.uint8]:
-    """Decode a JPEG, PNG, …, turned as its EXIF orientation says (DALI's `adjust_orientation` is on)."""
+    """Decode a JPEG, PNG, …, turned by its EXIF orientation (DALI's `adjust_orientation` is on)."""
     with Image.open(io.BytesIO(encoded.tobytes())) as image:
         decoded = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
     return decoded if channels == "RGB" else decoded[:, :, ::-1]

@@ -46,7 +46,7 @@ class UnsupportedError(ValueError):
     """The pipeline uses something of DALI that the stand-in does not do."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"the stand-in for DALI does not know {what}; {_EXTRA}")
+        super().__init__(f"the stand-in for DALI does not support {what}; {_EXTRA}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ class StandIn(ABC):
 
     @abstractmethod
     def load(self, directory: Path) -> str:
-        """Load the model version in `directory`; returns what the log says about the stand-in."""
+        """Load the model version in `directory`; returns the stand-in's line for the log."""
 
     @abstractmethod
     def compute(self, tensors: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
