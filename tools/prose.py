@@ -23,6 +23,20 @@ _FOLDERS = ("docs", "examples", "constructs", "lambda", "tools", "benchmarks", "
 _PLACES = ("*.md", "app.py", *(f"{folder}/**/*.{ending}" for folder in _FOLDERS for ending in ("md", "py")))
 _GENERATED, _INDEX = "docs/rules", "docs/rules.md"  # made of docstrings, which are looked at themselves
 
+_TEXTS = (  # things that contain text, as regular expressions
+    r"apps?|code|configurations?|constructs?|docs?|docstrings?|errors?|fields?|files?|it|messages?|names?|pages?|"
+    r"paths?|recipes?|regions?|releases?|repositor(?:y|ies)|rules?|scripts?|stacks?|tables?|templates?|tests?|"
+    r"values?|which"
+)
+_PARTS = (  # parts of an app, and the services and programs that it uses
+    r"alarms?|archives?|AWS|backends?|boto3|botocore|buckets?|builders?|CloudFormation|CloudWatch|commands?|"
+    r"components?|containers?|definitions?|deployments?|documents?|endpoints?|environments?|functions?|guides?|"
+    r"handlers?|headers?|images?|instances?|jobs?|jsii|library|manifests?|models?|modules?|moto|networks?|objects?|"
+    r"options?|parsers?|plans?|polic(?:y|ies)|profiles?|programs?|Python|references?|reports?|requests?|SageMaker|"
+    r"schemas?|servers?|services?|sources?|steps?|stores?|synth|systems?|TensorRT|tokens?|Triton|types?|variants?|"
+    r"warm-ups?"
+)
+
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     "begins without a subject": re.compile(r"^(What|Where|Who|Whoever|Whom|Of)\b(?!.*\?$)"),
     "a noun is denied by 'no' or 'none'": re.compile(
@@ -37,13 +51,18 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     "'refuse' for 'reject'": re.compile(r"\brefus(e|es|ed|ing|als?)\b", re.I),
     "'leave out' for 'skip' or 'omit'": re.compile(r"\b(leaves?|left|leaving) (\w+ ){0,2}out\b", re.I),
     "a thing says, tells, asks or knows": re.compile(
-        r"\b(apps?|code|configurations?|constructs?|docs?|docstrings?|errors?|fields?|files?|it|messages?|names?|pages?|"
-        r"paths?|recipes?|regions?|releases?|repositor(y|ies)|rules?|scripts?|stacks?|tables?|templates?|tests?|that|this|"
-        r"values?|which) (says?|said|tells?|told|asks?|asked|knows?|knew)\b",
-        re.I,
+        rf"\b({_TEXTS}|that|this) (says?|said|tells?|told|asks?|asked|knows?|knew)\b", re.I
     ),
 }
 """Name of the fault → what shows it within one sentence."""
+
+OF_PROGRAMS: Final[Mapping[str, re.Pattern[str]]] = {
+    "a thing says, knows, wants or sees": re.compile(
+        rf"\b({_TEXTS}|{_PARTS}) ((says|tells|asks|knows|wants|sees|speaks|hears|promises)\b|"
+        r"(does|do|did|would|may|can|could|cannot|must) ((not|only|ever) )*(say|tell|know|want|see|speak)\b)"
+    ),
+}
+"""The same for messages, help and docstrings, which have more such subjects than pages."""
 
 _CODE = re.compile(r"```.*?```|`[^`]*`|^ {4,}.*$|<[^>]+>", re.DOTALL | re.MULTILINE)
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):\n(?: {4}.*(?:\n|\Z)|\n)*", re.MULTILINE)
@@ -91,16 +110,16 @@ def faults_in(path: Path) -> Iterator[Fault]:
         yield from faults_of_text(text)
         return
     for literal in _literals(ast.parse(text)):
-        yield from faults_of_text(_plain(inspect.cleandoc(literal)))
+        yield from faults_of_text(_plain(inspect.cleandoc(literal)), {**PATTERNS, **OF_PROGRAMS})
 
 
-def faults_of_text(text: str) -> Iterator[Fault]:
+def faults_of_text(text: str, patterns: Mapping[str, re.Pattern[str]] = PATTERNS) -> Iterator[Fault]:
     """The faults of each sentence; code is not prose."""
     for part in _SENTENCE.split(_CODE.sub("X", text)):
         sentence = " ".join(part.split()).lstrip("#*|-> ")
         if len(sentence.split()) < _FEWEST_WORDS:
             continue
-        for kind, pattern in PATTERNS.items():
+        for kind, pattern in patterns.items():
             if pattern.search(sentence):
                 yield Fault(kind, sentence[:_SHOWN])
 

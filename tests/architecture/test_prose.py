@@ -75,3 +75,36 @@ def test_the_entries_of_the_sections_of_a_docstring_are_prose(tmp_path: Path) ->
         "Whom it is for, in a sentence.",
         "the name is none that AWS takes.",
     ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The plan does not say for which GPU it was built.",
+        "The server does not know the method.",
+        "The stack wants another archive.",
+        "A model would only see the last signal.",
+        "Fn::GetAtt fails because a template asks the region.",
+    ],
+)
+def test_no_thing_says_knows_or_sees_in_a_message_or_a_docstring(sentence: str, tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    source.write_text(f"MESSAGE = {sentence!r}\n")
+
+    assert "a thing says, knows, wants or sees" in {fault.kind for fault in faults_in(source)}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The caller does not know the name of the endpoint.",
+        "The name that the server asked for is missing.",
+        "Add --yes if you want it on each variant.",
+        "A decoder tells the two kinds apart.",
+    ],
+)
+def test_people_may_say_know_and_see_in_a_message_or_a_docstring(sentence: str, tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    source.write_text(f"MESSAGE = {sentence!r}\n")
+
+    assert list(faults_in(source)) == []
