@@ -1,0 +1,379 @@
+"""The page "If you change X": an app before and after a change differs in the resources that the row names.
+
+The test compares templates. A property whose name is in `createOnlyProperties` of CloudFormation's schema replaces its
+resource, and so does another logical id. Nothing is deployed, so what instances and callers notice is not judged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from tests.hosting.conftest import World
+
+from cdk_triton import (
+    AlarmThresholds,
+    AllAtOnce,
+    AsyncInference,
+    DataCapture,
+    ServingPlatform,
+    TritonArtifactStore,
+    TritonEndpoint,
+    TritonModel,
+    TritonMultiModel,
+    TritonVariant,
+)
+from cdk_triton.local.cloudformation.resource_types import find
+from cdk_triton.triton import ContainerEnvironment
+
+PAGE = Path(__file__).parents[2] / "docs" / "changes.md"
+
+Options = Callable[[cdk.Stack], dict[str, Any]]
+Effects = dict[str, str]
+"""Resource type to "new", "gone", "replaced" or "in place"."""
+
+ARTIFACTS, ENDPOINT = "Custom::TritonArtifacts", "SageMaker::Endpoint"
+ROLE, POLICY, PARAMETER, BUCKET = "IAM::Role", "IAM::ManagedPolicy", "SSM::Parameter", "S3::Bucket"
+TARGET, SCALING = "ApplicationAutoScaling::ScalableTarget", "ApplicationAutoScaling::ScalingPolicy"
+NEW_CONFIGURATION = {"SageMaker::EndpointConfig": "replaced", ENDPOINT: "in place"}
+WORDS: dict[str, Effects] = {
+    "new archive": {ARTIFACTS: "in place"},
+    "new configuration": NEW_CONFIGURATION,
+    "new model": {"SageMaker::Model": "replaced", **NEW_CONFIGURATION},
+    "new policy": {POLICY: "replaced"},
+}
+"""The words of the page, and the resources of one endpoint that they stand for."""
+
+
+def options(**values: object) -> Options:
+    """Arguments that need no stack."""
+    return lambda _: values
+
+
+ENV, NOTHING = cdk.Environment(account="111122223333", region="eu-west-1"), options()
+
+
+def captured(prefix: str) -> Options:
+    def made(stack: cdk.Stack) -> dict[str, Any]:
+        bucket = s3.Bucket.from_bucket_name(stack, "Captured", "captured")
+        return {"data_capture": DataCapture(bucket=bucket, prefix=prefix, sampling_percentage=5)}
+
+    return made
+
+
+def network(used: bool) -> Options:
+    def made(stack: cdk.Stack) -> dict[str, Any]:
+        vpc = ec2.Vpc(stack, "Vpc", max_azs=2)
+        return {"vpc": vpc} if used else {}
+
+    return made
+
+
+def role(used: bool) -> Options:
+    def made(stack: cdk.Stack) -> dict[str, Any]:
+        own = iam.Role(stack, "Own", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+        return {"role": own} if used else {}
+
+    return made
+
+
+def keys(used: str) -> Options:
+    def made(stack: cdk.Stack) -> dict[str, Any]:
+        return {"encryption_key": {name: kms.Key(stack, name) for name in ("Old", "New")}[used]}
+
+    return made
+
+
+def scaled(policy: str, *, max_capacity: int = 4) -> Callable[[TritonEndpoint], object]:
+    return lambda endpoint: endpoint.auto_scale_instance_count(
+        min_capacity=1, max_capacity=max_capacity
+    ).scale_on_invocations(policy, max_requests_per_second=3)
+
+
+def caller(granted: bool) -> Callable[[TritonEndpoint], object]:
+    def made(endpoint: TritonEndpoint) -> None:
+        service = iam.Role(endpoint.stack, "Service", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        if granted:
+            endpoint.grant_invoke(service)
+
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class App:
+    """A store, and a stack with an endpoint of one model, or of a multi-model with these ensembles."""
+
+    has_env: bool = True
+    directory: str = "text"
+    weights: str = "1"
+    litter: str = ""
+    platform: ServingPlatform = World.platform
+    ensembles: tuple[str, ...] = ()
+    publisher: dict[str, Any] | None = None
+    model_id: str = "Model"
+    model: Options = NOTHING
+    variant: Options = NOTHING
+    endpoint_id: str = "Endpoint"
+    endpoint: Options = NOTHING
+    store: Options = NOTHING
+    then: Callable[[TritonEndpoint], object] = lambda _: None
+
+    def resources(self, world: World) -> dict[str, Any]:
+        """Stack and logical id, to resource."""
+        app, env = world.app(), ENV if self.has_env else None
+        artifacts, stack = (cdk.Stack(app, name, env=env) for name in ("Artifacts", "Serving"))
+        common = {
+            "store": TritonArtifactStore(artifacts, "Store", **self.store(artifacts)),
+            "platform": self.platform,
+            **self.model(stack),
+        }
+        if self.ensembles:
+            ensembles = {name: world.repository(name, weights=self.weights) for name in self.ensembles}
+            multi_model = TritonMultiModel(stack, self.model_id, ensembles=ensembles, **common)
+            if self.publisher is not None:
+                multi_model.add_publisher(**self.publisher)
+            variant = TritonVariant(model=multi_model, **self.variant(stack))
+        else:
+            repository = world.repository(self.directory, weights=self.weights)
+            if self.litter:
+                (repository.root / self.litter).write_text("")
+                repository = world.repository_again(self.directory)
+            model = TritonModel(stack, self.model_id, repository=repository, **common)
+            variant = TritonVariant(model=model, **self.variant(stack))
+        self.then(TritonEndpoint(stack, self.endpoint_id, variants=[variant], **self.endpoint(stack)))
+        return {
+            f"{each.stack_name}.{name}": resource
+            for each in (artifacts, stack)
+            for name, resource in world.template(each)["Resources"].items()
+        }
+
+
+def effects(before: Mapping[str, Any], after: Mapping[str, Any]) -> Effects:
+    """The work of CloudFormation, by the type of resource."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for effect, names in (("gone", before.keys() - after.keys()), ("new", after.keys() - before.keys())):
+        for name in names:
+            found[{**before, **after}[name]["Type"]].add(effect)
+    replaced: set[str] = set()
+    while True:  # the properties of a resource also change if it refers to one that is replaced
+        changed = {name: changes(before[name], after[name], replaced) for name in before.keys() & after.keys()}
+        now = {name for name, properties in changed.items() if find(after[name]["Type"]).replacing(properties)}
+        if now == replaced:
+            break
+        replaced = now
+    for name, properties in changed.items():
+        if properties:
+            found[after[name]["Type"]].add("replaced" if name in replaced else "in place")
+    return {
+        kind.removeprefix("AWS::"): "replaced" if each == {"gone", "new"} else " and ".join(sorted(each))
+        for kind, each in found.items()
+    }
+
+
+def changes(before: Any, after: Any, replaced: set[str]) -> set[str]:
+    old, new = before.get("Properties", {}), after.get("Properties", {})
+    return {
+        name
+        for name in old.keys() | new.keys()
+        if old.get(name) != new.get(name) or replaced & {f"Serving.{each}" for each in references(new.get(name))}
+    }
+
+
+def references(value: Any) -> Iterator[str]:
+    match value:
+        case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), *_]}:
+            yield name
+        case dict():
+            for each in value.values():
+                yield from references(each)
+        case list():
+            for each in value:
+                yield from references(each)
+
+
+def row(start: str) -> Effects:
+    """The effects that the row of the page states in its words; "the same" is the row before it."""
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    (number,) = (number for number, line in enumerate(rows) if line.startswith(f"| {start}"))
+    effect = rows[number].split(" | ")[1]
+    while "the same" in effect:
+        number -= 1
+        effect = effect.replace("the same", rows[number].split(" | ")[1], 1)
+    return {kind: each for word, of in WORDS.items() if word in effect for kind, each in of.items()}
+
+
+ONE, MANY = App(), App(ensembles=("text",), endpoint=options(ssm_parameter_path="/search"))
+PUBLISHED = replace(MANY, publisher={})
+ASYNC = replace(ONE, endpoint=options(asynchronous=AsyncInference()))
+SCALED, MONITORED = replace(ONE, then=scaled("Load")), replace(ONE, then=lambda endpoint: endpoint.monitor())
+G5_XLARGE, G6 = (replace(ONE.platform, instance_type=f"ml.{name}") for name in ("g5.xlarge", "g6.2xlarge"))
+NEWER = replace(ONE.platform, release="26.05")
+OTHER_AMI = replace(ONE.platform, inference_ami_version="al2-ami-sagemaker-inference-gpu-2")
+MOVED = {ROLE: "replaced", POLICY: "replaced", ARTIFACTS: "replaced"}
+TAGGED = {ENDPOINT: "in place", "SageMaker::EndpointConfig": "in place"}
+REKEYED = {
+    POLICY: "gone and in place and new",  # of the models, and of the store's own roles
+    BUCKET: "in place",
+    "KMS::Key": "in place",
+    "Lambda::Function": "in place",
+    "Logs::LogGroup": "in place",
+    "CodeBuild::Project": "in place",
+}
+
+ROWS: list[tuple[str, App, App, Effects]] = [
+    ("a file of a `TritonModel`", ONE, replace(ONE, weights="2"), {}),
+    ("a file of an ensemble", MANY, replace(MANY, weights="2"), {PARAMETER: "in place"}),
+    ("times, owners, modes", ONE, ONE, {}),
+    ("`cdk-triton.toml`, `.git`", ONE, replace(ONE, litter="model.py~"), {}),
+    ("the name of the repository's", ONE, replace(ONE, directory="other"), {ARTIFACTS: "in place"}),
+    (
+        "`metadata` of a model",
+        ONE,
+        replace(ONE, model=options(metadata={"commit": "0f3c"})),
+        {"SageMaker::Model": "in place", ARTIFACTS: "in place"},
+    ),
+    ("`uncompressed`", ONE, replace(ONE, model=options(uncompressed=True)), {}),
+    ("the instance type, with the same GPU", ONE, replace(ONE, platform=G5_XLARGE), {}),
+    ("the instance type, with another GPU", ONE, replace(ONE, platform=G6), {}),
+    ("the release, or the image", ONE, replace(ONE, platform=NEWER), {}),
+    ("the release, in a stack", replace(ONE, has_env=False), replace(ONE, has_env=False, platform=NEWER), {}),
+    (
+        "release or GPU of a",
+        MANY,
+        replace(MANY, platform=NEWER),
+        {ARTIFACTS: "in place"},
+    ),
+    ("`inference_ami_version`", ONE, replace(ONE, platform=OTHER_AMI), {}),
+    (
+        "a field of `environment`",
+        ONE,
+        replace(ONE, model=options(environment=ContainerEnvironment(thread_count=4))),
+        {},
+    ),
+    ("`network_isolation`", ONE, replace(ONE, model=options(network_isolation=True)), {}),
+    (
+        "`vpc`, `vpc_subnets`",
+        replace(ONE, model=network(used=False)),
+        replace(ONE, model=network(used=True)),
+        {"EC2::SecurityGroup": "new"},
+    ),
+    (
+        "`role`",
+        replace(ONE, model=role(used=False)),
+        replace(ONE, model=role(used=True)),
+        {ROLE: "gone", POLICY: "gone", "IAM::Policy": "new"},
+    ),
+    ("the construct id of a `TritonModel`", ONE, replace(ONE, model_id="Other"), MOVED),
+    ("the construct id or path of a `Tri", MANY, replace(MANY, model_id="Other"), MOVED),
+    ("an ensemble, added", MANY, replace(MANY, ensembles=("text", "image")), {ARTIFACTS: "in place", PARAMETER: "new"}),
+    (
+        "an ensemble, removed",
+        replace(MANY, ensembles=("text", "image")),
+        MANY,
+        {ARTIFACTS: "in place", PARAMETER: "gone"},
+    ),
+    (
+        "the name of an ensemble",
+        MANY,
+        replace(MANY, ensembles=("image",)),
+        {ARTIFACTS: "in place", PARAMETER: "replaced"},
+    ),
+    (
+        "`add_publisher()`",
+        PUBLISHED,
+        replace(PUBLISHED, publisher={"max_concurrency": 3}),
+        {"StepFunctions::StateMachine": "in place"},
+    ),
+    ("`initial_weight`", ONE, replace(ONE, variant=options(initial_weight=2)), {}),
+    ("`initial_instance_count`", ONE, replace(ONE, variant=options(initial_instance_count=2)), {}),
+    ("the name of a variant", ONE, replace(ONE, variant=options(variant_name="Blue")), {}),
+    (
+        "timeouts, `volume_size`",
+        ONE,
+        replace(ONE, variant=options(container_startup_timeout=cdk.Duration.minutes(9))),
+        {},
+    ),
+    ("`data_capture`", replace(ONE, endpoint=captured("a")), replace(ONE, endpoint=captured("b")), {}),
+    (
+        "`deployment_policy`, roll",
+        ONE,
+        replace(ONE, endpoint=options(deployment_policy=AllAtOnce())),
+        {ENDPOINT: "in place"},
+    ),
+    (
+        "`deployment_policy`, removed",
+        replace(ONE, endpoint=options(deployment_policy=AllAtOnce())),
+        ONE,
+        {ENDPOINT: "in place"},
+    ),
+    ("`endpoint_name`, also from", ONE, replace(ONE, endpoint=options(endpoint_name="search")), {ENDPOINT: "replaced"}),
+    (
+        "the construct id or stack of an endpoint without",
+        ONE,
+        replace(ONE, endpoint_id="Other"),
+        {**NEW_CONFIGURATION, ENDPOINT: "replaced"},
+    ),
+    (
+        "`ssm_parameter_path`",
+        MANY,
+        replace(MANY, endpoint=options(ssm_parameter_path="/other")),
+        {PARAMETER: "replaced"},
+    ),
+    (
+        "`grant_invoke`",
+        replace(ONE, then=caller(granted=False)),
+        replace(ONE, then=caller(granted=True)),
+        {"IAM::Policy": "new"},
+    ),
+    (
+        "prefixes, bucket or concurrency",
+        ASYNC,
+        replace(ONE, endpoint=options(asynchronous=AsyncInference(output_prefix="answers"))),
+        {BUCKET: "in place"},
+    ),
+    (
+        "`expiration` of",
+        ASYNC,
+        replace(ONE, endpoint=options(asynchronous=AsyncInference(expiration=cdk.Duration.days(3)))),
+        {BUCKET: "in place"},
+    ),
+    ("`asynchronous`, added", ONE, ASYNC, {BUCKET: "new", "S3::BucketPolicy": "new", POLICY: "new"}),
+    ("tags", ONE, replace(ONE, then=lambda endpoint: cdk.Tags.of(endpoint).add("team", "search")), TAGGED),
+    ("`min_capacity`, `max_capacity`", SCALED, replace(ONE, then=scaled("Load", max_capacity=5)), {TARGET: "in place"}),
+    ("the id of a scaling policy", SCALED, replace(ONE, then=scaled("Requests")), {SCALING: "replaced"}),
+    (
+        "`auto_scale_instance_count`, added",
+        ONE,
+        SCALED,
+        {TARGET: "new", SCALING: "new", "Custom::TritonEndpointWait": "new", ENDPOINT: "in place"},
+    ),
+    (
+        "`monitor()`, thresholds",
+        MONITORED,
+        replace(ONE, then=lambda endpoint: endpoint.monitor(thresholds=AlarmThresholds(disk_percent=None))),
+        {"CloudWatch::Alarm": "gone", "CloudWatch::Dashboard": "in place"},
+    ),
+    (
+        "`dashboard_name`",
+        MONITORED,
+        replace(ONE, then=lambda endpoint: endpoint.monitor(dashboard_name="search")),
+        {"CloudWatch::Dashboard": "replaced"},
+    ),
+    ("`encryption_key` of a store", replace(ONE, store=keys("Old")), replace(ONE, store=keys("New")), REKEYED),
+]
+"""Start of the row, the app before and after the change, and the effects that the row states in other words."""
+
+
+@pytest.mark.parametrize(("start", "before", "after", "other"), [pytest.param(*each, id=each[0]) for each in ROWS])
+def test_a_change_does_what_its_row_states(tmp_path: Path, start: str, before: App, after: App, other: Effects) -> None:
+    found = effects(before.resources(World(tmp_path / "before")), after.resources(World(tmp_path / "after")))
+    assert found == row(start) | other
