@@ -10,7 +10,8 @@ read.
 
 On some systems times and inodes are not reliable: a network file system may assign new ones, a tool may set them back.
 With the environment variable CDK_TRITON_NO_CACHE, whatever its value, every file is read again and the cache refreshed.
-It is a variable and not an option, because the values are computed within an app that `cdk` starts.
+It is a variable and not an option, because the values are computed within an app that `cdk` starts. A command can
+ignore the values of earlier runs with `ignoring_values_before`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,21 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
-__all__ = ["NO_CACHE", "SMALL_BYTES", "FileCache", "cache_directory", "fingerprint", "is_settled"]
+__all__ = [
+    "NO_CACHE",
+    "SMALL_BYTES",
+    "FileCache",
+    "cache_directory",
+    "fingerprint",
+    "ignoring_values_before",
+    "is_settled",
+]
 
 NO_CACHE: Final = "CDK_TRITON_NO_CACHE"
 """If this environment variable is set, every file is read again."""
@@ -37,6 +49,8 @@ _TABLES = (
 _LOCK_SECONDS = 1.0
 _SETTLED_NS = 2 * 10**9
 _EVICTED_NS = 180 * 24 * 3600 * 10**9
+
+_oldest_ns: ContextVar[int] = ContextVar("_oldest_ns", default=0)
 
 
 def cache_directory() -> Path:
@@ -59,6 +73,20 @@ def is_settled(state: os.stat_result, read_ns: int) -> bool:
         read_ns: when the reading of its content began, in nanoseconds since 1970.
     """
     return state.st_mtime_ns <= read_ns - _SETTLED_NS and state.st_ctime_ns <= read_ns
+
+
+@contextmanager
+def ignoring_values_before(time_ns: int) -> Iterator[None]:
+    """Recall only values that were kept at a time or later. So several processes compute each value again only once.
+
+    Args:
+        time_ns: nanoseconds since 1970.
+    """
+    token = _oldest_ns.set(time_ns)
+    try:
+        yield
+    finally:
+        _oldest_ns.reset(token)
 
 
 class FileCache:
@@ -100,8 +128,8 @@ class FileCache:
         if os.environ.get(NO_CACHE) or self._database is None:
             return None
         try:
-            query = "SELECT value FROM kept WHERE kind = ? AND name = ? AND state = ?"
-            row = self._database.execute(query, (kind, name, state)).fetchone()
+            query = "SELECT value FROM kept WHERE kind = ? AND name = ? AND state = ? AND kept_ns >= ?"
+            row = self._database.execute(query, (kind, name, state, _oldest_ns.get())).fetchone()
         except sqlite3.Error as error:
             self._recover(error)
             return None

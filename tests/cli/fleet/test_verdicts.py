@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from cdk_triton.cli.fleet import verdicts
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.verdicts import judge
 from cdk_triton.triton import ContainerEnvironment
+from sample_repositories.onnx_graphs import TAKEN, graph
 
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
 PUBLISHER = PublisherDescription("Fleet", "fleet", PLATFORM, ContainerEnvironment(), 8)
@@ -130,3 +134,52 @@ def test_an_unchanged_repository_is_not_looked_at_again(tmp_path: Path, monkeypa
     assert judge(ensembles, PUBLISHER)[0].keys != first[0].keys
     other = replace(PUBLISHER, platform=ServingPlatform(release="25.09", instance_type="ml.g6.xlarge"))
     assert judge(ensembles, other)[0].artifact_key != first[0].artifact_key
+
+
+@pytest.mark.slow
+def test_a_recheck_believes_no_digest_of_an_earlier_run(tmp_path: Path) -> None:
+    """A tool may have changed a file and set everything back that shows it."""
+    weights = tmp_path / "weights.bin"
+    weights.write_bytes(bytes(2_000_000))
+    os.utime(weights, LONG_AGO)
+    tenants = [repository(tmp_path, name) for name in ("acme", "bravo", "charlie")]
+    for each in tenants:
+        (each.directory / "model" / "1" / "weights.bin").hardlink_to(weights)
+    right = [each.artifact_key for each in judge(tenants, PUBLISHER)]
+    change_cache(tmp_path, f"UPDATE kept SET value = '{'0' * 64}' WHERE kind = 'digest'")
+    change_cache(tmp_path, "DELETE FROM kept WHERE kind = 'verdict'")
+    assert [each.artifact_key for each in judge(tenants, PUBLISHER)] != right
+
+    with INotify() as watch:
+        watch.add_watch(weights, flags.OPEN | flags.CLOSE_NOWRITE)
+        assert [each.artifact_key for each in judge(tenants, PUBLISHER, recheck=True)] == right
+        assert len([event for event in watch.read(timeout=0) if event.mask & flags.OPEN]) == 1
+
+    assert [each.artifact_key for each in judge(tenants, PUBLISHER)] == right
+
+
+@pytest.mark.slow
+def test_a_recheck_believes_no_verdict_on_a_network_of_an_earlier_run(tmp_path: Path) -> None:
+    listed = Listed("acme", tmp_path / "tenants" / "acme")
+    model = listed.directory / "model" / "1" / "model.onnx"
+    model.parent.mkdir(parents=True)
+    (model.parents[1] / "config.pbtxt").write_text('name: "model"\nplatform: "onnxruntime_onnx"\nmax_batch_size: 0')
+    network = graph(TAKEN["sound"])
+    network.doc_string = "long" * 5_000  # the cache has large files only
+    model.write_bytes(network.SerializeToString())
+    for file in listed.directory.rglob("*"):
+        os.utime(file, LONG_AGO)
+    before = judge([listed], PUBLISHER)[0].findings
+    fault = {"kind": "value", "operator": "", "node": "", "output": "", "domain": "", "reason": "poison", "fix": ""}
+    poison = json.dumps({"unjudged": "", "faults": [fault], "foreign": []})
+    change_cache(tmp_path, f"UPDATE kept SET value = '{poison}' WHERE kind LIKE 'onnx graph%'")
+    change_cache(tmp_path, "DELETE FROM kept WHERE kind = 'verdict'")
+    assert "poison" in str(judge([listed], PUBLISHER)[0].findings)
+
+    assert judge([listed], PUBLISHER, recheck=True)[0].findings == before
+
+
+def change_cache(directory: Path, statement: str) -> None:
+    (database,) = (directory / "cache" / "cdk-triton").glob("*.sqlite")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        assert connection.execute(statement).rowcount > 0

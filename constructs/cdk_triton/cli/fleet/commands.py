@@ -48,7 +48,7 @@ Platform = Annotated[
 All = Annotated[
     bool, typer.Option("--all", help="Publish for --platform all that is live on the platform that serves.")
 ]
-Recheck = Annotated[bool, typer.Option("--recheck", help="Check also repositories that have not changed.")]
+Recheck = Annotated[bool, typer.Option("--recheck", help="Hash and check also what has not changed.")]
 Version = Annotated[
     str | None,
     typer.Option(metavar="VERSION", help="A target model of `fleet list`; by default the one that was live before."),

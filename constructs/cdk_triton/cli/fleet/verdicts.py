@@ -18,7 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cdk_triton._file_cache import FileCache, fingerprint, is_settled
+from cdk_triton._file_cache import FileCache, fingerprint, ignoring_values_before, is_settled
 from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.artifacts.recipe_checks import checked_ensemble
@@ -97,7 +97,8 @@ def judge(
     Args:
         ensembles: the ensembles.
         publisher: the publisher, for whose platform they are checked.
-        recheck: whether cached verdicts are ignored.
+        recheck: whether all that earlier runs have cached about files is ignored: verdicts, digests, and what the
+            checks have found in files.
         progress: is called with the number of repositories that are done.
     """
     question = _question(publisher)
@@ -111,7 +112,8 @@ def judge(
     unknown = [number for number, each in enumerate(kept) if each is None]
     found: dict[int, _Answer] = {}
     directories = [str(ensembles[number].directory) for number in unknown]
-    for number, answer in zip(unknown, _answers(directories, question), strict=True):
+    ask = partial(_answer, question, time.time_ns() if recheck else 0)
+    for number, answer in zip(unknown, _answers(ask, directories), strict=True):
         found[number] = answer
         progress(len(ensembles) - len(unknown) + len(found))
     with FileCache() as file_cache:
@@ -134,19 +136,24 @@ class _Answer(NamedTuple):
     state: str | None
 
 
-def _answers(directories: Sequence[str], question: str) -> Iterator[_Answer]:
+def _answers(ask: Callable[[str], _Answer], directories: Sequence[str]) -> Iterator[_Answer]:
     if len(directories) < _WORTH_PROCESSES:
-        yield from (_answer(question, each) for each in directories)
+        yield from map(ask, directories)
         return
     # A fork would copy the locks of the threads that boto3 may have started.
     context = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-        yield from pool.map(partial(_answer, question), directories, chunksize=8)
+        yield from pool.map(ask, directories, chunksize=8)
 
 
-def _answer(question: str, directory: str) -> _Answer:
-    """Check one repository in a process."""
-    publisher = _publisher(question)
+def _answer(question: str, oldest_ns: int, directory: str) -> _Answer:
+    """Check one repository in a process, without values that were cached before a time."""
+    with ignoring_values_before(oldest_ns):
+        found = _checked(_publisher(question), directory)
+    return _Answer(json.dumps(found), _state(Path(directory)))
+
+
+def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
     found: dict[str, Any] = {"findings": [], "keys": None, "faults": [], "build": None}
     found["repository"] = Path(directory).resolve().name
     try:
@@ -159,7 +166,7 @@ def _answer(question: str, directory: str) -> _Answer:
             found |= _built(repository, publisher)
     except (RepositoryError, ArchiveError, ConfigurationError) as error:
         found["faults"] = [str(error)]
-    return _Answer(json.dumps(found), _state(Path(directory)))
+    return found
 
 
 def _built(repository: ModelRepository, publisher: PublisherDescription) -> dict[str, Any]:
