@@ -300,6 +300,27 @@ def test_a_command_goes_on_after_the_connection_was_lost(
     assert account.current()["tenant-11"] == account.target("tenant-11")
 
 
+def test_a_rollback_that_must_fail_starts_no_execution(messages: Messages, account: Account, run: Run) -> None:
+    """A failed execution sets off the alarm of the publisher."""
+    manifest = account.manifest("tenant-8")
+    first = account.target("tenant-8")
+    assert run("fleet", "publish", manifest, *FLEET).status == 0
+    started = len(account.executions())
+    found = run("fleet", "rollback", "tenant-8", *FLEET)
+    assert found.status == 2
+    messages.record("cdk-triton fleet", found.said)
+
+    account.write("tenant-8", "# second")
+    assert run("fleet", "publish", manifest, *FLEET).status == 0
+    served = layout.fleet_prefix(account.fleet.name_in_store, PLATFORM.label)
+    account.s3.delete_object(Bucket=account.bucket, Key=served + first)
+    found = run("fleet", "rollback", "tenant-8", *FLEET)
+    assert found.status == 2
+    messages.record("cdk-triton fleet", found.said)
+    assert len(account.executions()) == started + 1
+    assert account.current()["tenant-8"] == account.target("tenant-8")
+
+
 UNUSABLE = {
     "a stack that is not there": ("list", "--fleet", "Nothing/Fleet"),
     "no path": ("list", "--fleet", "Serving"),

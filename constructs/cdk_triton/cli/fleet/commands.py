@@ -131,8 +131,7 @@ def rollback(ensemble: Ensemble, fleet: FleetOption, to: Version = None, platfor
         from cdk_triton.cli.fleet.publication import roll_back_item
 
         entry = _published(found, ensemble)
-        if to is not None:
-            _require_version(found, entry, to)
+        _require_version(found, entry, to)
         publishing.change(found, roll_back_item(ensemble, to), say=_say)
         _print([f"callers of {ensemble} get {_published(found, ensemble).current}"])
 
@@ -180,12 +179,24 @@ def _published(fleet: Fleet, ensemble: str) -> CatalogueEntry:
     return entry
 
 
-def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str) -> None:
-    """Reject a version that the store does not have.
+def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -> None:
+    """Reject a rollback that the state machine would fail, because an execution that fails sets off the alarm.
+
+    Args:
+        fleet: the publisher.
+        entry: the ensemble.
+        version: the target model; None for the one that was live before.
 
     Raises:
-        ConfigurationError: names the versions that it has.
+        ConfigurationError: the store does not have the version; the message names the versions that it has.
     """
+    if version is None:
+        earlier = [each.target_model for each in entry.versions if each.target_model != entry.current]
+        if not earlier:
+            raise ConfigurationError(
+                f"{entry.ensemble} has only the version {entry.current}, which is live: publish another one first"
+            )
+        version = earlier[0]
     there = set(fleet.keys(fleet.served))
     versions = [each.target_model for each in entry.versions if fleet.served + each.target_model in there]
     if version not in versions:
