@@ -300,6 +300,17 @@ def test_a_command_goes_on_after_the_connection_was_lost(
     assert account.current()["tenant-11"] == account.target("tenant-11")
 
 
+def test_the_warnings_of_the_checks_are_printed_again_and_again(account: Account, run: Run) -> None:
+    manifest = account.manifest("tenant-9")
+    account.write("tenant-9", "# nine", CONFIG + "dynamic_batching { default_priority_level: 1 }")
+    for end in ("1 published", "0 published, 1 unchanged"):
+        found = run("fleet", "publish", manifest, *FLEET)
+        first, *_, last = found.out.splitlines()
+        assert found.status == 0
+        assert first.startswith("warning about tenant-9: model/config.pbtxt: warning CT235: ")
+        assert last == end
+
+
 def test_a_rollback_that_must_fail_starts_no_execution(messages: Messages, account: Account, run: Run) -> None:
     """A failed execution sets off the alarm of the publisher."""
     manifest = account.manifest("tenant-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -48,6 +48,7 @@ class Report:
         failed: the reason by ensemble.
         copied: those that are live now, and whose archives another platform serves.
         unpublished: those that are not live any more.
+        warnings: the warnings of the checks, by ensemble.
     """
 
     packed: Sequence[str]
@@ -58,6 +59,7 @@ class Report:
     failed: Mapping[str, str]
     copied: Sequence[str] = ()
     unpublished: Sequence[str] = ()
+    warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Say) -> Report:
@@ -77,6 +79,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     verdicts = _judged(fleet, ensembles, recheck=recheck)
     sound = [each for each in verdicts if not each.errors]
     rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
+    warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
     catalogue = _catalogue(fleet)
     served = set(fleet.keys(fleet.served))
     kept = {
@@ -87,7 +90,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     new = [each for each in sound if each.listed.ensemble not in kept]
     unchanged = [each.listed.ensemble for each in sound if each.listed.ensemble in kept]
     if not new:
-        return Report([], [], [], unchanged, rejected, {})
+        return Report([], [], [], unchanged, rejected, {}, warnings=warnings)
     publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
     packed, faults = _upload(fleet, publication, new, served)
     failed = _failures(fleet, publication, new, faults, say)
@@ -96,7 +99,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     reused = [each.listed.ensemble for each in live if each.listed.ensemble not in packed]
     plain = [each.listed.ensemble for each in fresh if each.build is None]
     built = [each.listed.ensemble for each in fresh if each.build is not None]
-    return Report(plain, built, reused, unchanged, rejected, failed)
+    return Report(plain, built, reused, unchanged, rejected, failed, warnings=warnings)
 
 
 def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
@@ -134,8 +137,9 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         )
     sound = [each for each in verdicts if not each.errors]
     rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
+    warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
     if not sound and not surplus:
-        return Report([], [], [], unchanged, rejected, failed)
+        return Report([], [], [], unchanged, rejected, failed, warnings=warnings)
     label = present.description.platform.label
     items = [*(copy_item(each, label) for each in sound), *map(unpublish_item, surplus)]
     publication = Publication(following.requests, tuple(items))
@@ -146,7 +150,7 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
     built = [each.listed.ensemble for each in done if each.build is not None]
     copied = [each.listed.ensemble for each in done if each.build is None]
     unpublished = [name for name in surplus if name not in failed]
-    return Report([], built, [], unchanged, rejected, failed, copied, unpublished)
+    return Report([], built, [], unchanged, rejected, failed, copied, unpublished, warnings)
 
 
 def change(fleet: Fleet, item: Item, *, say: Say) -> None:

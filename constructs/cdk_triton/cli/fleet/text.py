@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from cdk_triton._wording import listed
 from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, Change
@@ -37,6 +37,8 @@ def history(entry: CatalogueEntry) -> Iterator[str]:
 
 def report(found: Report) -> Iterator[str]:
     """The end of a publication."""
+    for warning, ensembles in _by_text(found.warnings).items():
+        yield printable(f"warning about {listed(ensembles)}: {warning}")
     for ensemble, errors in found.rejected.items():
         for error in errors:
             yield printable(f"rejected {ensemble}: {error}")
@@ -67,6 +69,15 @@ def ended(outcome: Outcome) -> Iterator[str]:
     for ensemble, reason in sorted(outcome.failures.items()):
         yield printable(f"failed {ensemble}: {reason}")
     yield printable(f"the execution {outcome.name} has {_end(outcome)}")
+
+
+def _by_text(texts: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """The ensembles by text, because repositories that are copies of one another have the same findings."""
+    ensembles: dict[str, list[str]] = {}
+    for ensemble, found in texts.items():
+        for text in found:
+            ensembles.setdefault(text, []).append(ensemble)
+    return ensembles
 
 
 def _end(outcome: Outcome) -> str:

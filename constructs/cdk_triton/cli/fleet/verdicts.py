@@ -60,12 +60,19 @@ class Verdict:
     @property
     def errors(self) -> list[str]:
         """The reasons why it cannot be published."""
-        errors = [
+        return [*self._texts(Severity.ERROR), *self.faults]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The findings that do not prevent a publication."""
+        return self._texts(Severity.WARNING)
+
+    def _texts(self, severity: Severity) -> list[str]:
+        return [
             f"{each.path}: {each.severity} {each.code}: {each.message}; {each.fix}"
             for each in self.findings
-            if each.severity is Severity.ERROR
+            if each.severity is severity
         ]
-        return [*errors, *self.faults]
 
     @property
     def artifact_key(self) -> str:
