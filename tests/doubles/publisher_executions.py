@@ -113,6 +113,12 @@ class Execution:
         self.has_ended = True
         self._tasks.clear()
 
+    def cut_off(self, fault: Fault | None) -> None:
+        """Stop it while the first of its functions runs, which runs on, and nobody waits for its answer."""
+        self.past.append(self._tasks[0].work)
+        self.abort()
+        self.replay(-1, fault)
+
     def _attempt(self, work: Work, fault: Fault | None) -> dict[str, Any]:
         outer, self.machine.fault = self.machine.fault, fault
         try:

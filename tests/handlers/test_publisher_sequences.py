@@ -3,9 +3,11 @@
 pytest tests/handlers/test_publisher_sequences.py                        a fixed few sequences
 pytest tests/handlers/test_publisher_sequences.py --sequences 100        other ones each time
 
-Both have the same requests and meet the same fault at the same call of a service. Every object, every job and every
-outcome has to be the same. So what `test_publisher_model.py` and `test_publisher_builds_model.py` find out about the
-machine in memory is true of the definition, without recipes and with them. Time passes while the definition waits.
+Both have the same requests and meet the same fault at the same call of a service. Sometimes two executions run at once,
+or one is aborted while a function runs, and started again. The functions run in the same order both ways. Every object,
+every job and every outcome has to be the same. So what `test_publisher_model.py` and `test_publisher_builds_model.py`
+find out about the machine in memory is true of the definition, without recipes and with them. Time passes while the
+definition waits.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from artifacts.publication import Item, Place
 from build_model.faults import Fault, Killed
 from cdk_triton.artifacts import layout
 from cdk_triton.hosting.publishing.definition import Builds, Functions, definition
+from cdk_triton.local.moto_state.machines import correct_machines
 from memory_aws import Client, Wire
 from publisher_builds import ASSETS, BUILDS, DESCRIPTION, BuildingMachine
 from publisher_executions import Execution
@@ -74,7 +77,10 @@ class WaitingMachine(BuildingMachine):
 
 
 class Interpreter:
-    """The definition, whose functions and objects are those of a machine in memory."""
+    """The definition, whose functions and objects are those of a machine in memory.
+
+    Each call of a function waits for the turn of its execution, so executions that run at once have a fixed order.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -87,6 +93,9 @@ class Interpreter:
         role = "arn:aws:iam::123456789012:role/publisher"
         created = self._states.create_state_machine(name="machine", definition=json.dumps(document), roleArn=role)
         self._arn = created["stateMachineArn"]
+        self._turns = threading.Condition()
+        self._waiting: set[str] = set()
+        self._next: str | None = None
 
     def client(self, *, service: str, **_: Any) -> Any:
         """The client of a service, for the interpreter."""
@@ -94,8 +103,10 @@ class Interpreter:
 
     def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803  Lambda's names
         """Call a function."""
+        event = json.loads(Payload)
+        self._wait_for_turn(event.get("Publication", event)["execution"])
         try:
-            answer = self._call(FunctionName.rsplit(":", 1)[-1], json.loads(Payload))
+            answer = self._call(FunctionName.rsplit(":", 1)[-1], event)
         except (Exception, Killed) as error:
             kind = "Runtime.ExitError" if isinstance(error, Killed) else type(error).__name__
             payload = {"errorMessage": str(error), "errorType": kind}
@@ -124,19 +135,52 @@ class Interpreter:
         assert isinstance(self.machine, BuildingMachine)
         self.machine.tick(seconds)
 
-    def run(self, publication: str, execution: str) -> str | None:
-        """Run an execution to its end: None, or why it failed."""
+    def start(self, publication: str, name: str) -> str:
+        """Start an execution, which goes on to its first function; returns its ARN."""
         text = json.dumps({"publish": f"{CALLER}/{publication}"})
-        started = self._states.start_execution(stateMachineArn=self._arn, name=execution, input=text)
-        while (found := self._states.describe_execution(**_arn_of(started)))["status"] == "RUNNING":
-            threading.Event().wait(0.002)
-        if found["status"] == "SUCCEEDED":
-            return None
-        return f"{found['error']}: {json.loads(found['cause'])['errorMessage']}"
+        started = self._states.start_execution(stateMachineArn=self._arn, name=name, input=text)
+        self._settle(started["executionArn"])
+        return str(started["executionArn"])
 
+    def step(self, execution: str, *, is_last: bool = False) -> None:
+        """Let an execution call the function for which it waits, and go on to the next one.
 
-def _arn_of(started: dict[str, Any]) -> dict[str, str]:
-    return {"executionArn": started["executionArn"]}
+        Args:
+            execution: its ARN.
+            is_last: whether it is aborted while the function runs.
+        """
+        with self._turns:
+            assert execution in self._waiting, "it has ended before the machine in memory"
+            self._waiting.remove(execution)
+            if is_last:
+                self._states.stop_execution(executionArn=execution)
+            self._next = execution
+            self._turns.notify_all()
+        self._settle(execution)
+
+    def outcome(self, execution: str) -> str | None:
+        """None after a success, or why it failed."""
+        found = self._states.describe_execution(executionArn=execution)
+        if found["status"] == "FAILED":
+            return f"{found['error']}: {json.loads(found['cause'])['errorMessage']}"
+        return None if found["status"] == "SUCCEEDED" else str(found["status"])
+
+    def _wait_for_turn(self, execution: str) -> None:
+        with self._turns:
+            self._waiting.add(execution)
+            self._turns.notify_all()
+            assert self._turns.wait_for(lambda: self._next == execution, timeout=60)
+            self._next = None
+
+    def _settle(self, execution: str) -> None:
+        """Wait until an execution waits for its turn, or has ended."""
+        while not self._is_waiting(execution):
+            if self._states.describe_execution(executionArn=execution)["status"] != "RUNNING":
+                break
+
+    def _is_waiting(self, execution: str) -> bool:
+        with self._turns:
+            return self._turns.wait_for(lambda: execution in self._waiting, timeout=0.01)
 
 
 @pytest.fixture(name="interpreter")
@@ -146,6 +190,7 @@ def _interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Interpreter]]
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     current: list[Interpreter] = []
+    correct_machines()
     for module in (lambda_eval_utils, reader, writer):
         monkeypatch.setattr(module, "boto_client_for", lambda **named: current[-1].client(**named))
     monkeypatch.setattr(retrier_decl, "time", SimpleNamespace(sleep=lambda seconds: None))
@@ -171,25 +216,43 @@ def compare(interpreter: Interpreter, machine: Machine, seed: int) -> None:
     """Run one sequence both ways."""
     chance = random.Random(seed)
     publications: list[str] = []
+    aborted: str | None = None
     for number in range(chance.randint(2, 4)):
-        publication = f"{seed}-{number}"
-        if publications and chance.random() < 0.25:
-            publication = chance.choice(publications)  # started again
-        else:
-            publications.append(publication)
-            action = chance.choice(ACTIONS) if len(publications) > 1 else "publish"
-            request(chance, publication, action, machine, interpreter.machine)
+        some: list[str] = []
+        for _ in range(chance.choice((1, 1, 1, 2))):
+            if aborted is not None and not some:
+                some.append(aborted)  # started again
+            elif publications and chance.random() < 0.25:
+                some.append(chance.choice(publications))  # started again, even while it runs
+            else:
+                some.append(f"{seed}-{len(publications)}")
+                action = chance.choice(ACTIONS) if publications else "publish"
+                request(chance, some[-1], action, machine, interpreter.machine)
+                publications.append(some[-1])
         builds(chance, machine, interpreter.machine)
         has_builds = isinstance(machine, BuildingMachine)
         kind, jobs = chance.choice(FAULTS), has_builds and chance.random() < 0.3
         call = chance.randrange(6 if jobs else 200 if has_builds else 20)
-        note = f"the sequence of the seed {seed}, execution {number}, {kind} at call {call}"
+        abort = chance.randrange(8) if aborted is None and chance.random() < 0.25 else None
+        note = f"the sequence of the seed {seed}, executions {number} of {some}, {kind} at call {call}, abort {abort}"
         for where in (machine, interpreter.machine):
             where.fault = None if kind is None else Fault(kind, call, jobs)
-        execution = Execution(machine, publication, name := f"{seed}-execution-{number}")
-        while not execution.has_ended:
-            execution.step(0, machine.fault)
-        assert execution.failure == interpreter.run(publication, name), note
+        names = [f"{seed}-execution-{number}-{index}" for index in range(len(some))]
+        executions = [Execution(machine, *each) for each in zip(some, names, strict=True)]
+        arns = [interpreter.start(*each) for each in zip(some, names, strict=True)]
+        aborted = None
+        turns = 0
+        while running := [index for index, each in enumerate(executions) if not each.has_ended]:
+            index = chance.choice(running)
+            if turns == abort:
+                aborted = some[index]
+                executions[index].cut_off(machine.fault)
+                executions[index].failure = "ABORTED"
+            else:
+                executions[index].step(0, machine.fault)
+            interpreter.step(arns[index], is_last=turns == abort)
+            turns += 1
+        assert [each.failure for each in executions] == [interpreter.outcome(arn) for arn in arns], note
         assert found(machine) == found(interpreter.machine), note
 
 

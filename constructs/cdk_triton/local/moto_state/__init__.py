@@ -31,6 +31,8 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
   to be run;
 * `moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function.WaitFunction._wait_interval`: moto
   waits for a build as long as in its definition;
+* `moto.stepfunctions.parser.asl.eval.environment.Environment.set_error`: moto takes an aborted execution for a failed
+  one if a function that still runs fails;
 * `moto.applicationautoscaling.responses.ApplicationAutoScalingResponse._validate_params`: moto does not have the
   dimension of the copies of inference components.
 

@@ -26,6 +26,7 @@ def correct_machines() -> None:
     """
     from moto.core.config import default_user_config
     from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
+    from moto.stepfunctions.parser.asl.eval.environment import Environment
     from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
     default_user_config["stepfunctions"] = {"execute_state_machine": True}
@@ -34,6 +35,7 @@ def correct_machines() -> None:
     replace_method(StepFunctionsParserBackend, "_get_executions", _get_executions)
     replace_method(StepFunctionsParserBackend, "list_map_runs", _list_map_runs)
     replace_method(WaitFunction, "_wait_interval", _wait_interval)
+    replace_method(Environment, "set_error", _set_error)
 
 
 def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:
@@ -105,6 +107,17 @@ def _wait_interval(_: Any) -> Any:
         env.program_state_event.wait(min(wait_seconds, LONGEST_PAUSE))
 
     return wait_interval
+
+
+def _set_error(original: Any) -> Any:
+    """StopExecution: moto takes an aborted execution for a failed one if a function that still runs fails."""
+    from moto.stepfunctions.parser.asl.eval.program_state import ProgramStopped
+
+    def set_error(env: Any, error: Any) -> None:
+        if not isinstance(env.program_state(), ProgramStopped):
+            original(env, error)
+
+    return set_error
 
 
 def _get_executions(original: Any) -> Any:
