@@ -245,10 +245,10 @@ class Publisher:
             others = [
                 version.target_model for version in entry.versions if self._head(version.target_model) is not None
             ]
-            raise ArtifactError(
-                f"{changed.current} of the ensemble {item.ensemble} is not in the store any more; there are "
-                f"{', '.join(others) or 'no others'}: name one of them, or publish the ensemble"
-            )
+            gone = f"the store does not have the version {changed.current} of the ensemble {item.ensemble} any more"
+            if not others:
+                raise ArtifactError(f"{gone}, and no other one: publish the ensemble")
+            raise ArtifactError(f"{gone}; it has {', '.join(others)}: name one of them, or publish the ensemble")
         return changed
 
     def _unpublish(self, entry: Entry, _: Item, by: Change, __: str) -> Entry:

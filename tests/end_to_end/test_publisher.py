@@ -332,6 +332,35 @@ def test_a_rollback_that_must_fail_starts_no_execution(messages: Messages, accou
     assert account.current()["tenant-8"] == account.target("tenant-8")
 
 
+def test_a_rollback_of_an_ensemble_whose_archives_were_deleted_names_those_that_are_there(
+    messages: Messages, account: Account, run: Run
+) -> None:
+    versions = []
+    for content in ("# first", "# second"):
+        tenants = account.write("departed", content)
+        (tenants.parent / "departed.csv").write_text("ensemble,repository\ndeparted,tenants/departed\n")
+        assert run("fleet", "publish", tenants.parent / "departed.csv", *FLEET).status == 0
+        versions.append(account.target("departed"))
+    first, second = versions
+    assert run("fleet", "unpublish", "departed", *FLEET).status == 0
+    served = layout.fleet_prefix(account.fleet.name_in_store, PLATFORM.label)
+
+    account.s3.delete_object(Bucket=account.bucket, Key=served + second)  # as gc does after 30 days
+    for arguments in ((), ("--to", second)):
+        found = run("fleet", "rollback", "departed", *arguments, *FLEET)
+        assert found.status != 0
+        assert second in found.said
+        assert f"it has {first}" in found.said
+        messages.record("cdk-triton fleet rollback", found.said)
+
+    account.s3.delete_object(Bucket=account.bucket, Key=served + first)
+    for arguments in ((), ("--to", first)):
+        found = run("fleet", "rollback", "departed", *arguments, *FLEET)
+        assert found.status != 0
+        messages.record("cdk-triton fleet rollback", found.said)
+    assert account.current()["departed"] is None
+
+
 UNUSABLE = {
     "a stack that is not there": ("list", "--fleet", "Nothing/Fleet"),
     "no path": ("list", "--fleet", "Serving"),

@@ -84,7 +84,10 @@ class Candidate:
 
 
 def remembered(contents: Contents, *, now: datetime, grace: timedelta) -> Contents:
-    """The contents without the ensembles that were unpublished longer ago than the grace period."""
+    """The contents without the ensembles that were unpublished longer ago than the grace period.
+
+    The catalogue still lists their versions. The data of a customer who left has to go nevertheless.
+    """
     entries = (each for each in contents.catalogue if each.unpublished is None or now - each.unpublished.at <= grace)
     return replace(contents, catalogue=tuple(entries))
 

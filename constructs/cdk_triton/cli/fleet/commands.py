@@ -197,11 +197,13 @@ def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -
                 f"{entry.ensemble} has only the version {entry.current}, which is live: publish another one first"
             )
         version = earlier[0]
-    there = set(fleet.keys(fleet.served))
+    there = set(fleet.keys(f"{fleet.served}{entry.ensemble}-"))
     versions = [each.target_model for each in entry.versions if fleet.served + each.target_model in there]
     if version not in versions:
-        known = ", ".join(versions) or "none of them any more"
-        raise ConfigurationError(f"the store does not have the version {version!r} of {entry.ensemble}: it has {known}")
+        gone = f"the store does not have the version {version!r} of {entry.ensemble}"
+        if not versions:
+            raise ConfigurationError(f"{gone}, and no other one: publish the ensemble")
+        raise ConfigurationError(f"{gone}; it has {', '.join(versions)}: name one of them, or publish the ensemble")
 
 
 def _say(line: str) -> None:
