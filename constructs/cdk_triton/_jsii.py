@@ -4,7 +4,8 @@ jsii is what lets Python use the CDK, which runs in Node. Three of its internals
 
 * `__jsii_ref__`, the reference by which jsii finds an object in Node.
 * The methods of `jsii.kernel` below their decorator. If a method returns a struct, the decorator calls Node for each
-member by a call of its own ("This will be slow" in jsii's source), and for the members of the structs in it.
+member by a call of its own ("This will be slow" in jsii's source). It does the same for the members of the structs in
+it.
 * `_delegates`, the typed objects behind jsii's proxy of an interface.
 
 A jsii that lacks the first two makes `has_internals` false. Then constructs are told apart by their paths, and structs

@@ -1,8 +1,8 @@
 """Recognising CDK tokens without importing `aws_cdk`, and without a call of Node, which `Token.is_unresolved` makes.
 
 A token stands for a value that has no value before the deployment. If a table, a key or a check needs the value itself,
-the library must reject a token, because its text (`${Token[AWS.Region.4]}`) ends in a counter that changes from one
-synthesis to the next.
+the library must reject a token. The reason is that its text (`${Token[AWS.Region.4]}`) ends in a counter that changes
+from one synthesis to the next.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The provider of the store's custom resources: takes requests of CloudFormation, and answers them.
 
 CloudFormation invokes `provide` asynchronously ("Using AWS Lambda with CloudFormation"). It starts an execution of the
-waiter, a state machine that calls `is_complete` until it is done or fails, and then once more with the outcome, which
-is told to CloudFormation.
+waiter, a state machine that calls `is_complete` until it is done or fails, and then once more with the outcome. That
+call sends the outcome to CloudFormation.
 
 No function waits for another one. So a request takes one concurrent execution of the account, and only while there is
 something to do. Nothing fails because the account has no execution to spare: Lambda keeps an asynchronous event that it

@@ -42,7 +42,7 @@ __all__ = ["BuildEvent", "build_batch", "built_commit", "is_build", "kept_source
 FIRST_HOUR = 60 * 60
 POLL_SECONDS, LATER_POLL_SECONDS = 30, 120
 """Between two polls in the first hour of an execution, and later. A poll takes 9 events of the 25,000 that the history
-of an execution has ("Quotas related to state machine executions"), and a build may wait and run for 52 hours."""
+of an execution has ("Quotas related to state machine executions"). A build may wait and run for 52 hours."""
 
 YIELD_SECONDS = 2
 """Between two polls that copy; see `artifacts.YIELD_SECONDS`."""

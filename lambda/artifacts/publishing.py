@@ -289,7 +289,7 @@ class Publisher:
 def batches(items: Iterable[Item], max_builds: int) -> list[list[Item]]:
     """The archives to build, each once, in batches of which each is one build.
 
-    A build starts a machine and pulls an image before it does anything, so a batch has several archives, if there are
+    A build starts a machine and pulls an image before it does anything. So a batch has several archives, if there are
     more of them than builds that run at once.
     """
     distinct = {(item.artifact_key, item.repository): item for item in items}

@@ -1,8 +1,8 @@
 """Copies what a request names, once its keys have been compared with those of the request.
 
 Callers of a publisher may overwrite their uploads at any time. So the keys are computed from the bytes of one answer of
-S3, and each part of the copy has the condition that the object still has the ETag of this answer. No earlier upload of
-the copy is resumed, whose parts may be of other bytes.
+S3. Each part of the copy has the condition that the object still has the ETag of this answer. No earlier upload of the
+copy is resumed, whose parts may be of other bytes.
 """
 
 from __future__ import annotations

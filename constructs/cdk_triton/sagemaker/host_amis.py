@@ -4,7 +4,7 @@ The names and drivers are in the SageMaker service model of botocore 1.44.5. Whi
 which GPU is derived from these reports:
 
 * An endpoint of 25.04 (CUDA 12.9) on the default host had driver 470 and failed (aws/deep-learning-containers#4990).
-* Images of CUDA 12.8 and 12.9 failed on the host of CUDA 13, and AWS's own tests put each image onto the AMI of its
+* Images of CUDA 12.8 and 12.9 failed on the host of CUDA 13. AWS's own tests put each image onto the AMI of its
   major version of CUDA (aws/deep-learning-containers#6187, and `INFERENCE_AMI_VERSION_CU12` in its tests: "the default
   CU13 AMI causes a zero-log CannotStartContainerError").
 * AWS's sample for `ml.g7e.12xlarge` puts an image of CUDA 12.9 onto the host of CUDA 13

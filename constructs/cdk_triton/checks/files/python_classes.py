@@ -317,8 +317,8 @@ def _returns_in_decoupled_mode(each: BackendFile, method: Method) -> Problem:
 def unusable_class(context: CheckContext) -> Iterator[Problem]:
     """The server calls `TritonPythonModel()`, and then its methods. Here one of these cannot be called.
 
-    `TritonPythonModel` is a value instead of a class, an abstract class, a protocol or an enumeration, its constructor
-    is a coroutine or returns something, or one of its methods is a value.
+    `TritonPythonModel` is a value instead of a class, an abstract class, a protocol or an enumeration. Or its
+    constructor is a coroutine or returns something, or one of its methods is a value.
 
     Example:
         # model/config.pbtxt

@@ -28,7 +28,7 @@ __all__ = ["DEFAULT_GRACE", "Candidate", "candidates", "remembered", "uses"]
 
 DEFAULT_GRACE = timedelta(days=30)
 """As long as the bucket keeps deleted versions. An artifact that was built before its deployment, or that an older
-commit of an app needs, has no user yet or any more, and is not worth a second build."""
+commit of an app needs, has no user yet or any more. It is not worth a second build."""
 
 
 @dataclass(frozen=True)

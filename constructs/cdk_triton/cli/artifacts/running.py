@@ -24,9 +24,8 @@ __all__ = ["WAITED_SECONDS", "run"]
 WAITED_SECONDS: Final = 40 * 60
 """The longest waiting time that the command reports to the handler. The handler gives a request up after 50 minutes,
 because CloudFormation would; here nothing limits the time. A request that always seems new would never get a missing
-permission as an answer, because in the first 3 minutes the handler takes it for one that is not spread yet. It would
-not get a failed build either, because a build that failed before the request began is built again. So the request began
-40
+permission as an answer. In the first 3 minutes the handler takes it for one that is not spread yet. It would not get a
+failed build either, because a build that failed before the request began is built again. So the request began 40
 minutes ago at most, which is far more than the time between two polls."""
 
 _POLL_SECONDS: Final = 30.0

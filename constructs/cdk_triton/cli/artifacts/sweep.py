@@ -9,10 +9,10 @@ Reading and deleting are many calls, and a deployment may come between any two o
    leaves archives without manifests, which is what a crash of a commit leaves, and the next `gc` takes them.
    The other order would leave a manifest without its archive, which is an error to every later deployment.
 3. *Then everything is read again.* A deployment that had verified manifest and archive before they went had begun
-   before, so that its stack is seen in progress now, or it has ended, and its model or index is seen. If anything of
-   the kind is seen, the manifests come back. Only then archives and multi-model archives go.
+   before. So its stack is seen in progress now, or it has ended, and its model or index is seen. If anything of the
+   kind is seen, the manifests come back. Only then archives and multi-model archives go.
 4. *Then everything is read a last time.* A deployment that found an archive between the reading and its deletion is
-   seen in progress, or by its use, and everything comes back.
+   seen in progress, or by its use. Then everything comes back.
 5. Each object goes only if it is still the one that was judged (its ETag).
 6. The last call writes the record of the deletion. If it fails, everything comes back.
 

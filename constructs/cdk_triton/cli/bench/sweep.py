@@ -42,8 +42,8 @@ def ends_sweep(measured: Measurement) -> str:
 def knee(sweep: Sequence[Measurement]) -> Measurement | None:
     """The highest rate before latency rises: no failure to keep up, and a latency near that of the lowest rate.
 
-    None where the lowest rate is beyond it already, a sample is too small for a percentile, the highest rate is not
-    beyond it, or the generator or an interruption ended the sweep first.
+    None where the lowest rate is beyond it already, or the highest rate is not; a sample is too small for a percentile;
+    or the generator or an interruption ended the sweep first.
     """
     found = None
     for each in sweep:

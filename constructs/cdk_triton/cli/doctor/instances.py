@@ -32,7 +32,7 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
     """Compare the instances of all endpoints of the app with the quota of each type, and with the quota of all types.
 
     An update runs the instances of its endpoint twice for a while ("SageMaker creates a new fleet during the deployment
-    while maintaining the old fleet", DeploymentConfig), and a rolling one runs a batch more. CloudFormation updates the
+    while maintaining the old fleet", DeploymentConfig). A rolling one runs a batch more. CloudFormation updates the
     endpoints of a stack side by side, and the command `cdk` deploys one stack after the other. A variant with instance
     pools may get all its instances from any of them. Numbers without a value before the deployment, such as a
     parameter, are skipped, and so are nested stacks.

@@ -1,6 +1,6 @@
 """The model: what the documented rules of scaling make of a trace. docs/estimate.md lists its assumptions.
 
-Target tracking adds instances after 3 minutes of 3 above the target, and takes some away after 15 of 15 below nine
+Target tracking adds instances after 3 minutes of 3 above the target. It takes some away after 15 of 15 below nine
 tenths of it (the alarms that Application Auto Scaling makes; "Target tracking scaling policies", and what it shows of
 them in CloudWatch). It adds in proportion to the metric, and takes away more gradually. `steps` has the rules of step
 policies. The policy with the most instances wins, and the steps that take some away do not wait for the others (API

@@ -1,7 +1,7 @@
 """References between stacks of an app, as the CDK writes them when it synthesises.
 
 The context `@aws-cdk/core:defaultCrossStackReferences` decides: `strong` references import an export, `weak` ones read
-an output by `Fn::GetStackOutput`, which keeps nobody from changing or deleting it, and `both` do the latter and keep
+an output by `Fn::GetStackOutput`, which keeps nobody from changing or deleting it; `both` do the latter and keep
 the export (`resolveValue` in `core/lib/private/refs.js` of aws-cdk-lib 2.275).
 """
 

@@ -1,7 +1,7 @@
 """An inference component, as alarms and dashboard look at it.
 
 SageMaker publishes what the copies of a component use in percent of what they reserve, from 0 to 100 whatever the
-number of GPUs, and nothing of disks ("SageMaker AI inference component metrics" in its developer guide).
+number of GPUs. It publishes nothing of disks ("SageMaker AI inference component metrics" in its developer guide).
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Sources: the shapes below `DataCaptureConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
 page "Capture data from real-time endpoint" of SageMaker's developer guide. SageMaker writes lines of JSON to
 `<prefix>/<endpoint>/<variant>/yyyy/mm/dd/hh/<file>.jsonl`. A body whose content type is listed as JSON is text in
-them; everything else is BASE64. Triton's binary format has a content type of its own, with the size of its JSON part
-as a parameter, that no list can name (JsonContentType allows no `+` and no `;`): it is BASE64 as it has to be, since
-as text it could not be read again.
+them; everything else is BASE64. Triton's binary format has a content type of its own, with the size of its JSON part as
+a parameter. No list can name it (JsonContentType allows no `+` and no `;`): it is BASE64 as it has to be, since as text
+it could not be read again.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ whose write end only the owner holds. At the very end, the guardian removes the 
 the directories that the file LIST names, one in each line. Both may be empty, and LIST need not exist.
 
 The end of the pipe is the owner's death, however it died. (A signal that the kernel sends on the death of a parent,
-`PR_SET_PDEATHSIG`, would also come when the *thread* that started the child ends, and would reach the child alone.)
+`PR_SET_PDEATHSIG`, would also come when the *thread* that started the child ends. And it would reach the child alone.)
 A guardian is a subreaper: grandchildren that lost their parent become its children, and it leaves only when none of
 them is left.
 

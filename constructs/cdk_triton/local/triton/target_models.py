@@ -82,8 +82,8 @@ class TargetModels:
     Archives are fetched side by side, and models get their places in the order in which they were asked for. A model
     whose archive has not arrived lets others go first, and so does one whose requests have all given up. The server is
     asked for one load or unload at a time: while it loads a model, Triton 24.10 reads the repositories of all of them
-    again, and an unload beside it can make it wait for a directory that is gone, for ever. So a model gets its place
-    when the server has time for it. Until then, the model that has to make room stays and answers.
+    again. An unload beside it can make it wait for a directory that is gone, for ever. So a model gets its place when
+    the server has time for it. Until then, the model that has to make room stays and answers.
 
     Args:
         server: the server.
