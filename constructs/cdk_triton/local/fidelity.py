@@ -50,8 +50,8 @@ DIFFERENCES = (
     "died answers with errors until the server is replaced, because Triton does not start the process again.",
     "A server loads or unloads one model at a time, and never unloads a model that a request waits for. How SageMaker "
     "orders loads is not documented.",
-    "An archive may contain 100,000 files and directories. It may unpack to 1 GiB or, if that is more, 200 times its "
-    "own size, and to 512 GiB at most, which is the largest volume of an instance.",
+    "An archive may contain 100,000 files and directories. It may unpack to 200 times its own size, and always "
+    "to 1 GiB. The limit is 512 GiB, which is the largest volume of an instance.",
     "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as sums, "
     "counts and extremes. Percentiles are missing, and so is the utilization of CPU, GPU, memory and disk. "
     "`InvocationsPerInstance` counts one instance, whatever the number of instances.",
@@ -74,8 +74,8 @@ DIFFERENCES = (
     "files. Its image is only a name. Its `python3` is the one that runs the local AWS, and its PATH is this "
     "machine's.",
     "`WheelEnvironment` packs for the Python that runs the local AWS instead of the image's, because the models run "
-    "with that Python. The build prints that, and its manifest names a stand-in for Python. pip uses your "
-    "configuration: its files, and the `PIP_` variables with which the local AWS was started.",
+    "with that Python. The build prints that, and its manifest names a stand-in for Python. pip reads your "
+    "configuration files, and the `PIP_` variables with which the local AWS was started.",
     "The stand-ins for the tools of an image have the options of the Triton release in the image's tag. Without a "
     "release in the tag, they have those of 24.10.",
     "In a build, variables that are not exported, functions and background processes end with their phase; on AWS they "
@@ -88,7 +88,7 @@ DIFFERENCES = (
     "The accounts of SageMaker's Triton images have the images of this library's table, for BatchGetImage only.",
     "Auto scaling, alarms, schedules and lifecycle rules are recorded and never act.",
     "A distributed map of Step Functions never compares its failures with a threshold, so a failed child does not "
-    "fail it, and its ResultWriter writes a manifest without results. Thresholds in percent, batches of items, other "
+    "fail it. Its ResultWriter writes a manifest without results. Thresholds in percent, batches of items, other "
     "inputs than a JSON file and child executions of the type EXPRESS are rejected.",
     "`RedriveExecution` is rejected, and a state machine writes no log.",
     "IAM, bucket, queue and key policies are recorded and never enforced; nothing is encrypted.",
