@@ -17,7 +17,7 @@ import sys
 import aws_cdk as cdk
 from cdk_triton import ModelRepository, ServingPlatform, TritonEndpoint, TritonModel
 
-stack = cdk.Stack(cdk.App(outdir=sys.argv[1]), "Stack")
+stack = cdk.Stack(cdk.App(outdir=sys.argv[1], builtin_cloud_formation_validation=False), "Stack")
 platform = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
 model = TritonModel(stack, "Model", repository=ModelRepository.from_directory(sys.argv[2]), platform=platform)
 TritonEndpoint(stack, "Endpoint", model=model)

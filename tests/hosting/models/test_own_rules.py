@@ -16,7 +16,7 @@ import sys
 import aws_cdk as cdk
 from cdk_triton import ModelRepository, ServingPlatform, TritonModel
 
-app = cdk.App(outdir=sys.argv[1])
+app = cdk.App(outdir=sys.argv[1], builtin_cloud_formation_validation=False)
 stack = cdk.Stack(app, "Stack")
 platform = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
 TritonModel(stack, "Model", repository=ModelRepository.from_directory(sys.argv[2]), platform=platform)
