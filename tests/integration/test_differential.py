@@ -83,7 +83,7 @@ def test_no_false_alarm_on_valid_repositories(
 ) -> None:
     directory = tmp_path_factory.mktemp("valid")
 
-    @seeded((repositories or 500) // 4, fixed=repositories is None)
+    @seeded((repositories or 300) // 4, fixed=repositories is None)
     @given(valid_repositories(release))
     def run(draft: Draft) -> None:
         comparison = compare(draft, directory, judge, platform)
@@ -105,7 +105,7 @@ def test_the_checks_and_the_server_agree_on_changed_repositories(
 ) -> None:
     directory = tmp_path_factory.mktemp("changed")
 
-    @seeded(repositories or 500, fixed=repositories is None)
+    @seeded(repositories or 300, fixed=repositories is None)
     @given(changed_repositories(release))
     def run(draft: Draft) -> None:
         comparison = compare(draft, directory, judge, platform)
