@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import botocore.session
 import pytest
 
-from costs import UnmarkedSlowTests, expensive_first, mark_by_folder
+from costs import UnmarkedSlowTests, expensive_first, files_of_one_app, mark_by_folder
 
 pytest_plugins = ["golden_messages", "pytester"]
 
@@ -35,6 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what they cost, and begin with the expensive ones."""
     mark_by_folder(items)
     expensive_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)  # of xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share the tests among the workers, as `--dist loadfile` asks."""
+    return files_of_one_app(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:

@@ -7,8 +7,10 @@ Whole folders start a server or the CDK. Elsewhere a test that takes over half a
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 TESTS = Path(__file__).parents[1]
 SLOW_SECONDS = 0.5
@@ -25,6 +27,8 @@ FOLDERS = {
     "security": ("cdk",),
 }
 """Folder or file below tests/ → what all its tests start."""
+EXAMPLE_APP = "end_to_end/example_app"
+"""The folder whose fixture `example_app` deploys an app, which takes a minute."""
 
 
 class UnmarkedSlowTests:
@@ -57,6 +61,21 @@ def _rank(path: Path) -> int:
         if path.is_relative_to(TESTS / folder):
             return 2 - len(marks)
     return 2
+
+
+def files_of_one_app(config: pytest.Config, log: Any) -> Any:
+    """Return a scheduler that gives whole files to workers, and one worker all that use the deployed example app."""
+    scheduler = LoadFileScheduling(config, log)
+    vars(scheduler)["_split_scope"] = _scope
+    return scheduler
+
+
+def _scope(test: str) -> str:
+    """Return what a worker gets at once: the file of a test, or the folder whose fixture deploys the app."""
+    file = test.partition("::")[0]
+    path = TESTS.parent / file
+    shares = path.is_relative_to(TESTS / EXAMPLE_APP) and "example_app: " in path.read_text(encoding="utf-8")
+    return EXAMPLE_APP if shares else file
 
 
 def mark_by_folder(items: list[pytest.Item]) -> None:
