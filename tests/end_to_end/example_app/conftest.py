@@ -132,7 +132,7 @@ def deployed(example_app: Shell) -> Iterator[Callable[..., dict[str, str]]]:
         return example_app.outputs(stack)
 
     yield deploy
-    example_app.cdk("destroy", *stacks, "--exclusively", "--force")
+    example_app.cdk("destroy", *stacks, "--exclusively", "--force", "--app=cdk.out")  # as the deployment left it
 
 
 @pytest.fixture
