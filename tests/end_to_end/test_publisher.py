@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from cdk_triton.artifacts import artifact_key, layout, source_key
 from cdk_triton.cli.fleet import execution, place, publishing
 from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.uploads import upload
+from cdk_triton.cli.progress import Progress
 from cdk_triton.errors import StoreError
 from cdk_triton.local.aws import LocalAws
 from deployed_fleet import DeployedFleet
@@ -309,6 +311,23 @@ def test_the_warnings_of_the_checks_are_printed_again_and_again(account: Account
         assert found.status == 0
         assert first.startswith("warning about tenant-9: model/config.pbtxt: warning CT235: ")
         assert last == end
+
+
+def test_checks_and_uploads_show_the_time_left(account: Account, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+
+    class Screen(Progress):
+        def say(self, text: str) -> None:
+            texts.append(text)
+
+    monkeypatch.setattr(publishing, "working", lambda _: nullcontext(Screen()))
+    assert run("fleet", "publish", account.manifest("tenant-17"), *FLEET).status == 0
+    assert [text for text in texts if "repositories" in text or "archives" in text] == [
+        "checked 0 of 1 repositories",
+        "checked 1 of 1 repositories, about 0 s left",
+        "uploaded 0 of 1 archives",
+        "uploaded 1 of 1 archives, about 0 s left",
+    ]
 
 
 def test_a_rollback_that_must_fail_starts_no_execution(messages: Messages, account: Account, run: Run) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "working"]
+__all__ = ["Countdown", "Progress", "time_left", "working"]
 
 
 class Progress:
@@ -35,3 +36,45 @@ def working(text: str) -> Iterator[Progress]:
 
     with Console(stderr=True).status(escape(text)) as status:
         yield _Shown(status)
+
+
+class Countdown:
+    """Shows how much of the work is done, and about how long the rest takes.
+
+    Args:
+        shown: shows the texts.
+        text: the work in the past tense, with `{}` in place of the numbers, such as `checked {} repositories`.
+        total: how much there is to do.
+        clock: the time in seconds.
+    """
+
+    def __init__(self, shown: Progress, text: str, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._shown = shown
+        self._text = text
+        self._total = total
+        self._clock = clock
+        self._first: tuple[float, int] | None = None
+
+    def __call__(self, done: int) -> None:
+        """Show that so much is done; the first call has what was done before and took no time."""
+        now = self._clock()
+        if self._first is None:
+            self._first = now, done
+        began, before = self._first
+        rest = time_left(now - began, done - before, self._total - done)
+        self._shown.say(self._text.format(f"{done:,} of {self._total:,}") + rest)
+
+
+def time_left(seconds: float, done: int, left: int) -> str:
+    """The end of a text of progress: `, about 40 s left`, or "" before anything is done.
+
+    Args:
+        seconds: what has passed.
+        done: what was done in this time.
+        left: what is left to do.
+    """
+    return f", about {_duration(seconds / done * left)} left" if done else ""
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -16,6 +16,7 @@ from cdk_triton.cli.artifacts.aws import code_of, in_parallel
 from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.publication import Publication
+from cdk_triton.cli.progress import time_left
 from cdk_triton.errors import ConfigurationError
 
 __all__ = ["Outcome", "find", "follow", "start"]
@@ -150,9 +151,4 @@ def _progress(progress: MapProgress, seconds: float) -> str:
         return f"the execution runs, {seconds:.0f} s"
     done, total = counts["total"] - counts["pending"] - counts["running"], counts["total"]
     # Not the time since the command follows: builds precede ensembles, and a command can be attached late.
-    rest = f", about {_duration(progress.seconds / done * (total - done))} left" if done else ""
-    return f"{done:,} of {total:,} {progress.unit}{rest}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    return f"{done:,} of {total:,} {progress.unit}{time_left(progress.seconds, done, total - done)}"

@@ -27,7 +27,7 @@ from cdk_triton.cli.fleet.publication import (
 from cdk_triton.cli.fleet.republishing import judge_published
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.fleet.verdicts import Verdict, judge
-from cdk_triton.cli.progress import working
+from cdk_triton.cli.progress import Countdown, working
 from cdk_triton.errors import StoreError
 
 __all__ = ["Report", "attach", "change", "publish", "publish_all"]
@@ -133,7 +133,7 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
             present,
             following,
             versions,
-            progress=lambda done: shown.say(f"checked {done:,} of {len(versions):,} ensembles"),
+            progress=Countdown(shown, "checked {} ensembles", len(versions)),
         )
     sound = [each for each in verdicts if not each.errors]
     rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
@@ -186,7 +186,7 @@ def _judged(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool) -> list
             ensembles,
             fleet.description,
             recheck=recheck,
-            progress=lambda done: shown.say(f"checked {done:,} of {len(ensembles):,} repositories"),
+            progress=Countdown(shown, "checked {} repositories", len(ensembles)),
         )
 
 
@@ -218,9 +218,7 @@ def _upload(
     # Sources that are there stand for a complete upload. So their builds precede them.
     write_builds(fleet, publication, new)
     with working(f"packing {len(missing):,} archives") as shown:
-        faults = upload(
-            fleet, missing, progress=lambda done: shown.say(f"uploaded {done:,} of {len(missing):,} archives")
-        )
+        faults = upload(fleet, missing, progress=Countdown(shown, "uploaded {} archives", len(missing)))
     write_request(fleet, publication)
     packed = {ensemble for ensemble, key in keys.items() if key in missing}
     return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}

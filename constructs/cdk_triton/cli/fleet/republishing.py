@@ -52,7 +52,7 @@ def judge_published(
         present: the publisher of the present platform.
         following: the publisher of the other platform.
         versions: what is published, by ensemble.
-        progress: is called with the number of ensembles that are done.
+        progress: is called with the number of ensembles that are done, first with 0.
 
     Returns:
         The verdicts, and the reason of each ensemble that could not be judged. The directories of the verdicts are
@@ -62,6 +62,7 @@ def judge_published(
         ClientError, BotoCoreError: AWS rejected a call.
     """
     verdicts, failed, names = list[Verdict](), dict[str, str](), sorted(versions)
+    progress(0)
     for first in range(0, len(names), _AT_ONCE):
         part = names[first : first + _AT_ONCE]
         with tempfile.TemporaryDirectory(prefix="cdk-triton-") as directory:

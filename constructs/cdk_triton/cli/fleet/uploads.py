@@ -31,7 +31,7 @@ def upload(
     Args:
         fleet: the destination.
         archives: repository by object key.
-        progress: is called with the number of archives that are done.
+        progress: is called with the number of archives that are done, first with 0.
 
     Returns:
         Why a repository cannot be packed, by its object key.
@@ -40,6 +40,7 @@ def upload(
         StoreError: an upload failed.
     """
     failures: dict[str, str] = {}
+    progress(0)
     with tempfile.TemporaryDirectory(prefix="cdk-triton-") as directory:
         pool = ThreadPoolExecutor(_AT_ONCE)
         try:

@@ -106,7 +106,7 @@ def judge(
         publisher: the publisher, for whose platform they are checked.
         recheck: whether all that earlier runs have cached about files is ignored: verdicts, digests, and what the
             checks have found in files.
-        progress: is called with the number of repositories that are done.
+        progress: is called with the number of repositories that are done, first with that of the cached verdicts.
     """
     question = _question(publisher)
     names = [hashlib.sha256(f"{each.directory.resolve()} {question}".encode()).digest() for each in ensembles]
@@ -119,6 +119,7 @@ def judge(
     unknown = [number for number, each in enumerate(kept) if each is None]
     found: dict[int, _Answer] = {}
     directories = [str(ensembles[number].directory) for number in unknown]
+    progress(len(ensembles) - len(unknown))
     ask = partial(_answer, question, time.time_ns() if recheck else 0)
     for number, answer in zip(unknown, _answers(ask, directories), strict=True):
         found[number] = answer
