@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,6 +51,13 @@ class Endpoint:
     requests: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list)
     answer: Callable[[], Answer | None] | None = None
     handle: Callable[[Mapping[str, str], bytes], Answer] | None = None
+
+    def arrived(self) -> int:
+        """How many requests came in, at least one: a client with a short timeout may be faster than this server."""
+        deadline = time.monotonic() + 30
+        while not self.requests and time.monotonic() < deadline:
+            threading.Event().wait(0.01)
+        return len(self.requests)
 
     def runtime(self, **config: Any) -> Any:
         """Return a boto3 client of this endpoint."""

@@ -134,7 +134,7 @@ def test_a_slow_container_is_a_timeout_and_is_asked_once(environment: Any, endpo
     environment.setattr(AioRuntime, "open", lambda connections: opened(connections, read_timeout=0.2))
     with pytest.raises(InvocationTimeoutError, match="the model may have run"):
         run(lambda client: client.infer(X))
-    assert len(endpoint.requests) == 1
+    assert endpoint.arrived() == 1
 
 
 def test_no_credentials_are_an_error_with_a_fix(environment: Any, endpoint: Any) -> None:

@@ -236,7 +236,7 @@ def test_a_slow_container_is_a_timeout_and_is_asked_once(messages: Messages, end
     with pytest.raises(InvocationTimeoutError) as caught:
         client.infer(INPUTS)
 
-    assert len(endpoint.requests) == 1
+    assert endpoint.arrived() == 1
     messages.record("InvocationTimeoutError", str(caught.value).replace(str(endpoint.port), "PORT"))
 
 

@@ -134,7 +134,7 @@ def test_a_slow_container_is_a_timeout_and_is_asked_once(environment: Any, endpo
     endpoint.answer = never
     with pytest.raises(InvocationTimeoutError, match="the model may have run"):
         TritonClient("texts", DirectRuntime(read_timeout=0.2)).infer(X)
-    assert len(endpoint.requests) == 1
+    assert endpoint.arrived() == 1
 
 
 def test_a_closed_port_is_named(environment: Any, closed_port: int) -> None:
