@@ -321,7 +321,7 @@ def test_checks_and_uploads_show_the_time_left(account: Account, run: Run, monke
             texts.append(text)
 
     monkeypatch.setattr(publishing, "working", lambda _: nullcontext(Screen()))
-    assert run("fleet", "publish", account.manifest("tenant-17"), *FLEET).status == 0
+    assert run("fleet", "publish", account.manifest("watched"), *FLEET).status == 0
     assert [text for text in texts if "repositories" in text or "archives" in text] == [
         "checked 0 of 1 repositories",
         "checked 1 of 1 repositories, about 0 s left",

@@ -82,9 +82,9 @@ class EndpointConfig(_Named):
     note = (
         "Variants with their models and weights are served by one server each, whatever the instance type and count. "
         "For a variant with instance pools, the first pool serves to which `cdk-triton local capacity` leaves "
-        "instances. A shadow gets copies of requests, and its answers are thrown away. Data capture writes to the local S3; "
-        "encryption, routing, volumes, timeouts and capacity reservations are recorded. A variant without a model has "
-        "inference components, as many as the instances between the limits of ManagedInstanceScaling take. "
+        "instances. A shadow gets copies of requests, and its answers are thrown away. Data capture writes to the "
+        "local S3; encryption, routing, volumes, timeouts and capacity reservations are recorded. A variant without a "
+        "model has inference components, as many as the instances between the limits of ManagedInstanceScaling take. "
         "Asynchronous endpoints have a queue and write to the local S3; the key of their answers is recorded. "
         "Serverless inference is rejected."
     )
