@@ -19,8 +19,8 @@ The constructs report these findings at `cdk synth`. Each is about an app, not a
 `cdk-triton explain cdk-triton:NoWayOut` prints an entry of this page. The CDK writes `Annotation::` before a code in
 its report of validations, and `explain` accepts that too.
 
-Every code is a warning, except `cdk-triton:Recipe`, which is an error. Acknowledge a warning that is right as it is
-with the construct that it names:
+`cdk-triton:ProducedFile` and `cdk-triton:Recipe` are errors, and every other code is a warning. Acknowledge a warning
+that is right as it is with the construct that it names:
 
 ```python
 from aws_cdk import Annotations

@@ -1,14 +1,17 @@
-"""The errors of a repository's recipes, and the build that they make, for constructs and `cdk-triton fleet`."""
+"""The faults of a repository's recipes, and the build that they make, for constructs and `cdk-triton fleet`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.build_plan import keyed_ensemble
 from cdk_triton.artifacts.recipes.recipe import recipes_of
+from cdk_triton.artifacts.repository_checks import rows_of
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.findings import Finding, Severity
 from cdk_triton.triton.repository import PromisedFiles
+from cdk_triton.triton.repository_settings import SETTINGS_NAME
 
 if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform
@@ -16,26 +19,32 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_ensemble", "without_promises"]
 
+BROKEN_PROMISE: Final = "cdk-triton:ProducedFile"
+
 
 def checked_ensemble(repository: ModelRepository, platform: ServingPlatform) -> dict[str, Any]:
-    """`errors` of each recipe; without such errors, those between the recipes, or the `ensemble` as plans have it.
+    """The build of a repository, or why it cannot be built, as JSON values.
 
-    Beside the `ensemble` there is the `source_key` of the repository.
+    Returns:
+        `findings`: the files of `produced` that no recipe makes. `errors`: those of each recipe, else those between the
+        recipes. `ensemble`: the build, as plans have it, and `source_key`: of the repository; both are null if there is
+        a finding or an error.
     """
-    errors = _broken_promises(repository)
+    findings = rows_of(_broken_promises(repository))
+    errors = []
     for recipe in recipes_of(without_promises(repository)):
         try:
             recipe.validate(repository, platform)
         except ConfigurationError as error:
             errors.append(str(error))
-    if not errors:
+    if not findings and not errors:
         try:
             ensemble, keys = keyed_ensemble(repository, platform)
         except ConfigurationError as error:
             errors.append(str(error))
         else:
-            return {"errors": [], "ensemble": ensemble, "source_key": keys.source}
-    return {"errors": errors, "ensemble": None, "source_key": None}
+            return {"findings": [], "errors": [], "ensemble": ensemble, "source_key": keys.source}
+    return {"findings": findings, "errors": errors, "ensemble": None, "source_key": None}
 
 
 def without_promises(repository: ModelRepository) -> ModelRepository:
@@ -44,13 +53,18 @@ def without_promises(repository: ModelRepository) -> ModelRepository:
     return replace(repository, recipes=given)
 
 
-def _broken_promises(repository: ModelRepository) -> list[str]:
-    """An error for each file of `produced` that is missing and that no recipe makes."""
-    errors = []
+def _broken_promises(repository: ModelRepository) -> list[Finding]:
+    """A finding for each file of `produced` that is missing and that no recipe makes."""
     promises = (each for each in repository.recipes if isinstance(each, PromisedFiles))
-    for path in (path for promise in promises for path in promise.produces):
-        try:
-            recipes_of(replace(repository, recipes=(PromisedFiles((path,)),)))
-        except ConfigurationError as error:
-            errors.append(str(error))
-    return errors
+    return [
+        Finding(
+            BROKEN_PROMISE,
+            Severity.ERROR,
+            SETTINGS_NAME,
+            "",
+            f"produced has {path}, which is not there, and no recipe makes it",
+            "add the recipe, or put the file there",
+        )
+        for promise in promises
+        for path in promise.produces
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from cdk_triton.artifacts.keys import repository_keys
@@ -11,7 +11,7 @@ from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
 from cdk_triton.triton.server_options import loaded_models
 
-__all__ = ["CheckedRepository", "Keys", "check_cached", "check_repository"]
+__all__ = ["CheckedRepository", "Keys", "check_cached", "check_repository", "findings_of", "rows_of"]
 
 _QUESTION = "checks 2"
 """The number is raised when `check_repository` returns other members, so that older answers are not read."""
@@ -76,9 +76,8 @@ def check_cached(
         [_QUESTION, mode, platform, environment, uncompressed],
         lambda: check_repository(repository, mode, platform, environment, uncompressed=uncompressed),
     )
-    findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
-    return CheckedRepository(findings, found["backends"], found["entry_model"], keys)
+    return CheckedRepository(findings_of(found["findings"]), found["backends"], found["entry_model"], keys)
 
 
 def check_repository(
@@ -106,8 +105,18 @@ def check_repository(
     )
     entry = repository.entry_model(mode)
     return {
-        "findings": [{name: getattr(finding, name) for name in Finding.__match_args__} for finding in findings],
+        "findings": rows_of(findings),
         "backends": {model.name: model.backend_name or "" for model in repository.models},
         "entry_model": None if entry is None else entry.name,
         "keys": None if repository.recipes else list(repository_keys(repository, platform, uncompressed=uncompressed)),
     }
+
+
+def rows_of(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Findings as JSON values."""
+    return [{name: getattr(finding, name) for name in Finding.__match_args__} for finding in findings]
+
+
+def findings_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
+    """The findings of `rows_of`."""
+    return tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in rows)

@@ -315,6 +315,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "Pipelines and several accounts",
     ),
     ConstructCode(
+        "cdk-triton:ProducedFile",
+        "cdk-triton.toml promises a file that no recipe makes",
+        "The server would not find the file. Add the recipe that makes it, to the repository or to the publisher, or "
+        "put the file there. `cdk-triton fleet publish` reports this error, too.",
+        "Recipes of this library",
+    ),
+    ConstructCode(
         "cdk-triton:PublicSubnets",
         "a model is in public subnets",
         "The network interfaces of SageMaker's instances get no public address there, so they have no way to S3. "

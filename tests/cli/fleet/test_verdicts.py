@@ -18,6 +18,7 @@ from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.artifacts.repository_checks import check_repository
+from cdk_triton.checks.construct_codes import CONSTRUCT_CODES
 from cdk_triton.cli.fleet import verdicts
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.verdicts import judge
@@ -65,7 +66,10 @@ def test_a_repository_with_errors_is_rejected_and_the_others_are_not(tmp_path: P
 
     assert [name for name, verdict in found.items() if not verdict.errors] == ["good"]
     assert "CT101" in found["bad"].errors[0]
-    assert "model/1/more.plan" in " ".join(found["promising"].errors)
+    (finding,) = found["promising"].findings
+    assert (finding.code, finding.path) == ("cdk-triton:ProducedFile", "cdk-triton.toml")
+    assert "model/1/more.plan" in finding.message
+    assert finding.code in {each.code for each in CONSTRUCT_CODES}
 
 
 @pytest.mark.slow

@@ -399,12 +399,17 @@ class TestRecipesThatCannotBeBuilt:
         repository = ModelRepository.from_directory(root, recipes=recipes)
         TritonModel(stack, "Model", repository=repository, platform=world.platform)
 
-        errors = Annotations.from_stack(stack).find_error("/Stack/Model", Match.string_like_regexp("cdk-triton:Recipe"))
-        said = [str(error.entry.data) for error in errors]
-        for text in said:
-            messages.record("cdk-triton:Recipe", text)
-        for what in ("network/1/a.bin", "network/1/b.bin", "'network'"):
-            assert any(what in text for text in said), what
+        expected = {
+            "cdk-triton:ProducedFile": ("network/1/a.bin", "network/1/b.bin"),
+            "cdk-triton:Recipe": ("'network'",),
+        }
+        for code, mentioned in expected.items():
+            errors = Annotations.from_stack(stack).find_error("/Stack/Model", Match.string_like_regexp(code))
+            said = [str(error.entry.data) for error in errors]
+            for text in said:
+                messages.record(code, text)
+            for what in mentioned:
+                assert any(what in text for text in said), what
 
     def test_are_refused_if_they_are_none(self, messages: Messages, world: World, stack: cdk.Stack) -> None:
         repository = replace(world.repository(), recipes=("bert.onnx",))  # type: ignore[arg-type]

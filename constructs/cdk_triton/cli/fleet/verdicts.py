@@ -24,7 +24,7 @@ from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.artifacts.recipe_checks import checked_ensemble
 from cdk_triton.artifacts.recipes.documents import recipes_for
 from cdk_triton.artifacts.repository_cache import library_state
-from cdk_triton.artifacts.repository_checks import Keys, check_repository
+from cdk_triton.artifacts.repository_checks import Keys, check_repository, findings_of
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.errors import ArchiveError, ConfigurationError, RepositoryError
 from cdk_triton.triton import Finding, ModelRepository, Severity
@@ -171,7 +171,8 @@ def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
         found["repository"] = layout.check_name(repository.name, "the repository's directory")
         found |= check_repository(repository, "multi", publisher.platform, publisher.environment)
         if repository.recipes:
-            found |= _built(repository, publisher)
+            built = _built(repository, publisher)
+            found |= built | {"findings": found["findings"] + built["findings"]}
     except (RepositoryError, ArchiveError, ConfigurationError) as error:
         found["faults"] = [str(error)]
     return found
@@ -180,12 +181,12 @@ def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
 def _built(repository: ModelRepository, publisher: PublisherDescription) -> dict[str, Any]:
     """The build and the keys of a repository with recipes, or why it cannot be built."""
     checked = checked_ensemble(repository, publisher.platform)
-    if checked["errors"]:
-        return {"faults": checked["errors"]}
+    if checked["ensemble"] is None:
+        return {"findings": checked["findings"], "faults": checked["errors"]}
     numbers = [number for number, recipe in enumerate(publisher.recipes) if recipe in repository.recipes]
     ensemble = checked["ensemble"]
     keys = [checked["source_key"], ensemble["artifact_key"]]
-    return {"keys": keys, "build": {"recipes": numbers, "ensemble": ensemble}}
+    return {"findings": [], "keys": keys, "build": {"recipes": numbers, "ensemble": ensemble}}
 
 
 @cache
@@ -194,9 +195,10 @@ def _publisher(question: str) -> PublisherDescription:
 
 
 def _verdict(listed: Listed, found: Mapping[str, Any]) -> Verdict:
-    findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
-    return Verdict(listed, found["repository"], findings, keys, tuple(found["faults"]), found["build"])
+    return Verdict(
+        listed, found["repository"], findings_of(found["findings"]), keys, tuple(found["faults"]), found["build"]
+    )
 
 
 def _state(root: Path) -> str | None:

@@ -11,8 +11,9 @@ from constructs import Construct
 from cdk_triton.artifacts import estimated_minutes, platform_document
 from cdk_triton.artifacts.recipe_checks import checked_ensemble
 from cdk_triton.artifacts.repository_cache import cached_answer
+from cdk_triton.artifacts.repository_checks import findings_of
 from cdk_triton.hosting.builds.builders import Builder
-from cdk_triton.hosting.findings import report_errors
+from cdk_triton.hosting.findings import report, report_errors
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
@@ -55,8 +56,9 @@ def check_recipes(
     if not repository.recipes:
         return CheckedRecipes(True, None)
     found = cached_answer([repository], ["ensemble", platform], lambda: checked_ensemble(repository, platform))
-    sound = report_errors(construct, [(RECIPE_ERROR, f"{what}: {error}") for error in found["errors"]])
-    return CheckedRecipes(sound, found["ensemble"])
+    report(construct, findings_of(found["findings"]), what=what)
+    report_errors(construct, [(RECIPE_ERROR, f"{what}: {error}") for error in found["errors"]])
+    return CheckedRecipes(found["ensemble"] is not None, found["ensemble"])
 
 
 def builder_document(builder: Builder, platform: ServingPlatform, program: str) -> dict[str, object]:
