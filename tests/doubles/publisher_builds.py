@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import json
@@ -10,12 +9,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from artifacts import Invocation, copying
-from artifacts.archive_keys import ArchiveKeys, archive_keys
+from artifacts.archive_keys import ArchiveKeys
 from artifacts.builders import Builders
 from artifacts.published_builds import build_batch
 from artifacts.publishing import Publisher
 from memory_aws import S3, Client, Clock, CodeBuild, Logs, ProgramDouble, Wire
-from publisher_machine import CALLER, EXECUTION, FLEET, KEYS, PLATFORM, REQUESTS, STORE, Answer, Machine, Work
+from publisher_machine import (
+    CALLER,
+    EXECUTION,
+    FLEET,
+    KEYS,
+    PLATFORM,
+    REQUESTS,
+    STORE,
+    Answer,
+    Machine,
+    Work,
+    packed_keys,
+)
 
 __all__ = ["ASSETS", "BUILDS", "DESCRIPTION", "INPUT", "RECIPES", "BuildingMachine", "built_keys"]
 
@@ -59,11 +70,10 @@ BUILDS = {
 """What the definition of the machine hands on to the function that builds."""
 
 
-@functools.cache
 def built_keys(sources: bytes, recipe: int = 0) -> ArchiveKeys:
     """The keys of an archive that is built from sources with the recipe of this number."""
     document = KEYS._replace(source={**KEYS.source, "recipes": [RECIPES[recipe]["parameters"]], "program": 1})
-    return archive_keys(iter([sources]), document, "it")
+    return packed_keys(sources, document)
 
 
 class _StoreFolder:

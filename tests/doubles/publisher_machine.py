@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
 import json
@@ -60,9 +61,14 @@ def packed(files: Mapping[str, bytes]) -> bytes:
     return gzip.compress(buffer.getvalue(), mtime=0)
 
 
-def packed_keys(archive: bytes) -> ArchiveKeys:
-    """Its keys."""
-    return archive_keys(iter([archive]), KEYS, "it")
+def packed_keys(archive: bytes, keys: KeyDocument = KEYS) -> ArchiveKeys:
+    """Its keys; generated sequences use few archives many times, so each is read once."""
+    return _packed_keys(archive, json.dumps(keys))
+
+
+@functools.cache
+def _packed_keys(archive: bytes, keys: str) -> ArchiveKeys:
+    return archive_keys(iter([archive]), KeyDocument(*json.loads(keys)), "it")
 
 
 def storage_on(s3: S3, wire: Wire | None = None) -> Storage:
@@ -94,7 +100,7 @@ class Machine:
     def upload(self, publication: str, items: Iterable[Mapping[str, Any]], archives: Iterable[bytes] = ()) -> None:
         """Write a request and its archives."""
         for archive in archives:
-            key = archive_keys(iter([archive]), self.keys, "it").artifact
+            key = packed_keys(archive, self.keys).artifact
             self.s3.put(STORE, f"{REQUESTS}{publication}/{key}.tar.gz", archive)
         document = {"schema": 1, "items": list(items)}
         self.s3.put(STORE, f"{REQUESTS}{publication}/request.json", json.dumps(document).encode())
@@ -103,7 +109,7 @@ class Machine:
         """Write a request that publishes each archive as the ensemble of its name."""
         items = []
         for name, archive in archives.items():
-            keys = archive_keys(iter([archive]), self.keys, "it")
+            keys = packed_keys(archive, self.keys)
             keyed = {"source_key": keys.source, "artifact_key": keys.artifact}
             items.append({"ensemble": name, "action": "publish", "repository": name, **keyed})
         self.upload(publication, items, archives.values())
