@@ -139,7 +139,7 @@ def test_a_process_waits_for_another_that_hashes_the_same_file(tmp_path: Path, w
     link.hardlink_to(weights)
     program = (
         "import sys; from pathlib import Path; from cdk_triton.artifacts.digests import file_digests\n"
-        "link = Path(sys.argv[1]); print(file_digests([link], progress=lambda done, total: print('reads'))[link])"
+        "link = Path(sys.argv[1]); print(file_digests([link], progress=lambda done, total: print(done))[link])"
     )
     children: list[subprocess.Popen[str]] = []
 
@@ -153,7 +153,8 @@ def test_a_process_waits_for_another_that_hashes_the_same_file(tmp_path: Path, w
 
     digest_here = file_digests([weights], progress=meanwhile)[weights]
 
-    assert children[0].communicate()[0].split() == [digest_here]
+    done_at_once = str(weights.stat().st_size)
+    assert children[0].communicate()[0].split() == [done_at_once, digest_here]
 
 
 def is_waiting(pid: int) -> bool:

@@ -96,6 +96,7 @@ class Interpreter:
         self._turns = threading.Condition()
         self._waiting: set[str] = set()
         self._next: str | None = None
+        self._called: str | None = None
 
     def client(self, *, service: str, **_: Any) -> Any:
         """The client of a service, for the interpreter."""
@@ -111,6 +112,8 @@ class Interpreter:
             kind = "Runtime.ExitError" if isinstance(error, Killed) else type(error).__name__
             payload = {"errorMessage": str(error), "errorType": kind}
             return {"Payload": io.BytesIO(json.dumps(payload).encode()), "FunctionError": "Unhandled"}
+        finally:
+            self._end_turn()
         return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(answer).encode())}
 
     def _call(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -156,6 +159,7 @@ class Interpreter:
                 self._states.stop_execution(executionArn=execution)
             self._next = execution
             self._turns.notify_all()
+            assert self._turns.wait_for(lambda: self._called is None and self._next is None, timeout=60)
         self._settle(execution)
 
     def outcome(self, execution: str) -> str | None:
@@ -170,7 +174,12 @@ class Interpreter:
             self._waiting.add(execution)
             self._turns.notify_all()
             assert self._turns.wait_for(lambda: self._next == execution, timeout=60)
-            self._next = None
+            self._next, self._called = None, execution
+
+    def _end_turn(self) -> None:
+        with self._turns:
+            self._called = None
+            self._turns.notify_all()
 
     def _settle(self, execution: str) -> None:
         """Wait until an execution waits for its turn, or has ended."""

@@ -6,6 +6,7 @@ resource, and so does another logical id. Nothing is deployed, so what instances
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -116,6 +117,7 @@ class App:
     directory: str = "text"
     weights: str = "1"
     litter: str = ""
+    touched: bool = False
     platform: ServingPlatform = World.platform
     ensembles: tuple[str, ...] = ()
     publisher: dict[str, Any] | None = None
@@ -146,6 +148,11 @@ class App:
             repository = world.repository(self.directory, weights=self.weights)
             if self.litter:
                 (repository.root / self.litter).write_text("")
+                repository = world.repository_again(self.directory)
+            if self.touched:
+                for path in repository.root.rglob("*"):
+                    path.chmod(0o700)
+                    os.utime(path, (1e9, 1e9))
                 repository = world.repository_again(self.directory)
             model = TritonModel(stack, self.model_id, repository=repository, **common)
             variant = TritonVariant(model=model, **self.variant(stack))
@@ -232,7 +239,7 @@ REKEYED = {
 ROWS: list[tuple[str, App, App, Effects]] = [
     ("a file of a `TritonModel`", ONE, replace(ONE, weights="2"), {}),
     ("a file of an ensemble", MANY, replace(MANY, weights="2"), {PARAMETER: "in place"}),
-    ("times, owners, modes", ONE, ONE, {}),
+    ("times, owners, modes", ONE, replace(ONE, touched=True), {}),
     ("`cdk-triton.toml`, `.git`", ONE, replace(ONE, litter="model.py~"), {}),
     ("the name of the repository's", ONE, replace(ONE, directory="other"), {ARTIFACTS: "in place"}),
     (

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from cdk_triton._file_cache import SMALL_BYTES, FileCache, cache_directory, fingerprint, is_settled
+from cdk_triton._file_cache import NO_CACHE, SMALL_BYTES, FileCache, cache_directory, fingerprint, is_settled
 from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, read_blocks
 
 __all__ = ["file_digests"]
@@ -55,8 +55,12 @@ def file_digests(files: Iterable[Path], *, progress: Progress | None = None) -> 
                 digests[name] = _hashed(cache, name, file, state, count)
                 continue
             with _only_one(state):
-                digests[name] = _recalled(cache, name, state) or _hashed(cache, name, file, state, count)
-                cache.save()  # hashing it took long, so an interruption must not lose it
+                digests[name] = _recalled(cache, name, state)
+                if digests[name] is not None:  # another process has hashed it
+                    count(state.st_size)
+                else:
+                    digests[name] = _hashed(cache, name, file, state, count)
+                    cache.save()  # hashing it took long, so an interruption must not lose it
     return {file: digest for file, name in names.items() if (digest := digests[name]) is not None}
 
 
@@ -85,12 +89,14 @@ def _only_one(state: os.stat_result) -> Iterator[None]:
     """Wait while another process hashes the same file.
 
     One lock file is enough, because each inode locks a byte of its own. The lock only saves work: nobody waits if the
-    cache directory cannot be used, or on Windows. The system releases the locks of a process that ends.
+    cache directory cannot be used, if the cache would not keep the digest, or on Windows. The system releases the locks
+    of a process that ends.
     """
     with ExitStack() as stack:
-        with suppress(OSError, ImportError):
-            import fcntl  # not in the Python of Windows
+        if NO_CACHE not in os.environ and is_settled(state, time.time_ns()):
+            with suppress(OSError, ImportError):
+                import fcntl  # not in the Python of Windows
 
-            lock = stack.enter_context((cache_directory() / "digests.lock").open("wb"))
-            fcntl.lockf(lock, fcntl.LOCK_EX, 1, state.st_ino % _LOCK_BYTES)
+                lock = stack.enter_context((cache_directory() / "digests.lock").open("wb"))
+                fcntl.lockf(lock, fcntl.LOCK_EX, 1, state.st_ino % _LOCK_BYTES)
         yield

@@ -316,7 +316,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:ProducedFile",
-        "cdk-triton.toml promises a file that no recipe makes",
+        "cdk-triton.toml lists a file that no recipe makes",
         "The server would not find the file. Add the recipe that makes it, to the repository or to the publisher, or "
         "put the file there. `cdk-triton fleet publish` reports this error, too.",
         "Recipes of this library",

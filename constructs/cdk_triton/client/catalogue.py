@@ -156,7 +156,11 @@ class PublishedNames:
         from botocore.exceptions import ClientError
 
         if self._s3 is None:
-            self._s3 = default_client("s3")
+            from botocore.config import Config
+
+            # A call of the endpoint waits for this read, and uses the last known name if it fails.
+            config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2})
+            self._s3 = default_client("s3", config=config)
         try:
             body = self._s3.get_object(Bucket=bucket, Key=key)["Body"].read()
         except ClientError as error:

@@ -169,10 +169,10 @@ class TritonClient:
             ensemble: the name of the ensemble to invoke on a multi-model endpoint, for a client of `from_parameters`:
                 one of the stack, or a published one.
             target_model: the archive to invoke on a multi-model endpoint: what `TritonMultiModel.target_model(…)`
-            returns.
+                returns.
             target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
             inference_component: the component to invoke on an endpoint with components:
-            `TritonComponent.component_name`.
+                `TritonComponent.component_name`.
             binary: send and request binary tensors. With False both directions are JSON, which is readable, several
                 times larger and slower, and cannot carry FP16, BF16 or bytes that are not UTF-8.
             request_id: returned as `InferenceResult.request_id`, and written into Triton's trace and verbose log.
@@ -331,7 +331,7 @@ class TritonClient:
 
         Raises:
             ConfigurationError: an input cannot be sent, a time is out of its range, or boto3 rejects an argument; the
-            request is too large for the call, and the client has no `input_location`.
+                request is too large for the call, and the client has no `input_location`.
             PayloadTooLargeError: the request is larger than SageMaker accepts; nothing was sent.
             InvocationTimeoutError: no connection or no answer in time; the request may be in the queue.
             InvocationError: anything else that SageMaker, S3 or the network did wrong.

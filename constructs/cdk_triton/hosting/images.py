@@ -33,7 +33,7 @@ class ContainerImage(NamedTuple):
     Attributes:
         uri: what the container definition names.
         repository_arn: the one repository of Amazon ECR that it comes from; None where the image's name does not
-        contain it, because it is one token or comes from another registry. Then its pull is the user's to grant.
+            contain it, because it is one token or comes from another registry. Then its pull is the user's to grant.
         is_in_app: whether the repository is made by a stack of this app, which the name refers to.
     """
 

@@ -55,7 +55,7 @@ class DataCapture:
 
     Attributes:
         bucket: the bucket for the captured data. One of its own is best, because its readers can read what callers
-        send.
+            send.
         sampling_percentage: of the requests, 1 to 100. All of a busy endpoint fill its instances' disks, and SageMaker
             stops capturing when these get full.
         prefix: begins the keys. The models' roles may write below it and nowhere else.

@@ -114,9 +114,9 @@ class TritonModel(Resource):
 
     Raises:
         ConfigurationError: SageMaker has no image of this release in the stack's region; a field of the environment
-        does not fit, the directory's name cannot be part of an object key, or metadata cannot be a tag; the subnets or
-        security groups are not what SageMaker takes; the VPC is one of another region or the role one of another
-        account; there are recipes, and the store has no builder with the platform's GPU, or `uncompressed` is set.
+            does not fit, the directory's name cannot be part of an object key, or metadata cannot be a tag; the subnets
+            or security groups are not what SageMaker takes; the VPC is one of another region or the role one of another
+            account; there are recipes, and the store has no builder with the platform's GPU, or `uncompressed` is set.
         ArchiveError: the archive cannot be written.
     """
 

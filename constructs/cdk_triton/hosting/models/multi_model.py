@@ -85,9 +85,9 @@ class TritonMultiModel(Resource):
 
     Raises:
         ConfigurationError: a name cannot be a `TargetModel`, or metadata cannot be a tag; SageMaker has no image of
-        this release in the stack's region, or a field of the environment does not fit; the subnets or security groups
-        are not what SageMaker takes; the VPC is one of another region or the role one of another account; there are
-        recipes, and the store has no builder with the platform's GPU.
+            this release in the stack's region, or a field of the environment does not fit; the subnets or security
+            groups are not what SageMaker takes; the VPC is one of another region or the role one of another account;
+            there are recipes, and the store has no builder with the platform's GPU.
         ArchiveError: an archive cannot be written.
     """
 

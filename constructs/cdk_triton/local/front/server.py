@@ -94,8 +94,7 @@ class Routes:
 
     Attributes:
         signatures: as given.
-        cloudformation, codebuild, components, endpoints, host, images, lambdas, processing, quotas, state_machines,
-            submit: set before the server is started; some need its URL.
+        cloudformation: set before the server is started, as all that follow; some need its URL.
     """
 
     cloudformation: CloudFormation
