@@ -128,7 +128,7 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
     found: Outcome = run(*PUBLISH_ALL)
 
     assert found.status == 1
-    rejected, failed, *lines = found.out.splitlines()
+    rejected, failed, *lines = without_warnings(found)
     assert rejected.startswith("rejected tenant-3: model/config.pbtxt: error CT247")
     assert lines == [
         "published, built in AWS: built-0",
@@ -149,10 +149,15 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
     assert again.out.splitlines()[-1] == "2 published, 3 unchanged, 1 rejected by the checks"
     assert account.current(NEXT).keys() == {*live, "tenant-2"} - {"tenant-3"}
     last: Outcome = run(*PUBLISH_ALL)
-    assert last.out.splitlines()[1:] == [
+    assert without_warnings(last)[1:] == [
         "unpublished, as on the present platform: tenant-2",
         "0 published, 1 unpublished, 4 unchanged, 1 rejected by the checks",
     ]
     there = account.current(NEXT)
     assert {name: there.get(name) for name in (*live, "tenant-2")} == {**live, "tenant-2": None, "tenant-3": None}
     assert run(*PUBLISH_ALL).out.splitlines()[-1] == ("0 published, 4 unchanged, 1 rejected by the checks")
+
+
+def without_warnings(found: Outcome) -> list[str]:
+    """The lines of the standard output; each run warns of an instance type that AWS does not list."""
+    return [line for line in found.out.splitlines() if not line.startswith("warning about ")]

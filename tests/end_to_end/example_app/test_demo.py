@@ -107,7 +107,7 @@ def test_all_five_systems_are_deployed_answer_rightly_and_are_taken_down(start: 
     table = printed.partition("==> Asking every system")[2].partition("\nReal")[0]
     assert all(re.search(rf"^{stack} .* \d+ ms +\d+ ms *$", table, re.MULTILINE) for stack in stacks)
     if sys.version_info < (3, 12):  # the image has 3.12
-        assert re.search(r"in the build of text_generation, as its manifest says: .*Python 3\.12", printed)
+        assert re.search(r"in the build of text_generation, by its manifest: .*Python 3\.12", printed)
     assert all(f"{stack}: destroyed" in printed for stack in stacks)
     assert_nothing_is_left(tmp_path)
 
