@@ -138,6 +138,30 @@ def test_the_publisher_of_the_next_platform_rejects_the_names_of_the_stack() -> 
     assert machine.entry("two") is None
 
 
+def test_a_rollback_does_not_bring_back_a_name_that_the_stack_has_taken() -> None:
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0])
+    assert machine.run("first") is None
+    machine.upload("second", [{"ensemble": "one", "action": "unpublish"}])
+    assert machine.run("second") is None
+    index = {
+        "schema": 2,
+        "fleet": FLEET,
+        "current": [{"ensemble": "one", "target_model": "one-0.tar.gz"}],
+        "previous": [],
+    }
+    machine.s3.put(STORE, layout.index_key(FLEET, machine.platform), json.dumps(index).encode())
+    machine.upload("third", [{"ensemble": "one", "action": "roll_back"}])
+
+    failure = machine.run("third")
+
+    assert failure is not None
+    assert "one: the stack has an ensemble one too" in failure
+    entry = machine.entry("one")
+    assert entry is not None
+    assert entry["current"] is None
+
+
 BEFORE = "24.09-a10g"
 
 
