@@ -82,13 +82,19 @@ def test_many_repositories_are_checked_in_several_processes_with_the_same_result
     assert {each.source_key for each in found} == {found[0].source_key}
 
 
-def test_a_file_that_repositories_share_is_read_once(tmp_path: Path) -> None:
+def sharing_weights(tmp_path: Path) -> tuple[Path, list[Listed]]:
+    """A large file, and three repositories that have it by hard links."""
     weights = tmp_path / "weights.bin"
     weights.write_bytes(bytes(2_000_000))
     os.utime(weights, LONG_AGO)
     tenants = [repository(tmp_path, name) for name in ("acme", "bravo", "charlie")]
     for each in tenants:
         (each.directory / "model" / "1" / "weights.bin").hardlink_to(weights)
+    return weights, tenants
+
+
+def test_a_file_that_repositories_share_is_read_once(tmp_path: Path) -> None:
+    weights, tenants = sharing_weights(tmp_path)
 
     with INotify() as watch:
         watch.add_watch(weights, flags.OPEN | flags.CLOSE_NOWRITE)  # the inode, whatever its name
@@ -143,12 +149,7 @@ def test_an_unchanged_repository_is_not_looked_at_again(tmp_path: Path, monkeypa
 @pytest.mark.slow
 def test_a_recheck_believes_no_digest_of_an_earlier_run(tmp_path: Path) -> None:
     """A tool may have changed a file and set everything back that shows it."""
-    weights = tmp_path / "weights.bin"
-    weights.write_bytes(bytes(2_000_000))
-    os.utime(weights, LONG_AGO)
-    tenants = [repository(tmp_path, name) for name in ("acme", "bravo", "charlie")]
-    for each in tenants:
-        (each.directory / "model" / "1" / "weights.bin").hardlink_to(weights)
+    weights, tenants = sharing_weights(tmp_path)
     right = [each.artifact_key for each in judge(tenants, PUBLISHER)]
     change_cache(tmp_path, f"UPDATE kept SET value = '{'0' * 64}' WHERE kind = 'digest'")
     change_cache(tmp_path, "DELETE FROM kept WHERE kind = 'verdict'")
