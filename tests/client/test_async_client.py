@@ -16,11 +16,13 @@ import numpy as np
 import pytest
 from botocore.auth import SigV4Auth
 from tests.client.conftest import identity
+from tests.client.parameter_store import Ssm, until
 from tests.client.test_async_result import S3
 from tests.client.test_direct_runtime import ERRORS
 from tests.client.test_for_repository import CONFIG, repository
 from tests.client.test_infer_many import failing, rows, values
-from tests.client.test_parameter_names import CATALOGUE, MOVED, Catalogues, Ssm, until, without
+from tests.client.test_parameter_names import without
+from tests.client.test_published_names import CATALOGUE, MOVED, Catalogues
 
 from cdk_triton.client import AsyncTritonClient, InferenceResult, TritonClient
 from cdk_triton.client.aio_runtime import AioRuntime
