@@ -300,6 +300,16 @@ def test_a_file_that_is_written_to_meanwhile_has_no_digest(messages: Messages, w
         file_digests([weights], progress=lambda done, total: weights.write_bytes(b"other"))
 
 
+def test_a_file_that_gets_a_hard_link_meanwhile_has_a_digest(weights: Path, tmp_path: Path) -> None:
+    """`cp -al` of a directory does not write to its files."""
+
+    def link(done: int, total: int) -> None:
+        if not (tmp_path / "link.bin").exists():
+            (tmp_path / "link.bin").hardlink_to(weights)
+
+    assert file_digests([weights], progress=link) == {weights: true_digest(weights)}
+
+
 def test_a_missing_file_and_a_pipe_are_refused(messages: Messages, tmp_path: Path) -> None:
     with messages.raises(ArchiveError):
         digest(tmp_path / "missing.bin")

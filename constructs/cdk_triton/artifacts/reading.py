@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from cdk_triton._file_cache import fingerprint
 from cdk_triton.errors import ArchiveError
 
 __all__ = ["BLOCK_BYTES", "Progress", "file_state", "read_blocks"]
@@ -53,5 +52,10 @@ def read_blocks(file: Path, state: os.stat_result) -> Iterator[memoryview]:
             after = os.fstat(stream.fileno())
     except OSError as error:
         raise ArchiveError(f"{file} cannot be read: {error.strerror}; make it readable") from error
-    if fingerprint(after) != fingerprint(state):
+    if _written(after) != _written(state):
         raise ArchiveError(f"{file} changed while it was read: run this again when nothing writes to it any more")
+
+
+def _written(state: os.stat_result) -> tuple[int, int, int, int]:
+    """What changes when somebody writes to a file. The change time is not a part: a new hard link changes it, too."""
+    return state.st_size, state.st_mtime_ns, state.st_dev, state.st_ino
