@@ -121,10 +121,10 @@ def test_a_caller_waits_for_the_refresh_of_a_name_that_gets_old_meanwhile(ssm: S
     names.target("tenant", None)
     s3.current["tenant"] = "tenant-2.tar.gz"
     s3.gate = threading.Event()
-    clock.now += 30
+    clock.now += 45
     assert names.target("tenant", None).target_model == "tenant-1.tar.gz"
     assert s3.waiting.wait(30)
-    clock.now += 30
+    clock.now += 15
 
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(names.target, "tenant", None)
@@ -163,6 +163,38 @@ def test_a_catalogue_that_moves_with_the_platform_is_followed(ssm: Ssm, clock: C
     clock.now += 60
     names.target("tenant", None)
     until(lambda: names.target("tenant", None).target_model == "tenant-2.tar.gz")
+
+
+def test_no_name_is_older_than_max_age_when_the_catalogue_moves(ssm: Ssm, clock: Clock) -> None:
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogues(**{"25.09-a10g": "tenant-1.tar.gz", "26.05-l4": "tenant-2.tar.gz"})
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    names.target("one", None)
+    clock.now += 29
+    assert names.target("two", None).target_model == "tenant-1.tar.gz"
+    ssm.values["catalogue"] = MOVED
+    clock.now += 31
+    assert names.may_block("two")  # the old name is not used while a thread reads the new one
+    assert names.target("two", None).target_model == "tenant-2.tar.gz"
+
+
+@pytest.mark.parametrize(("age", "reads"), [(0, 2), (29, 3)])
+def test_a_busy_name_is_refreshed_with_the_uri_of_the_catalogue(ssm: Ssm, clock: Clock, age: int, reads: int) -> None:
+    """The URI was read for another name, `age` seconds before. It and the name are read again every 30 seconds."""
+    ssm.values["catalogue"] = CATALOGUE
+    s3 = Catalogue(one="one-1.tar.gz", two="two-1.tar.gz")
+    names = ParameterNames("/search", ssm, 60.0, s3=s3, clock=clock)
+    names.target("one", None)
+    clock.now += age
+    for _ in range(60):
+        names.target("two", None)
+        until(lambda: not is_refreshing())
+        clock.now += 1
+    assert [key.rpartition("/")[2] for key in s3.read] == ["one.json"] + ["two.json"] * reads
+
+
+def is_refreshing() -> bool:
+    return any(thread.name == "cdk-triton-catalogue" for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("how", ["throttled", "gone"])

@@ -25,8 +25,8 @@ class PublishedNames:
     A name that is used after half of `max_age` is refreshed in the background, so a busy name never waits. One thread
     reads these names, one after the other. A name that is older than `max_age` is read before it is used, and other
     users of the name wait for that read. If a read fails, this class logs the reason, and the last known target model
-    stays for another `max_age`. A change of the platform moves the catalogue, so its URI is also read again after
-    `max_age`.
+    stays for another `max_age`. A change of the platform moves the catalogue, so its URI is read again after half of
+    `max_age`, and a name counts as old as the URI with which it was read.
 
     Args:
         find: returns the URI of the catalogue; None if the endpoint does not have one, or it cannot be read.
@@ -76,7 +76,7 @@ class PublishedNames:
         Raises:
             InvocationError: the caller may not read the catalogue, its entry is damaged, or the service failed.
         """
-        place = self._located()
+        place, placed_at = self._located()
         if place is None:
             return False
         key = f"{place.key}/{ensemble}.json"
@@ -86,7 +86,7 @@ class PublishedNames:
             if current is None:
                 self._read.pop(ensemble, None)
             else:
-                self._read[ensemble] = (current, self._clock())
+                self._read[ensemble] = (current, placed_at)
         return current is not None
 
     def refresh(self, ensemble: str) -> None:
@@ -99,17 +99,18 @@ class PublishedNames:
                 if ensemble in self._read:
                     self._read[ensemble] = (self._read[ensemble][0], self._clock())
 
-    def _located(self) -> Location | None:
-        """The place of the catalogue, or the last known one; None if the endpoint never had one."""
-        if self._place is None or self._clock() - self._placed_at >= self._max_age:
+    def _located(self) -> tuple[Location | None, float]:
+        """The place of the catalogue, or the last known one, and when it was read; None if there never was one."""
+        if self._place is None or self._clock() - self._placed_at >= self._max_age / 2:
+            started = self._clock()
             uri = self._find()
-            self._placed_at = self._clock()
             if uri is not None:
                 self._place = location(uri)
-        return self._place
+            self._placed_at = started
+        return self._place, self._placed_at
 
     def _is_old(self, ensemble: str, age: float) -> bool:
-        """Whether the ensemble was read at least these seconds ago."""
+        """Whether the ensemble, or the place of its catalogue, was read at least these seconds ago."""
         found = self._read.get(ensemble)
         return found is not None and self._clock() - found[1] >= age
 
