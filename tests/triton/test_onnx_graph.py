@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy
 import onnx.numpy_helper
 import psutil
 import pytest
+from inotify_simple import INotify, flags
 
 from cdk_triton.triton.contents import onnx_graph
 from cdk_triton.triton.contents.onnx_graph import Limits, onnx_graphs
@@ -65,6 +67,18 @@ def test_external_weights_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     (verdict,) = onnx_graphs([tmp_path / "model.onnx"]).values()
     assert [fault.operator for fault in verdict.faults] == ["MatMul"]
+
+
+def test_hard_links_of_one_file_are_read_once(tmp_path: Path) -> None:
+    file, link = large(tmp_path / "model.onnx", 4), tmp_path / "link.onnx"
+    link.hardlink_to(file)
+    os.utime(file, (0, 0))  # nobody writes to it now
+    onnx_graphs([file])
+    with INotify() as watch:
+        watch.add_watch(tmp_path, flags.OPEN)
+        assert not onnx_graphs([link])[link].faults
+        opened = [event.name for event in watch.read(timeout=0) if not event.mask & flags.ISDIR]
+    assert opened == []
 
 
 PROGRAM = """

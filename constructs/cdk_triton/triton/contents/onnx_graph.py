@@ -126,7 +126,8 @@ def _of_file(file: Path, kept: FileCache, limits: Limits) -> GraphVerdict:
     read_ns, state = time.time_ns(), file.stat()
     if state.st_size <= SMALL_BYTES:
         return _of_content(onnx_skeleton(file), kept, limits)[0]
-    name, mark = os.fsencode(file.absolute()), f"{fingerprint(state)} {_judge()}"
+    # Repositories may share a file by hard links, so its name does not matter.
+    name, mark = b"%d %d" % (state.st_dev, state.st_ino), f"{fingerprint(state)} {_judge()}"
     known = kept.recall(_FILES, name, mark)
     verdict = None if known is None else _read(known)
     if verdict is None:
