@@ -32,6 +32,7 @@ __all__ = [
     "Version",
     "catalogue_key",
     "catalogue_prefix",
+    "forget",
     "publish",
     "read_entry",
     "roll_back",
@@ -93,7 +94,7 @@ class Entry:
     Attributes:
         fleet: the name of the `TritonMultiModel` in the store.
         ensemble: its name.
-        versions: the last `KEPT` versions, that which went live most recently first.
+        versions: the last `KEPT` versions, that which went live most recently first; none of a forgotten ensemble.
         unpublished: who took it out of the catalogue; None while it is live.
         executions: the ARNs of the last `KEPT_EXECUTIONS` executions that changed it, the newest first.
     """
@@ -103,6 +104,11 @@ class Entry:
     versions: tuple[Version, ...] = ()
     unpublished: Change | None = None
     executions: tuple[str, ...] = ()
+
+    @property
+    def was_published(self) -> bool:
+        """Whether the ensemble was live at any time."""
+        return bool(self.versions) or self.unpublished is not None
 
     @property
     def current(self) -> str | None:
@@ -172,11 +178,27 @@ def unpublish(entry: Entry, change: Change) -> Entry:
     Raises:
         ArtifactError: it was never published.
     """
-    if not entry.versions:
-        raise ArtifactError(f"the ensemble {entry.ensemble} was never published; `fleet list` has the names")
+    _require_published(entry)
     if entry.has(change.execution) or entry.current is None:
         return entry
     return entry.after(change, entry.versions, unpublished=change)
+
+
+def forget(entry: Entry, change: Change) -> Entry:
+    """Take an ensemble out of the catalogue with all its versions, so that `gc` may delete their archives.
+
+    Raises:
+        ArtifactError: it was never published.
+    """
+    _require_published(entry)
+    if entry.has(change.execution) or not entry.versions:
+        return entry
+    return entry.after(change, (), unpublished=change)
+
+
+def _require_published(entry: Entry) -> None:
+    if not entry.was_published:
+        raise ArtifactError(f"the ensemble {entry.ensemble} was never published; `fleet list` has the names")
 
 
 def read_entry(fleet: str, platform: str, ensemble: str, storage: Storage) -> Entry:

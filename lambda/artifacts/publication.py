@@ -40,7 +40,7 @@ from .failure import ArtifactError
 __all__ = ["ACTIONS", "MAX_REQUEST_BYTES", "Item", "Place", "caller_of", "parse_request"]
 
 SCHEMA = 1
-ACTIONS = ("publish", "roll_back", "unpublish")
+ACTIONS = ("publish", "roll_back", "unpublish", "forget")
 
 MAX_ITEMS = 100_000
 """More of them do not fit into the time of `count`, and into the memory of the functions (docs/scale_figures.md)."""
@@ -70,7 +70,7 @@ class Item:
 
     Attributes:
         ensemble: its name.
-        action: `publish`, `roll_back` or `unpublish`.
+        action: `publish`, `roll_back`, `unpublish` or `forget`.
         repository: the name of the repository's directory; empty unless it is published.
         source_key: of the repository; empty unless it is published.
         artifact_key: of the archive; empty unless it is published.

@@ -146,7 +146,7 @@ class Publisher:
         if item.built and not max_builds:
             reason = "it has to be built, and the publisher has no recipes; publish with the publisher's own cdk-triton"
             return dataclasses.replace(item, rejected=reason)
-        if item.action != "unpublish" and item.ensemble in of_stack:
+        if item.action in ("publish", "roll_back") and item.ensemble in of_stack:
             reason = f"the stack has an ensemble {item.ensemble} too; publish it under another name"
             return dataclasses.replace(item, rejected=reason)
         return dataclasses.replace(item, is_there=self.place.served + item.target_model in there)
@@ -161,7 +161,12 @@ class Publisher:
         if item.rejected is not None:
             raise ArtifactError(item.rejected)
         by = Change(self.now().isoformat(timespec="seconds"), caller_of(publication), self.place.execution)
-        actions = {"publish": self._publish, "roll_back": self._roll_back, "unpublish": self._unpublish}
+        actions = {
+            "publish": self._publish,
+            "roll_back": self._roll_back,
+            "unpublish": self._unpublish,
+            "forget": self._forget,
+        }
         modify = actions[item.action]
         fleet, platform = self.place.fleet, self.place.platform
         entry = catalogue.update(
@@ -223,8 +228,9 @@ class Publisher:
     def _missing(self, item: Item, there: set[str]) -> str | None:
         """Why an ensemble without a recorded failure is not what was asked for; None if it is."""
         entry = catalogue.read_entry(self.place.fleet, self.place.platform, item.ensemble, self.storage)
-        wanted = {"publish": item.target_model, "roll_back": item.to, "unpublish": None}[item.action]
+        wanted = {"publish": item.target_model, "roll_back": item.to, "unpublish": None, "forget": None}[item.action]
         is_as_asked = entry.current == wanted and (item.action, item.to) != ("roll_back", None)
+        is_as_asked &= item.action != "forget" or not entry.versions
         # A later execution may have changed the ensemble since: then the entry still lists this one.
         if not (is_as_asked or entry.has(self.place.execution)):
             return "it was not reached; run the command again"
@@ -253,6 +259,9 @@ class Publisher:
 
     def _unpublish(self, entry: Entry, _: Item, by: Change, __: str) -> Entry:
         return catalogue.unpublish(entry, by)
+
+    def _forget(self, entry: Entry, _: Item, by: Change, __: str) -> Entry:
+        return catalogue.forget(entry, by)
 
     def _head(self, target_model: str) -> StoredObject | None:
         return self.storage.head(self.place.served + target_model)

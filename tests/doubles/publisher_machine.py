@@ -184,8 +184,12 @@ class Machine:
 
     def changes(self, ensemble: str) -> list[str]:
         """The executions that changed an ensemble's document, one for each time that it was written."""
-        documents = map(json.loads, self.s3.history[STORE, f"catalogue/{FLEET}/{self.platform}/{ensemble}.json"])
-        return [(each["unpublished"] or each["versions"][0]["live"])["execution"] for each in documents]
+        return [(each["unpublished"] or each["versions"][0]["live"])["execution"] for each in self.documents(ensemble)]
+
+    def documents(self, ensemble: str) -> list[Answer]:
+        """An ensemble's documents, one for each time that it was written."""
+        key = f"catalogue/{FLEET}/{self.platform}/{ensemble}.json"
+        return [json.loads(body) for body in self.s3.history[STORE, key]]
 
     def live(self, ensemble: str) -> bytes | None:
         """The archive that callers of an ensemble get; an error if the catalogue names one that is not there."""

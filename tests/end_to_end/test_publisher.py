@@ -380,6 +380,29 @@ def test_a_rollback_of_an_ensemble_whose_archives_were_deleted_names_those_that_
     assert account.current()["departed"] is None
 
 
+def test_a_forgotten_ensemble_has_no_versions_and_can_be_published_again(
+    messages: Messages, account: Account, run: Run
+) -> None:
+    tenants = account.write("left", "# first")
+    (tenants.parent / "left.csv").write_text("ensemble,repository\nleft,tenants/left\n")
+    publish = ("fleet", "publish", tenants.parent / "left.csv", *FLEET)
+    forget = ("fleet", "unpublish", "left", "--forget", *FLEET)
+    assert run(*publish).status == 0
+    assert run("fleet", "unpublish", "left", *FLEET).status == 0
+    assert run(*forget).out == "left is unpublished, and the catalogue does not list its versions any more\n"
+    started = len(account.executions())
+
+    assert run(*forget).out == "left was unpublished already\n"
+    assert [line.split()[0] for line in run("fleet", "list", "left", *FLEET).out.splitlines()[1:]] == ["(unpublished)"]
+    found = run("fleet", "rollback", "left", *FLEET)
+    assert found.status == 2
+    messages.record("cdk-triton fleet rollback", found.said)
+    assert len(account.executions()) == started
+
+    assert run(*publish).status == 0
+    assert account.current()["left"] == account.target("left")
+
+
 UNUSABLE = {
     "a stack that is not there": ("list", "--fleet", "Nothing/Fleet"),
     "no path": ("list", "--fleet", "Serving"),

@@ -45,6 +45,8 @@ class Step:
             return catalogue.publish(entry, made)
         if self.action == "unpublish":
             return catalogue.unpublish(entry, made.live)
+        if self.action == "forget":
+            return catalogue.forget(entry, made.live)
         return catalogue.roll_back(entry, made.live, None if self.number is None else made.target_model)
 
 
@@ -52,7 +54,7 @@ steps = st.lists(
     st.one_of(
         st.builds(Step, st.just("publish"), st.integers(0, 14)),
         st.builds(Step, st.just("roll back"), st.none() | st.integers(0, 14)),
-        st.builds(Step, st.just("unpublish")),
+        st.builds(Step, st.sampled_from(["unpublish", "forget"])),
     ),
     max_size=30,
 )
@@ -64,6 +66,7 @@ class Model:
     def __init__(self) -> None:
         self.lives: list[int] = []
         self.is_live = False
+        self.is_known = False
 
     @property
     def listed(self) -> list[int]:
@@ -77,9 +80,11 @@ class Model:
         """Whether the catalogue takes it."""
         if step.action == "publish":
             return self._go_live(step.number)
-        if step.action == "unpublish":
-            known, self.is_live = bool(self.lives), False
-            return known
+        if step.action in ("unpublish", "forget"):
+            self.is_live = False
+            if step.action == "forget":
+                self.lives.clear()
+            return self.is_known
         others = [number for number in self.listed if number != self.current]
         chosen = next(iter(others), None) if step.number is None else step.number
         if chosen is None or chosen not in [*others, self.current]:
@@ -90,7 +95,7 @@ class Model:
         assert number is not None
         if number != self.current:
             self.lives.append(number)
-            self.is_live = True
+            self.is_live = self.is_known = True
         return True
 
 

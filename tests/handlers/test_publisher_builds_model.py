@@ -10,7 +10,6 @@ Meanwhile people roll ensembles back and unpublish them.
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import time
@@ -22,7 +21,7 @@ import pytest
 from build_model.faults import Fault
 from publisher_builds import BuildingMachine, built_keys
 from publisher_executions import Execution, Meanwhile
-from publisher_machine import EXECUTION, FLEET, PLATFORM, STORE, packed
+from publisher_machine import EXECUTION, STORE, packed
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -83,8 +82,8 @@ class World:
         self.start("publish", {name: self.random.randrange(3) for name in chosen})
 
     def change(self) -> None:
-        """Roll ensembles back, or unpublish them; mostly those that were published."""
-        action = self.random.choice(("roll_back", "roll_back", "unpublish"))
+        """Roll ensembles back, unpublish or forget them; mostly those that were published."""
+        action = self.random.choice(("roll_back", "roll_back", "unpublish", "forget"))
         names = [name for name in NAMES if self.entries[name]] or NAMES
         publication, chosen = self.name(action.replace("_", "-")), self.random.sample(names, 1)
         self.machine.upload(publication, [{"ensemble": name, "action": action} for name in chosen])
@@ -157,8 +156,8 @@ class World:
     def check(self) -> None:
         """After each attempt: what is live is the archive of its key, and each change is one that was asked for."""
         for name, entries in self.entries.items():
-            for body in self.machine.s3.history[STORE, f"catalogue/{FLEET}/{PLATFORM}/{name}.json"][len(entries) :]:
-                entries.append(json.loads(body))
+            for entry in self.machine.documents(name)[len(entries) :]:
+                entries.append(entry)
                 self.check_change(name, *entries[-2:])
             if entries and (current := entries[-1]["current"]) is not None:
                 archive = self.machine.live(name)  # an error if it is not there
@@ -172,8 +171,12 @@ class World:
         asked = self.asked[execution.removeprefix(EXECUTION)][name]
         was, listed = before["current"], [version["target_model"] for version in before["versions"]]
         earlier = next((target for target in listed if target != was), None)
-        wanted = {"unpublish": None, "roll_back": earlier}.get(asked, asked)
+        wanted = {"unpublish": None, "forget": None, "roll_back": earlier}.get(asked, asked)
         assert after["current"] == wanted, f"{execution} made {after['current']} live, and was asked for {asked}"
+        if asked == "forget":
+            assert listed, f"{execution} changed nothing of {name}"
+            assert not after["versions"], f"{execution} has not forgotten {name}"
+            return
         assert after["current"] != was, f"{execution} changed nothing of {name}"
         assert set(listed) <= {version["target_model"] for version in after["versions"]}, f"a version of {name} is lost"
 
@@ -182,7 +185,7 @@ class World:
         for name, asked in self.asked[execution.name].items():
             entries = self.entries[name]
             is_listed = any(EXECUTION + execution.name in entry["executions"] for entry in entries)
-            found = {"unpublish": None}.get(asked, asked)
+            found = {"unpublish": None, "forget": None}.get(asked, asked)
             assert is_listed or any(entry["current"] == found for entry in entries), f"{asked} of {name} is not done"
 
 

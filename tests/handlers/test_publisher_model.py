@@ -42,7 +42,9 @@ class World:
         self.live: dict[str, str | None] = dict.fromkeys(NAMES)
         self.asked: dict[str, set[bytes]] = {name: set() for name in NAMES}
         self.unpublished: set[str] = set()
-        self.ever: dict[str, set[str]] = {name: set() for name in NAMES}
+        self.forgotten: set[str] = set()
+        self.listed: dict[str, set[str]] = {name: set() for name in NAMES}
+        self.documents = Counter[str]()
         self.names = Counter[str]()
 
     def run(self) -> None:
@@ -73,7 +75,7 @@ class World:
         self.start("publish", {name: self.random.choice(VERSIONS) for name in chosen}, {})
 
     def change(self) -> None:
-        action = self.random.choice(["roll_back", "roll_back", "unpublish"])
+        action = self.random.choice(["roll_back", "roll_back", "unpublish", "forget"])
         self.start(action, {}, {self.random.choice(NAMES): action})
 
     def start(self, kind: str, archives: dict[str, bytes], changes: dict[str, str]) -> None:
@@ -86,7 +88,8 @@ class World:
             self.machine.upload(publication, items)
         for name, archive in archives.items():
             self.asked[name].add(archive)
-        self.unpublished |= {name for name, action in changes.items() if action == "unpublish"}
+        self.unpublished |= {name for name, action in changes.items() if action in ("unpublish", "forget")}
+        self.forgotten |= {name for name, action in changes.items() if action == "forget"}
         self.executions.append(Execution(self.machine, publication, f"{publication}-1"))
 
     def again(self) -> None:
@@ -137,12 +140,22 @@ class World:
                 archive = self.machine.live(name)  # an error if it is not there
                 assert archive == TARGETS[current.removeprefix(f"{name}-")]
                 assert archive in self.asked[name]
-                self.ever[name].add(current)
             elif self.live[name] is not None:
                 assert name in self.unpublished, f"{name} was live"
             self.live[name] = current
-            listed = set() if entry is None else {version["target_model"] for version in entry["versions"]}
-            assert self.ever[name] <= listed, f"{self.ever[name] - listed} of {name} is not listed any more"
+            self.check_listed(name)
+
+    def check_listed(self, name: str) -> None:
+        """Each document lists what the one before listed, unless the ensemble is forgotten."""
+        for entry in self.machine.documents(name)[self.documents[name] :]:
+            self.documents[name] += 1
+            listed = {version["target_model"] for version in entry["versions"]}
+            if listed:
+                lost = self.listed[name] - listed
+                assert not lost, f"{lost} of {name} is not listed any more"
+            else:
+                assert name in self.forgotten, f"{name} was not to be forgotten"
+            self.listed[name] = listed
 
     def check_done(self, execution: Execution) -> None:
         """An execution that has succeeded has published everything: each target is live, or was since."""
@@ -151,10 +164,8 @@ class World:
         )
         for item in json.loads(request)["items"]:
             if item["action"] == "publish":
-                entry = self.machine.entry(item["ensemble"])
-                assert entry is not None
                 target = f"{item['ensemble']}-{item['source_key'][:10]}.tar.gz"
-                assert target in [version["target_model"] for version in entry["versions"]]
+                assert target in [entry["current"] for entry in self.machine.documents(item["ensemble"])]
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ NAMES = ("one", "two", "three")
 PREFIX = layout.publishing_prefix(FLEET, PLATFORM)
 VERSIONS = [packed({"text/1/model.py": f"# {number}".encode()}) for number in range(3)]
 SOURCES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(3)]
-ACTIONS = ("publish", "publish", "roll_back", "unpublish")
+ACTIONS = ("publish", "publish", "roll_back", "unpublish", "forget")
 FAULTS = (None, "crash before", "crash after", "limbo", "unsent", "lost", "late", "asked twice", "throttled", "broken")
 FUNCTIONS = Functions(
     *(

@@ -210,6 +210,37 @@ def test_rollbacks_and_what_is_unpublished() -> None:
         assert machine.live("one") == expected
 
 
+def test_a_forgotten_ensemble_can_be_published_and_not_rolled_back(messages: Messages) -> None:
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0])
+    machine.upload("second", [{"ensemble": "one", "action": "forget"}])
+    assert [machine.run(name) for name in ("first", "second")] == [None, None]
+    entry = machine.entry("one")
+    assert entry is not None
+    assert (entry["current"], entry["versions"]) == (None, [])
+
+    machine.upload("third", [{"ensemble": "one", "action": "roll_back"}])
+    failure = machine.run("third")
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    machine.publish("fourth", one=VERSIONS[0])
+    assert machine.run("fourth") is None
+    assert machine.live("one") == VERSIONS[0]
+
+
+def test_an_unpublished_ensemble_that_was_not_forgotten_is_reported() -> None:
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0])
+    machine.upload("second", [{"ensemble": "one", "action": "unpublish"}])
+    assert [machine.run(name) for name in ("first", "second")] == [None, None]
+    machine.upload("third", [{"ensemble": "one", "action": "forget"}])
+    place = Place(FLEET, machine.platform, f"{EXECUTION}third")
+    machine.attempt(place, lambda publisher: publisher.prepare(f"{CALLER}/third"))
+
+    with pytest.raises(ArtifactError, match="one: it was not reached"):
+        machine.attempt(place, lambda publisher: publisher.count())
+
+
 def test_a_version_that_is_gone_is_named_with_those_that_are_there(messages: Messages) -> None:
     machine = Machine()
     for name, version in (("a", 0), ("b", 1), ("c", 2)):
@@ -334,7 +365,7 @@ requests = st.lists(
         st.sampled_from(NAMES),
         st.one_of(
             st.integers(0, 3),
-            st.sampled_from(["roll_back", "unpublish"]),
+            st.sampled_from(["roll_back", "unpublish", "forget"]),
         ),
         st.sampled_from(KINDS),
         st.integers(0, 40),
@@ -368,7 +399,7 @@ def test_publishers_that_come_in_between_each_other_lose_nothing(todo: list[tupl
         if isinstance(what, int):
             assert failure is None
             assert machine.live(name) == VERSIONS[what]
-        if what == "unpublish" and failure is None:
+        if what in ("unpublish", "forget") and failure is None:
             assert machine.live(name) is None
     for (bucket, key), bodies in machine.s3.history.items():
         if bucket == STORE and key.startswith("fleets/") and key.endswith(".tar.gz"):

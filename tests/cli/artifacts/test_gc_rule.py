@@ -18,7 +18,7 @@ from cdk_triton.cli.artifacts.contents import (
     StoredFile,
     StoredLock,
 )
-from cdk_triton.cli.artifacts.garbage import DEFAULT_GRACE, Candidate, candidates, remembered, uses
+from cdk_triton.cli.artifacts.garbage import DEFAULT_GRACE, Candidate, candidates, uses
 from cdk_triton.cli.artifacts.users import ModelReference
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -102,7 +102,6 @@ references = st.lists(
 
 
 def collected(contents: Contents, who: tuple[ModelReference, ...], grace: timedelta) -> tuple[Candidate, ...]:
-    contents = remembered(contents, now=NOW, grace=grace)
     return candidates(contents, uses(contents, who, BUCKET), now=NOW, grace=grace)
 
 
@@ -114,12 +113,7 @@ def test_whatever_is_referred_to_is_never_deleted(
 
     keys = {file.key for each in gone for file in each.files}
     listed = {index.directory + name for index in contents.indexes for name in index.current | index.previous}
-    listed |= {
-        entry.directory + name
-        for entry in contents.catalogue
-        for name in entry.targets
-        if entry.unpublished is None or NOW - entry.unpublished.at <= grace
-    }
+    listed |= {entry.directory + name for entry in contents.catalogue for name in entry.targets}
     assert not keys & listed
     indexed = {index.directory for index in contents.indexes}
     for reference in (each for each in who if each.bucket in (None, BUCKET)):

@@ -5,8 +5,7 @@ The rule keeps an object if one of these holds:
 * a model refers to it: by its very key, or by a prefix of it;
 * the index of a `TritonMultiModel` lists it as current or previous. If a multi-model endpoint's prefix has an index,
   the index decides which part of the prefix is used; a prefix without one is used as a whole;
-* the catalogue lists it as a version of a published ensemble. The versions of an ensemble that was unpublished longer
-  ago than the grace period do not count (`remembered`);
+* the catalogue lists it as a version of an ensemble. `fleet unpublish --forget` takes versions from the catalogue;
 * it is the artifact that a kept multi-model archive was copied from: another deployment would have to build it again;
 * it has the lock of a build that has not ended;
 * a part of it is younger than the grace period, or its successor is: the one of the same repository, or of the same
@@ -17,14 +16,14 @@ The rule keeps an object if one of these holds:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cdk_triton.artifacts.layout import artifact_prefix
 from cdk_triton.cli.artifacts.contents import Contents, MultiModelArchive, StoredArtifact, StoredFile
 from cdk_triton.cli.artifacts.users import ModelReference
 
-__all__ = ["DEFAULT_GRACE", "Candidate", "candidates", "remembered", "uses"]
+__all__ = ["DEFAULT_GRACE", "Candidate", "candidates", "uses"]
 
 DEFAULT_GRACE = timedelta(days=30)
 """As long as the bucket keeps deleted versions. An artifact that was built before its deployment, or that an older
@@ -81,15 +80,6 @@ class Candidate:
     def size(self) -> int:
         """Its bytes."""
         return sum(file.size for file in self.files)
-
-
-def remembered(contents: Contents, *, now: datetime, grace: timedelta) -> Contents:
-    """The contents without the ensembles that were unpublished longer ago than the grace period.
-
-    The catalogue still lists their versions. The data of a customer who left has to go nevertheless.
-    """
-    entries = (each for each in contents.catalogue if each.unpublished is None or now - each.unpublished.at <= grace)
-    return replace(contents, catalogue=tuple(entries))
 
 
 def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str) -> Mapping[str, tuple[str, ...]]:

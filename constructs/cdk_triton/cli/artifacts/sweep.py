@@ -39,7 +39,7 @@ from cdk_triton.cli.artifacts.contents import (
     read_contents,
 )
 from cdk_triton.cli.artifacts.deletions import Reason, write_record
-from cdk_triton.cli.artifacts.garbage import Candidate, candidates, remembered, uses
+from cdk_triton.cli.artifacts.garbage import Candidate, candidates, uses
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.cli.artifacts.users import read_users
 from cdk_triton.errors import StoreError
@@ -120,7 +120,7 @@ def survey(
     """
     obstacles = [f"the stack {name} is being deployed" for name in _deployments(store.aws)]
     now = datetime.now(UTC)
-    contents = remembered(read_contents(store), now=now, grace=grace)
+    contents = read_contents(store)
     obstacles += [f"a deployment has written {key} again" for key in contents.keys if key in gone]
     users = read_users(store.aws)
     used = uses(_with(contents, going), users.references, store.bucket)

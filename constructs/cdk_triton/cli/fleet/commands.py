@@ -55,6 +55,15 @@ Version = Annotated[
 ]
 
 
+Forget = Annotated[
+    bool,
+    typer.Option(
+        "--forget",
+        help="Remove its versions from the catalogue, too: `cdk-triton artifacts gc` may delete them.",
+    ),
+]
+
+
 @app.command()
 def publish(
     fleet: FleetOption,
@@ -137,17 +146,24 @@ def rollback(ensemble: Ensemble, fleet: FleetOption, to: Version = None, platfor
 
 
 @app.command()
-def unpublish(ensemble: Ensemble, fleet: FleetOption, platform: Platform = None) -> None:
-    """Take an ensemble out of the catalogue; `rollback` brings it back.
+def unpublish(ensemble: Ensemble, fleet: FleetOption, forget: Forget = False, platform: Platform = None) -> None:
+    """Take an ensemble out of the catalogue; `rollback` brings it back unless its versions are forgotten.
 
     Example: cdk-triton fleet unpublish tenant-7 --fleet Serving/Fleet
     """
     with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import publishing
-        from cdk_triton.cli.fleet.publication import unpublish_item
+        from cdk_triton.cli.fleet.publication import forget_item, unpublish_item
 
-        publishing.change(found, unpublish_item(_published(found, ensemble).ensemble), say=_say)
-        _print([f"{ensemble} is unpublished"])
+        entry = _published(found, ensemble)
+        if not entry.versions or (entry.current is None and not forget):
+            _print([f"{ensemble} was unpublished already"])
+        elif forget:
+            publishing.change(found, forget_item(ensemble), say=_say)
+            _print([f"{ensemble} is unpublished, and the catalogue does not list its versions any more"])
+        else:
+            publishing.change(found, unpublish_item(ensemble), say=_say)
+            _print([f"{ensemble} is unpublished"])
 
 
 @contextmanager
@@ -190,6 +206,8 @@ def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -
     Raises:
         ConfigurationError: the store does not have the version; the message names the versions that it has.
     """
+    if not entry.versions:
+        raise ConfigurationError(f"the catalogue does not list a version of {entry.ensemble}: publish the ensemble")
     if version is None:
         earlier = [each.target_model for each in entry.versions if each.target_model != entry.current]
         if not earlier:

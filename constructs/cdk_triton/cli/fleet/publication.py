@@ -23,6 +23,7 @@ __all__ = [
     "Item",
     "Publication",
     "copy_item",
+    "forget_item",
     "is_live",
     "publish_item",
     "roll_back_item",
@@ -117,8 +118,13 @@ def roll_back_item(ensemble: str, to: str | None) -> Item:
 
 
 def unpublish_item(ensemble: str) -> Item:
-    """Takes an ensemble out of the catalogue."""
+    """Takes an ensemble out of the catalogue, which keeps its versions."""
     return {"ensemble": ensemble, "action": "unpublish"}
+
+
+def forget_item(ensemble: str) -> Item:
+    """Takes an ensemble and its versions out of the catalogue."""
+    return {"ensemble": ensemble, "action": "forget"}
 
 
 def write_builds(fleet: Fleet, publication: Publication, verdicts: Iterable[Verdict]) -> None:

@@ -18,6 +18,7 @@ from cdk_triton.cli.fleet.publication import (
     Item,
     Publication,
     copy_item,
+    forget_item,
     is_live,
     publish_item,
     unpublish_item,
@@ -141,7 +142,8 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
     if not sound and not surplus:
         return Report([], [], [], unchanged, rejected, failed, warnings=warnings)
     label = present.description.platform.label
-    items = [*(copy_item(each, label) for each in sound), *map(unpublish_item, surplus)]
+    gone = [unpublish_item(name) if here[name].versions else forget_item(name) for name in surplus]
+    items = [*(copy_item(each, label) for each in sound), *gone]
     publication = Publication(following.requests, tuple(items))
     write_builds(following, publication, sound)
     write_request(following, publication)
