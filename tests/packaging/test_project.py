@@ -36,7 +36,7 @@ def blocks(readme: str) -> dict[str, str]:
 
 
 def script(readme: str) -> str:
-    """The lines that a reader types on this machine. The load is shorter, and `destroy` does not ask."""
+    """The lines that a reader types on this machine. The load is shorter."""
     block = blocks(readme)
     ask = block["Run it on this machine 1"].replace("ENDPOINT", '"$endpoint"')
     assert "--duration 20" in ask
@@ -45,7 +45,7 @@ def script(readme: str) -> str:
         look=block["Look at it 0"],
         run=block["Run it on this machine 0"],
         ask=endpoint + ask.replace("--duration 20", SHORT),
-        down=block["Run it on this machine 2"].replace("destroy --all", "destroy --all --force"),
+        down=block["Run it on this machine 2"],
     )
 
 
