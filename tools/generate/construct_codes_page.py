@@ -19,8 +19,8 @@ The constructs report these findings at `cdk synth`. Each is about an app, not a
 `cdk-triton explain cdk-triton:NoWayOut` prints an entry of this page. The CDK writes `Annotation::` before a code in
 its report of validations, and `explain` accepts that too.
 
-`cdk-triton:ProducedFile` and `cdk-triton:Recipe` are errors, and every other code is a warning. Acknowledge a warning
-that is right as it is with the construct that it names:
+`cdk-triton:ProducedFile` and `cdk-triton:Recipe` are errors, and every other code is a warning. If the app is right as
+it is, acknowledge the warning on the construct that the warning names:
 
 ```python
 from aws_cdk import Annotations
@@ -28,7 +28,7 @@ from aws_cdk import Annotations
 Annotations.of(model).acknowledge_warning("cdk-triton:NoWayOut", "the VPC reaches S3 through a transit gateway")
 ```
 
-Codes are stable: a code is never used again.
+A code keeps its meaning. The code of a removed finding is not reused.
 """
 
 

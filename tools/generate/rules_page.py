@@ -28,7 +28,7 @@ HEAD = """\
 
 `cdk-triton validate` and the constructs look for these faults. The server or SageMaker would reject a repository with
 an **error**, or would serve it in another way than you intend. A **warning** may work, and you can
-[acknowledge](acknowledging.md) it. Codes are stable: a code is never used again.
+[acknowledge](acknowledging.md) it. A code keeps its meaning. The code of a removed rule is not reused.
 [Codes of the constructs](construct_codes.md) lists the codes that begin with `cdk-triton:`.
 
 Each area has a page. `cdk-triton explain CT101` prints the text of a rule.

@@ -210,8 +210,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:LongBuild",
         "a build may take longer than a deployment waits",
-        "The deployment fails after 50 minutes, and the next one uses what the first has built. Run `cdk-triton "
-        "artifacts build` before the deployment.",
+        "The deployment fails after 50 minutes, and the next one uses the finished builds of the first. Run "
+        "`cdk-triton artifacts build` before the deployment.",
         "Builds",
     ),
     ConstructCode(

@@ -122,7 +122,7 @@ class InvocationMetrics:
 class ComponentMetrics(InvocationMetrics):
     """The metrics of one inference component, with the one dimension `InferenceComponentName`.
 
-    Those of its utilisation are normalised: the share of what its copies have reserved, 0 to 100 whatever the number of
+    Those of its utilization are normalised: the share of what its copies have reserved, 0 to 100 whatever the number of
     GPUs ("SageMaker AI inference component metrics").
     """
 

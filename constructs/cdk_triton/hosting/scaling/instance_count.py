@@ -56,7 +56,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     A deployment does not undo scaling: the endpoint keeps its instance counts when it is updated. SageMaker rejects a
     change of the instance type of a scaled variant; the guide's page on scaling shows the two steps.
 
-    If the instance types of a variant differ in GPUs or in the number of vCPUs, a policy on their utilisation follows
+    If the instance types of a variant differ in GPUs or in the number of vCPUs, a policy on their utilization follows
     the mean of the types that have instances. The other metrics cover all instances together.
 
     Attributes:
@@ -199,7 +199,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the utilisation of the GPUs.
+        """Hold the utilization of the GPUs.
 
         SageMaker's metric is the sum over the GPUs of an instance, 0 to 400 with four of them, so the percentage is
         multiplied by the GPU count (re:Post, "sagemaker-cpu-gpu-utilization-100").
@@ -262,7 +262,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the utilisation of the vCPUs, where Python or pre-processing on the CPU is the bottleneck.
+        """Hold the utilization of the vCPUs, where Python or pre-processing on the CPU is the bottleneck.
 
         SageMaker's metric is the sum over the vCPUs of an instance, 0 to 800 with eight of them, so the percentage is
         multiplied by the vCPU count (re:Post, "sagemaker-cpu-gpu-utilization-100"). One busy Python process is 100 of

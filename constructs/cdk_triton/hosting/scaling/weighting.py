@@ -1,4 +1,4 @@
-"""The utilisation of a variant whose instance types differ in how many units they have: one value for all pools."""
+"""The utilization of a variant whose instance types differ in how many units they have: one value for all pools."""
 
 from __future__ import annotations
 
