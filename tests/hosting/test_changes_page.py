@@ -7,6 +7,7 @@ resource, and so does another logical id. Nothing is deployed, so what instances
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +37,8 @@ from cdk_triton import (
 from cdk_triton.local.cloudformation.resource_types import find
 from cdk_triton.triton import ContainerEnvironment
 
-PAGE = Path(__file__).parents[2] / "docs" / "changes.md"
+ROOT = Path(__file__).parents[2]
+PAGE, LOCK = ROOT / "docs" / "changes.md", ROOT / "requirements.lock"
 
 Options = Callable[[cdk.Stack], dict[str, Any]]
 Effects = dict[str, str]
@@ -378,6 +380,13 @@ ROWS: list[tuple[str, App, App, Effects]] = [
     ("`encryption_key` of a store", replace(ONE, store=keys("Old")), replace(ONE, store=keys("New")), REKEYED),
 ]
 """Start of the row, the app before and after the change, and the effects that the row states in other words."""
+
+
+def test_the_page_names_the_locked_versions() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for package in ("aws-cdk-lib", "cfn-lint"):
+        (version,) = re.findall(rf"^{package}==([\d.]+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
+        assert f"{package} {version}" in text, package
 
 
 @pytest.mark.parametrize(("start", "before", "after", "other"), [pytest.param(*each, id=each[0]) for each in ROWS])
