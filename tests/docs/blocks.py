@@ -91,6 +91,11 @@ PYTHON, SHELL, CONSOLE, DATA = (
 )
 CONTRIBUTORS = "architecture/test_contributor_pages.py"
 """Commands that start tests or generators; a test compares their paths and names, and does not run them."""
+OF_CONTRIBUTORS = """\
+*Not run here: the shell commands of this page, because they start tests, generators or a release. A test checks that
+their paths and targets exist.*
+"""
+"""The sentence at the top of a page that has such commands."""
 
 KINDS = {
     "": SHELL,

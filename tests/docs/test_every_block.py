@@ -9,7 +9,20 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.docs.blocks import DATA, ELSEWHERE, KINDS, ROOT, SHELL, TEXT, Block, every_block, kind, of_kind
+from tests.docs.blocks import (
+    CONTRIBUTORS,
+    DATA,
+    ELSEWHERE,
+    KINDS,
+    OF_CONTRIBUTORS,
+    ROOT,
+    SHELL,
+    TEXT,
+    Block,
+    every_block,
+    kind,
+    of_kind,
+)
 
 from cdk_triton.triton.model_config import parse_model_config
 
@@ -38,6 +51,14 @@ def test_a_row_names_blocks_and_the_test_that_takes_them(page: str, beginning: s
 
 def test_few_blocks_are_not_run() -> None:
     assert len([block for block in BLOCKS if block.reason is not None]) <= MOST_NOT_RUN
+
+
+def test_a_page_of_commands_for_contributors_has_the_sentence() -> None:
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    heads = {page: (ROOT / page).read_text(encoding="utf-8").partition("\n## ")[0] for page in pages}
+    assert {page for page in pages if OF_CONTRIBUTORS in heads[page]} == {
+        block.page for block in of_kind(CONTRIBUTORS, BLOCKS)
+    }
 
 
 def test_text_does_not_have_commands() -> None:

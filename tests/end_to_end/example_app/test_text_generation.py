@@ -13,7 +13,7 @@ from tests.docs.blocks import of_kind
 from cdk_triton.client import TritonClient
 from cdk_triton.errors import ModelError
 
-_, CALL = of_kind("end_to_end/example_app/test_text_generation.py")
+_, CALL = of_kind("end_to_end/example_app/test_text_generation.py")  # `example_app` starts as the first one does
 STACK = "TextGeneration"
 CAPITAL = "What is the capital of France?"
 PARIS = "The capital of France is Paris."
