@@ -27,8 +27,10 @@ from cdk_triton import (
     AllAtOnce,
     AsyncInference,
     DataCapture,
+    ITritonModel,
     ServingPlatform,
     TritonArtifactStore,
+    TritonComponents,
     TritonEndpoint,
     TritonModel,
     TritonMultiModel,
@@ -96,6 +98,15 @@ def keys(used: str) -> Options:
     return made
 
 
+def shadow(used: bool) -> Options:
+    def made(stack: cdk.Stack) -> dict[str, Any]:
+        model = stack.node.find_child("Model")
+        assert isinstance(model, TritonModel)
+        return {"shadow": TritonVariant(model=model, variant_name="Shadow")} if used else {}
+
+    return made
+
+
 def scaled(policy: str, *, max_capacity: int = 4) -> Callable[[TritonEndpoint], object]:
     return lambda endpoint: endpoint.auto_scale_instance_count(
         min_capacity=1, max_capacity=max_capacity
@@ -113,7 +124,7 @@ def caller(granted: bool) -> Callable[[TritonEndpoint], object]:
 
 @dataclass(frozen=True, kw_only=True)
 class App:
-    """A store, and a stack with an endpoint of one model, or of a multi-model with these ensembles."""
+    """A store, and a stack with an endpoint of one model, of a component, or of a multi-model with these ensembles."""
 
     has_env: bool = True
     directory: str = "text"
@@ -128,6 +139,7 @@ class App:
     variant: Options = NOTHING
     endpoint_id: str = "Endpoint"
     endpoint: Options = NOTHING
+    component: dict[str, Any] | None = None
     store: Options = NOTHING
     then: Callable[[TritonEndpoint], object] = lambda _: None
 
@@ -140,30 +152,37 @@ class App:
             "platform": self.platform,
             **self.model(stack),
         }
-        if self.ensembles:
-            ensembles = {name: world.repository(name, weights=self.weights) for name in self.ensembles}
-            multi_model = TritonMultiModel(stack, self.model_id, ensembles=ensembles, **common)
-            if self.publisher is not None:
-                multi_model.add_publisher(**self.publisher)
-            variant = TritonVariant(model=multi_model, **self.variant(stack))
-        else:
-            repository = world.repository(self.directory, weights=self.weights)
-            if self.litter:
-                (repository.root / self.litter).write_text("")
-                repository = world.repository_again(self.directory)
-            if self.touched:
-                for path in repository.root.rglob("*"):
-                    path.chmod(0o700)
-                    os.utime(path, (1e9, 1e9))
-                repository = world.repository_again(self.directory)
-            model = TritonModel(stack, self.model_id, repository=repository, **common)
+        model = self._multi_model(world, stack, common) if self.ensembles else self._single(world, stack, common)
+        if self.component is None:
             variant = TritonVariant(model=model, **self.variant(stack))
-        self.then(TritonEndpoint(stack, self.endpoint_id, variants=[variant], **self.endpoint(stack)))
+            self.then(TritonEndpoint(stack, self.endpoint_id, variants=[variant], **self.endpoint(stack)))
+        else:
+            components = TritonComponents(stack, "Components", platform=self.platform, max_instance_count=2)
+            components.add_component("Text", model=model, **self.component)
         return {
             f"{each.stack_name}.{name}": resource
             for each in (artifacts, stack)
             for name, resource in world.template(each)["Resources"].items()
         }
+
+    def _multi_model(self, world: World, stack: cdk.Stack, common: dict[str, Any]) -> ITritonModel:
+        ensembles = {name: world.repository(name, weights=self.weights) for name in self.ensembles}
+        model = TritonMultiModel(stack, self.model_id, ensembles=ensembles, **common)
+        if self.publisher is not None:
+            model.add_publisher(**self.publisher)
+        return model
+
+    def _single(self, world: World, stack: cdk.Stack, common: dict[str, Any]) -> ITritonModel:
+        repository = world.repository(self.directory, weights=self.weights)
+        if self.litter:
+            (repository.root / self.litter).write_text("")
+            repository = world.repository_again(self.directory)
+        if self.touched:
+            for path in repository.root.rglob("*"):
+                path.chmod(0o700)
+                os.utime(path, (1e9, 1e9))
+            repository = world.repository_again(self.directory)
+        return TritonModel(stack, self.model_id, repository=repository, **common)
 
 
 def effects(before: Mapping[str, Any], after: Mapping[str, Any]) -> Effects:
@@ -224,6 +243,8 @@ ONE, MANY = App(), App(ensembles=("text",), endpoint=options(ssm_parameter_path=
 PUBLISHED = replace(MANY, publisher={})
 ASYNC = replace(ONE, endpoint=options(asynchronous=AsyncInference()))
 SCALED, MONITORED = replace(ONE, then=scaled("Load")), replace(ONE, then=lambda endpoint: endpoint.monitor())
+COPY = {"accelerators": 1, "memory": cdk.Size.gibibytes(4)}
+COMPONENT = replace(ONE, component=COPY)
 G5_XLARGE, G6 = (replace(ONE.platform, instance_type=f"ml.{name}") for name in ("g5.xlarge", "g6.2xlarge"))
 NEWER = replace(ONE.platform, release="26.05")
 OTHER_AMI = replace(ONE.platform, inference_ami_version="al2-ami-sagemaker-inference-gpu-2")
@@ -311,6 +332,7 @@ ROWS: list[tuple[str, App, App, Effects]] = [
         replace(ONE, variant=options(container_startup_timeout=cdk.Duration.minutes(9))),
         {},
     ),
+    ("a shadow, added", ONE, replace(ONE, endpoint=shadow(used=True)), {}),
     ("`data_capture`", replace(ONE, endpoint=captured("a")), replace(ONE, endpoint=captured("b")), {}),
     (
         "`deployment_policy`, roll",
@@ -356,6 +378,7 @@ ROWS: list[tuple[str, App, App, Effects]] = [
         {BUCKET: "in place"},
     ),
     ("`asynchronous`, added", ONE, ASYNC, {BUCKET: "new", "S3::BucketPolicy": "new", POLICY: "new"}),
+    ("`asynchronous`, added", ASYNC, ONE, {BUCKET: "gone", "S3::BucketPolicy": "gone", POLICY: "gone"}),
     ("tags", ONE, replace(ONE, then=lambda endpoint: cdk.Tags.of(endpoint).add("team", "search")), TAGGED),
     ("`min_capacity`, `max_capacity`", SCALED, replace(ONE, then=scaled("Load", max_capacity=5)), {TARGET: "in place"}),
     ("the id of a scaling policy", SCALED, replace(ONE, then=scaled("Requests")), {SCALING: "replaced"}),
@@ -364,6 +387,12 @@ ROWS: list[tuple[str, App, App, Effects]] = [
         ONE,
         SCALED,
         {TARGET: "new", SCALING: "new", "Custom::TritonEndpointWait": "new", ENDPOINT: "in place"},
+    ),
+    (
+        "`auto_scale_instance_count`, removed",
+        SCALED,
+        ONE,
+        {TARGET: "gone", SCALING: "gone", "Custom::TritonEndpointWait": "gone", ENDPOINT: "in place"},
     ),
     (
         "`monitor()`, thresholds",
@@ -377,7 +406,25 @@ ROWS: list[tuple[str, App, App, Effects]] = [
         replace(ONE, then=lambda endpoint: endpoint.monitor(dashboard_name="search")),
         {"CloudWatch::Dashboard": "replaced"},
     ),
+    (
+        "the model of a component",
+        COMPONENT,
+        replace(COMPONENT, weights="2"),
+        {"SageMaker::Model": "replaced", "SageMaker::InferenceComponent": "in place"},
+    ),
+    (
+        "`copies`",
+        COMPONENT,
+        replace(COMPONENT, component={**COPY, "copies": 2}),
+        {"SageMaker::InferenceComponent": "in place"},
+    ),
     ("`encryption_key` of a store", replace(ONE, store=keys("Old")), replace(ONE, store=keys("New")), REKEYED),
+    (
+        "`vpc` of a store",
+        replace(ONE, store=network(used=False)),
+        replace(ONE, store=network(used=True)),
+        {"Lambda::Function": "in place", POLICY: "in place", "EC2::SecurityGroup": "new"},
+    ),
 ]
 """Start of the row, the app before and after the change, and the effects that the row states in other words."""
 
