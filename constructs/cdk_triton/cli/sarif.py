@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from cdk_triton.checks import Report, Rule, rule_of
 from cdk_triton.triton import Finding, ModelRepository
-from cdk_triton.triton.findings import printable
+from cdk_triton.triton.findings import joined, printable
 from cdk_triton.triton.locations import Locations
 from cdk_triton.triton.repository import CONFIG_NAME
 
@@ -137,4 +137,4 @@ def _results(findings: Sequence[Finding], codes: Sequence[str], places: _Places)
 
 def _message(finding: Finding) -> str:
     where = " ".join(part for part in (finding.path, finding.field) if part not in ("", "."))
-    return ": ".join(part for part in (where, f"{finding.message}; {finding.fix}") if part)
+    return ": ".join(part for part in (where, joined(finding)) if part)

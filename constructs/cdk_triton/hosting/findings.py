@@ -16,7 +16,7 @@ from aws_cdk import Annotations, Stage, Validations
 from constructs import IConstruct, IValidation
 
 from cdk_triton.triton import Finding, Severity
-from cdk_triton.triton.findings import printable
+from cdk_triton.triton.findings import joined, printable
 
 __all__ = ["report", "report_errors"]
 
@@ -53,7 +53,7 @@ def report_errors(construct: IConstruct, errors: Sequence[tuple[str, str]]) -> b
 def _sentence(finding: Finding, what: str) -> str:
     # "." is the repository itself, which `what` has named.
     where = " ".join(part for part in (finding.path, finding.field) if part not in ("", "."))
-    return printable(": ".join(part for part in (what, where, f"{finding.message}; {finding.fix}") if part))
+    return printable(": ".join(part for part in (what, where, joined(finding)) if part))
 
 
 @jsii.implements(IValidation)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dataclasses import field as _not_compared
 from enum import StrEnum
 
-__all__ = ["Finding", "Severity", "printable"]
+__all__ = ["Finding", "Severity", "joined", "printable"]
 
 
 class Severity(StrEnum):
@@ -44,7 +44,13 @@ class Finding:
     def __str__(self) -> str:
         """The finding as one line."""
         where = f"{self.path} {self.field}".rstrip()
-        return f"{where}: {self.severity} {self.code}: {self.message}; {self.fix}"
+        return f"{where}: {self.severity} {self.code}: {joined(self)}"
+
+
+def joined(finding: Finding) -> str:
+    """The message and the fix as one sentence; the message may end with the server's full stop, which is dropped."""
+    ends = finding.message.endswith(".") and not finding.message.endswith("..")
+    return f"{finding.message[:-1] if ends else finding.message}; {finding.fix}"
 
 
 def printable(text: str) -> str:

@@ -28,6 +28,7 @@ from cdk_triton.artifacts.repository_checks import Keys, check_repository, findi
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.errors import ArchiveError, ConfigurationError, RepositoryError
 from cdk_triton.triton import Finding, ModelRepository, Severity
+from cdk_triton.triton.findings import joined
 
 __all__ = ["Verdict", "judge"]
 
@@ -69,7 +70,7 @@ class Verdict:
 
     def _texts(self, severity: Severity) -> list[str]:
         return [
-            f"{each.path}: {each.severity} {each.code}: {each.message}; {each.fix}"
+            f"{each.path}: {each.severity} {each.code}: {joined(each)}"
             for each in self.findings
             if each.severity is severity
         ]
