@@ -219,7 +219,7 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
             words = (
                 f"unsupported datatype {data_type} for {tensor.side} '{tensor.name}' for model '{tensor.model.name}'"
             )
-            fix = f"write a type that {name} has, and convert before the model where callers send another one"
+            fix = f"write a type that {name} has, and convert it in a step before if callers send another type"
         elif data_type == "TYPE_STRING" and len(seen) + (tensor.config.max_batch_size > 0) > 1:
             words = f"Triton only supports 1 dimensional List of String as {tensor.side} for '{tensor.name}'"
             fix = "write dims: 1 without batching, or an empty reshape with it"

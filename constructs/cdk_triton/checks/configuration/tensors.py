@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_batch_size, completes_named_tensors
 from cdk_triton.checks.derived.configured import configured, said_name
-from cdk_triton.checks.derived.tensors import named_tensors, tensors
+from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors, tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -88,8 +88,8 @@ def no_data_type(context: CheckContext) -> Iterator[Problem]:
             words = "inconsistent data type: TYPE_INVALID is inferred from model"
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} has no data type, nothing fills it in, and the server would not load "
-            f"{tensor.model.name!r}: {words}",
+            f"{tensor.side} {tensor.name!r} has no data type, {_deriver(tensor)} cannot derive it, and the server "
+            f"would not load {tensor.model.name!r}: {words}",
             "write the type that the model has, for example data_type: TYPE_FP32",
             tensor.field("data_type"),
         )
@@ -122,12 +122,16 @@ def no_dims(context: CheckContext) -> Iterator[Problem]:
             words = "inconsistent shape: [] is inferred from model"
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} has no dims, nothing fills them in, and the server would not load "
-            f"{tensor.model.name!r}: {words}",
+            f"{tensor.side} {tensor.name!r} has no dims, {_deriver(tensor)} cannot derive them, and the server would "
+            f"not load {tensor.model.name!r}: {words}",
             "write the size of each dimension, -1 where it varies and without the one of the batch, "
             "for example dims: [ -1, 384 ]",
             tensor.field("dims"),
         )
+
+
+def _deriver(tensor: ConfiguredTensor) -> str:
+    return "an ensemble" if tensor.model.is_ensemble else "the backend"
 
 
 @rule("CT204", Severity.ERROR, "a dimension is neither positive nor -1", source=core(_UTILS, 331, 354))

@@ -374,7 +374,10 @@ def exchanged_names(context: CheckContext) -> Iterator[Problem]:
     for found in by_ensemble.values():
         first = found[0]
         key, value = next(iter(first.pairs.items()))
-        places = [f"the {each.kind} of step {each.step}" for each in found]
+        kinds: dict[int, list[str]] = {}
+        for each in found:
+            kinds.setdefault(each.step, []).append(each.kind)
+        places = [f"{' and '.join(names)} of step {step}" for step, names in kinds.items()]
         yield Problem(
             first.ensemble.config_path,
             f"key and value are exchanged in {listed(places)}: {value!r} is the model's name and {key!r} the "

@@ -91,5 +91,5 @@ def _unregistered(fault: GraphFault, platform: ServingPlatform | None) -> tuple[
     if release is not None and not is_read:
         return None  # a newer ONNX Runtime may have it
     near = nearest(fault.operator, known, at_most=1)
-    what = f"is in no ONNX Runtime up to {newest_version()}"
+    what = f"is not in any ONNX Runtime up to {newest_version()}"
     return what, f"write {near[0]!r} if that is meant, or {_LIBRARY}" if near else _LIBRARY

@@ -19,7 +19,7 @@ from cdk_triton.triton.contents.python_source import PythonSource
 from cdk_triton.triton.findings import Severity
 
 _STUB = "src/pb_stub.cc"
-_NO_LOAD = "would not load it"
+_NO_LOAD, _NO_ANSWER = "would not load it", "would answer every request with an error"
 
 # How the server calls the methods: their names, how many arguments it gives, and what a call of another kind would do.
 _CALLS = (
@@ -27,7 +27,7 @@ _CALLS = (
     ("__init__", 0, _NO_LOAD),
     ("auto_complete_config", 1, _NO_LOAD),
     ("initialize", 1, _NO_LOAD),
-    ("execute", 1, "would answer every request with an error"),
+    ("execute", 1, _NO_ANSWER),
 )
 
 # Types that the method `execute` may return by mistake.
@@ -151,13 +151,13 @@ def wrong_signature(context: CheckContext) -> Iterator[Problem]:
         for name, count, consequence in _CALLS if not model.failure else ():
             method = model.methods.get(name)
             if method is not None and not method.takes(count) and _is_called(context, name):
-                given = "one argument" if count else "no argument"
+                given = "with one argument" if count else "without an argument"
+                effect = "every request would fail" if consequence == _NO_ANSWER else "the model would not load"
                 static = name == "auto_complete_config"
                 signature = f"{name}({', '.join(['self'] * (not static) + ['argument'] * count)})"
                 yield Problem(
                     each.path,
-                    f"{name} in line {method.line} cannot be called with {given}, as the server does, which "
-                    f"{consequence}: TypeError",
+                    f"the server calls {name} {given}, which line {method.line} does not accept; {effect}: TypeError",
                     f"define it as {'@staticmethod ' * static}{signature}",
                     line=method.line,
                 )

@@ -195,7 +195,7 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 path,
                 f"line {used.line} uses {_whole(used)} while the server imports the file, and the server sets this "
-                f"name only afterwards: it would not load {each.model.name!r}: {_said(used)}",
+                f"name only afterwards; the server would not load {each.model.name!r}: {_said(used)}",
                 "use it in functions only, and write annotations as strings or with from __future__ import annotations",
                 line=used.line,
             )

@@ -69,7 +69,7 @@ def never_ready(context: CheckContext) -> Iterator[Problem]:
             )
             yield Problem(
                 each.path,
-                f"is_ready in line {line} {what}, so that {each.model.name!r} would never be ready, {effect}: {said}",
+                f"is_ready in line {line} {what}, so {each.model.name!r} would never be ready, {effect}: {said}",
                 "define is_ready(self) with True or False as its result, or give a method of your own another name",
                 line=line,
             )
@@ -83,7 +83,7 @@ def _fault(model: ModelClass) -> tuple[int, str, str] | None:
     if method is None:
         return None
     if not method.takes(0):
-        return method.line, "cannot be called without arguments, as the server does", "TypeError"
+        return method.line, "needs an argument, and the server calls it without one", "TypeError"
     if method.returns and not {"bool", "coroutine"} & set(method.returns):
         returned = " or ".join(method.returns)
         return method.line, f"returns {returned}", "is_ready() must return a boolean value"
