@@ -120,7 +120,7 @@ def gpu_instance(name: str) -> GpuInstance:
     if name not in known:
         if _OTHER_TYPE.fullmatch(name):
             raise ConfigurationError(
-                f"{quoted(name)} is an instance type without an NVIDIA GPU: use one that has some, to begin with "
+                f"{quoted(name)} is an instance type without an NVIDIA GPU: use one with a GPU, such as "
                 f"{in_words(_SMALL_TYPES)}"
             )
         families = dict.fromkeys(row.family for row in known.values() if row.hosting and row.host == "x86_64")

@@ -172,7 +172,7 @@ def _refuse_other_forms(path: str, text: str) -> None:
         )
     if _YAML.search(text) or PurePosixPath(path).suffix in (".yml", ".yaml"):
         raise ConfigurationError(
-            f"{path} is not locked, and would give another environment tomorrow: lock it with `conda-lock --kind "
-            f"explicit --platform linux-64 --file {PurePosixPath(path).name}`, which writes conda-linux-64.lock, and "
-            "name that"
+            f"{path} is not locked, and may give another environment in a later build: lock it with `conda-lock "
+            f"--kind explicit --platform linux-64 --file {PurePosixPath(path).name}`, which writes "
+            "conda-linux-64.lock, and name that"
         )

@@ -111,8 +111,8 @@ def _wrong_comment(number: int, line: str) -> Iterator[LockFileProblem]:
         what = words[1] if len(words) > 1 else "a package"
         yield LockFileProblem(
             number,
-            f"{what} comes from pip, which nothing but conda-lock installs: take it from a conda channel, or put its "
-            "files into the model's directory",
+            f"{what} comes from pip, and only conda-lock installs pip packages: take it from a conda channel, or put "
+            "its files into the model's directory",
         )
     elif words[:3] == ["no", "URL", "for:"]:
         yield LockFileProblem(number, f"{' '.join(words[3:])} has no URL: install it from a channel and lock again")

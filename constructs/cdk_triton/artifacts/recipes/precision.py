@@ -97,8 +97,8 @@ def _check_strongly_typed(recipe: str, precision: Precision, release: str, types
         if precision == "fp32":
             return
         raise ConfigurationError(
-            f"{recipe} has precision={precision!r} and {because}, and the app cannot read them before the network is "
-            f"there: write precision='strongly_typed', and convert the network with {_CONVERTERS[precision]}"
+            f"{recipe} has precision={precision!r} and {because}, and the app cannot read the network's types before "
+            f"the build: write precision='strongly_typed', and convert the network with {_CONVERTERS[precision]}"
         )
     if precision == "int8":
         if types.is_quantized:
