@@ -147,7 +147,7 @@ class Publisher:
             reason = "it has to be built, and the publisher has no recipes; publish with the publisher's own cdk-triton"
             return dataclasses.replace(item, rejected=reason)
         if item.action in ("publish", "roll_back") and item.ensemble in of_stack:
-            reason = f"the stack has an ensemble {item.ensemble} too; publish it under another name"
+            reason = "the stack has an ensemble of this name; publish it under another name"
             return dataclasses.replace(item, rejected=reason)
         return dataclasses.replace(item, is_there=self.place.served + item.target_model in there)
 

@@ -133,7 +133,7 @@ def test_the_publisher_of_the_next_platform_rejects_the_names_of_the_stack() -> 
     failure = machine.run("first")
 
     assert failure is not None
-    assert "two: the stack has an ensemble two too" in failure
+    assert "two: the stack has an ensemble of this name" in failure
     assert machine.live("one") == VERSIONS[0]
     assert machine.entry("two") is None
 
@@ -156,7 +156,7 @@ def test_a_rollback_does_not_bring_back_a_name_that_the_stack_has_taken() -> Non
     failure = machine.run("third")
 
     assert failure is not None
-    assert "one: the stack has an ensemble one too" in failure
+    assert "one: the stack has an ensemble of this name" in failure
     entry = machine.entry("one")
     assert entry is not None
     assert entry["current"] is None
