@@ -80,10 +80,10 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
         if reservation is None:
             continue
         reserved = f"the capacity reservation of variant {name}"
-        reason = "instances start in the region of their reservation, so give one of it"
+        reason = f"instances start in the region of their reservation, so use a reservation in {here.region}"
         require_same("region", path, here.region, reserved, reservation.region, reason)
         if reservation.kind == TRAINING_PLAN:
-            reason = "SageMaker shares no training plan with another account, so give one of it"
+            reason = f"SageMaker shares no training plan with another account, so use a plan of {here.account}"
             require_same("account", path, here.account, reserved, reservation.account, reason)
 
 

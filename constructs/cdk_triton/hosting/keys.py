@@ -12,7 +12,7 @@ from constructs import IConstruct
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.per_construct import cached_per_construct, path_of
-from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
+from cdk_triton.hosting._cdk.stacks import region_of, require_own_region, stack_of
 from cdk_triton.hosting.permissions import Statement
 
 __all__ = [
@@ -158,7 +158,7 @@ def require_store_keys(
                 "keys that it had before"
             )
     for key in (*([] if encryption_key is None else [encryption_key]), *former):
-        reason = "S3 and CloudWatch Logs encrypt with keys of their own region, so give the store one of it"
+        reason = f"S3 and CloudWatch Logs encrypt with keys of their own region, so use a key in {region_of(store)}"
         require_own_region(store, key, reason)
     return encryption_key, former
 

@@ -19,7 +19,7 @@ from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.descriptions import group_description
-from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
+from cdk_triton.hosting._cdk.stacks import region_of, require_own_region, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, skip_checkov
 from cdk_triton.hosting.permissions import Statement, allow
 
@@ -312,7 +312,7 @@ def _subnets(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.I
 
 
 def _check_region(scope: Construct, vpc: ec2.IVpc) -> None:
-    reason = "instances and functions run in a VPC of their own region, so give one of it"
+    reason = f"instances and functions run in a VPC of their own region, so use a VPC in {region_of(scope)}"
     require_own_region(scope, vpc, reason)
 
 

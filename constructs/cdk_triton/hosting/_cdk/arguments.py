@@ -136,7 +136,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "DeploymentPolicy": _Type(
         "AllAtOnce, Canary, Linear or Rolling", "Canary(size=Capacity(25), wait=Duration.minutes(10))"
     ),
-    "Duration": _Type("a Duration of the CDK's", "Duration.seconds(…)", package="aws_cdk"),
+    "Duration": _Type("a `Duration` of aws_cdk", "Duration.seconds(…)", package="aws_cdk"),
     "IAlarm": _Type("an alarm", "cloudwatch.Alarm.from_alarm_name(self, 'Alarm', 'name')", "alarm_arn"),
     "IBucket": _Type("a bucket", "s3.Bucket.from_bucket_name(self, 'Bucket', 'name')", "bucket_arn"),
     "IFleet": _Type("a fleet", "codebuild.Fleet.from_fleet_arn(self, 'Fleet', 'arn:aws:codebuild:…')", "fleet_arn"),
@@ -175,10 +175,10 @@ _TYPES: Final[Mapping[str, _Type]] = {
         "Schedule.cron(hour='6', minute='0')",
         package="aws_cdk.aws_applicationautoscaling",
     ),
-    "Size": _Type("a Size of the CDK's", "Size.mebibytes(…)", package="aws_cdk"),
+    "Size": _Type("a `Size` of aws_cdk", "Size.mebibytes(…)", package="aws_cdk"),
     "Stack": _Type("a stack", "cdk.Stack(app, 'Search')", package="aws_cdk"),
     "SubnetSelection": _Type("an ec2.SubnetSelection", "ec2.SubnetSelection(subnets=[…])", package="aws_cdk.aws_ec2"),
-    "TimeZone": _Type("a TimeZone of the CDK's", "TimeZone.EUROPE_BERLIN", package="aws_cdk"),
+    "TimeZone": _Type("a `TimeZone` of aws_cdk", "TimeZone.EUROPE_BERLIN", package="aws_cdk"),
     "TritonVariant": _Type("a TritonVariant", "TritonVariant(model=model)"),
     "bool": _Type("True or False", "", package="builtins"),
     "str": _Type("text in quotes", "'name'", package="builtins"),

@@ -20,7 +20,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import require_own_region
+from cdk_triton.hosting._cdk.stacks import region_of, require_own_region
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
 from cdk_triton.hosting.builds.builders import (
     Builder,
@@ -159,7 +159,8 @@ class CodeBuildGpuBuilder(Builder):
         handler_statements = []
         own_key = None if self.encryption_key is None else key_behind(self.encryption_key)
         if own_key is not None:
-            require_own_region(scope, own_key, "what builds write stays in their region, so give one of it")
+            reason = f"builds write in their own region only, so use a key in {region_of(scope)}"
+            require_own_region(scope, own_key, reason)
             statements.append(key_statement(own_key))
             handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[own_key.key_arn]))
         role = build_role(scope, codebuild_of_the_account(scope), statements, reasons)

@@ -16,7 +16,7 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
-from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
+from cdk_triton.hosting._cdk.stacks import region_of, require_own_region, stack_of
 from cdk_triton.hosting.builds.builders import (
     Builder,
     BuildService,
@@ -133,7 +133,8 @@ class SageMakerProcessingBuilder(Builder):
         handler_statements, handler_reasons = _by_handler(scope, bucket, group, streams)
         key, families = encryption_key_of(bucket), []
         if self.encryption_key is not None and (key := key_behind(self.encryption_key)) is not None:
-            require_own_region(scope, key, "what builds write stays in their region, so give one of it")
+            reason = f"builds write in their own region only, so use a key in {region_of(scope)}"
+            require_own_region(scope, key, reason)
             families = _families_with_volumes(self.instance_type)
             statements.append(key_statement(key))
             if families:  # "CreateProcessingJob API: Execution Role Permissions"

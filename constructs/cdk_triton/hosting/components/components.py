@@ -400,7 +400,7 @@ def _instance_counts(path: str, least: int, most: int, initial: int | None) -> i
     check_count(f"min_instance_count of {path}", least, 0, "which lets the instances go")
     check_count(f"max_instance_count of {path}", most, 1, "because components run on instances")
     if initial is not None:
-        check_count(f"initial_instance_count of {path}", initial, 1, "because SageMaker creates no endpoint on none")
+        check_count(f"initial_instance_count of {path}", initial, 1, "because an endpoint needs an instance")
     first = max(1, least) if initial is None else initial
     if not least <= first <= most:
         raise ConfigurationError(

@@ -158,21 +158,21 @@ def check_async(
     _check_variants(path, variants, shadow=shadow is not None, captures=captures)
     here, bucket = region_of(scope), asynchronous.bucket
     if bucket is not None:
-        reason = "SageMaker writes answers in the endpoint's own region, so give the AsyncInference a bucket of it"
+        reason = f"SageMaker writes answers in the endpoint's own region, so use a bucket in {here}"
         require_same("region", path, here, path_of(bucket), bucket.env.region, reason)
         check_free(scope, path, bucket, [getattr(asynchronous, name) for name in _PREFIXES])
     if (key := asynchronous.encryption_key) is not None:
         key = require_key(key, f"encryption_key of the AsyncInference of {path}")
-        reason = "S3 encrypts with a key of the bucket's own region, so give the AsyncInference one of it"
         owner, region = (path, here) if bucket is None else (path_of(bucket), bucket.env.region)
+        reason = f"S3 encrypts with a key of the bucket's own region, so use a key in {region}"
         require_same("region", owner, region, path_of(key), key.env.region, reason)
     if (logs := asynchronous.access_logs_bucket) is not None:
-        reason = "S3 writes access logs to a bucket of the same account and region only, so give one of these"
+        reason = "S3 writes access logs to a bucket of the same account and region only, so use such a bucket"
         require_same("region", path, here, path_of(logs), logs.env.region, reason)
         require_same("account", path, stack_of(scope).account, path_of(logs), logs.env.account, reason)
     for topic in (asynchronous.success_topic, asynchronous.error_topic):
         if topic is not None:
-            reason = "SageMaker publishes in the endpoint's own region, so give the AsyncInference a topic of it"
+            reason = f"SageMaker publishes in the endpoint's own region, so use a topic in {here}"
             require_same("region", path, here, path_of(topic), topic.env.region, reason)
             if topic.fifo:
                 raise ConfigurationError(

@@ -35,10 +35,12 @@ class UniqueNames:
         self._names: dict[str, tuple[str, str]] = {}
         if endpoint_name is not None and not has_token(endpoint_name):
             what = f"the endpoint_name {endpoint_name!r}"
-            fix = "SageMaker has a name once in an account and region, whatever its case: give each endpoint its own"
+            fix = "names of endpoints are unique in an account and region (case does not matter): give each its own"
             self._names[f"endpoint {endpoint_name.lower()}"] = what, fix
         for name in parameters:
-            fix = "the Parameter Store has a name once in an account and region: give each endpoint a path of its own"
+            fix = (
+                "names in the Parameter Store are unique in an account and region: give each endpoint a path of its own"
+            )
             self._names[f"parameter {name}"] = f"the parameter {name!r}", fix
 
     def check(self, scope: Construct, path: str) -> None:

@@ -108,8 +108,8 @@ def _reject_cycle(scope: Construct, alarm: cloudwatch.IAlarm, resources: Mapping
         by_logical_id = stack_of(alarm) is stack and f'"{stack.resolve(resource.logical_id)}"' in text
         if by_logical_id or resource.node.path in watched.paths:
             raise ConfigurationError(
-                f"the alarm {alarm.node.path} names the {what} by an attribute, which is there after the {what} "
-                f"only, and the {what} needs the alarm to be there first: {fix}"
+                f"the alarm {alarm.node.path} needs an attribute of the {what} for its dimensions, and the "
+                f"{what} needs the alarm, so neither can be created first: {fix}"
             )
 
 

@@ -226,7 +226,7 @@ def check_environments(
             require_same("region", path, here.region, model.node.path, there.region, reason)
     if encryption_key is not None:
         require_symmetric(encryption_key, f"encryption_key of {path}")
-        reason = "volumes are encrypted with a key of their own region, so give one of it"
+        reason = f"volumes are encrypted with a key of their own region, so use a key in {here.region}"
         require_same("region", path, here.region, encryption_key.node.path, encryption_key.env.region, reason)
 
 

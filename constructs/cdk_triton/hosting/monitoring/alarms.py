@@ -80,19 +80,19 @@ class AlarmThresholds:
                 refuse_token(value, name)
                 if not _is_percentage(value):
                     raise ConfigurationError(
-                        f"{name} is {value!r}: use a number above 0 and below 100, known at synth, or None for no "
-                        "such alarm"
+                        f"{name} is {value!r}: use a number above 0 and below 100, known at synth, or None to "
+                        "omit the alarm"
                     )
             elif name in ("failed_requests", "no_capacity_requests"):
                 refuse_token(value, name)
                 if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                     raise ConfigurationError(
-                        f"{name} is {value!r}: use a number of requests, 0 or more, or None for no such alarm"
+                        f"{name} is {value!r}: use a number of requests, 0 or more, or None to omit the alarm"
                     )
             elif not isinstance(value, Duration) or value.is_unresolved() or value.to_milliseconds() <= 0:
                 text = value.to_human_string() if isinstance(value, Duration) else repr(value)
                 raise ConfigurationError(
-                    f"{name} is {text}: use a Duration above nothing, known at synth, or None for no such alarm"
+                    f"{name} is {text}: use a Duration above 0 and known at synth, or None to omit the alarm"
                 )
 
 

@@ -18,7 +18,7 @@ from cdk_triton._tokens import sample_note, with_samples
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.name_lookup import NameLookup
-from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
+from cdk_triton.hosting._cdk.stacks import region_of, require_own_region, stack_of
 from cdk_triton.hosting.keys import warn_about_topic
 from cdk_triton.hosting.monitoring.alarms import AlarmThresholds, Watched, add_alarms
 from cdk_triton.hosting.monitoring.log_retention import LogRetention
@@ -91,7 +91,8 @@ class EndpointMonitoring(Construct):
         if topic is not None:
             # "Invalid region ca-central-1 specified. Only us-west-2 is supported." (PutMetricAlarm's answer, in
             # cds-snc/notification-terraform#128)
-            require_own_region(scope, topic, "alarms publish to topics of their own region only, so give one of it")
+            reason = f"alarms publish to topics of their own region only, so use a topic in {region_of(scope)}"
+            require_own_region(scope, topic, reason)
         super().__init__(scope, id)
         self._kind = kind
         self._limits = AlarmThresholds() if thresholds is None else thresholds

@@ -27,7 +27,7 @@ __all__ = [
 
 NOTHING_SCALES_WARNING: Final = "cdk-triton:NothingScales"
 
-_ON_NONE: Final = "; a real-time variant with a model does not run on none"
+_ON_NONE: Final = "; a real-time variant with a model needs at least one instance"
 
 
 def check_capacities(

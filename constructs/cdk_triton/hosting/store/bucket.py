@@ -99,7 +99,7 @@ def _check_name(scope: Construct, name: str) -> None:
 def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
     """Reject a bucket that S3 would not log to ("Enabling Amazon S3 server access logging", S3's user guide)."""
     reason = (
-        "S3 writes access logs to a bucket of the same account and region only, so give the store one of these; an "
+        "S3 writes access logs to a bucket of the same account and region only, so use such a bucket; an "
         "imported one counts as being where its stack is, unless from_bucket_attributes sets another place"
     )
     require_own_region(scope, bucket, reason)
