@@ -40,10 +40,10 @@ def archive_files(repository: ModelRepository) -> tuple[ArchiveFile, ...]:
     """The files of the repository's archive, in the order of their paths.
 
     Triton loads no ensemble without a version directory ("at least one version must be available under the version
-    policy", core: src/model_lifecycle.cc:453-458), yet has nothing to read in it, and git, S3 and ZIP archives keep no
-    empty directories. So an ensemble without files in its version directories gets an empty file in each of them, or in
-    `1/` if it has no version directory. A checkout that lost its empty `1/` then gives the same archive as one that has
-    it.
+    policy", core: src/model_lifecycle.cc:453-458). It reads nothing in that directory, and git, S3 and ZIP archives
+    keep no empty directories. So an ensemble without files in its version directories gets an empty file in each of
+    them, or in `1/` if it has no version directory. A checkout that lost its empty `1/` then gives the same archive as
+    one that has it.
     """
     files = [ArchiveFile(file.path.as_posix(), file.source, file.size) for file in repository.files]
     for model in repository.models:

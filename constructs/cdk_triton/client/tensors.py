@@ -51,7 +51,7 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
     """Return a tensor of a request.
 
     The data type follows from the array: bool → BOOL, (u)int8 to (u)int64 → (U)INT8 to (U)INT64, float16 to float64 →
-    FP16 to FP64, `ml_dtypes.bfloat16` → BF16, `str`, `bytes` and objects that are either → BYTES. Lists may hold text
+    FP16 to FP64; `ml_dtypes.bfloat16` → BF16; `str`, `bytes` and objects that are either → BYTES. Lists may hold text
     only: what Python calls a number could be any of eleven types.
 
     Raises:

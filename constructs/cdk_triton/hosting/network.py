@@ -249,7 +249,7 @@ def allow_network(
 def allow_function_network(role: iam.Role) -> None:
     """Allow Lambda to put a function into a VPC, by the role's own policy, and deny the same to the function's code.
 
-    Lambda tries these actions when it makes the function, and its guide requires them on every resource: with the ARNs
+    Lambda tries these actions when it makes the function, and its guide requires them on every resource. With the ARNs
     of the subnets, CreateFunction fails ("The provided execution role does not have permissions to call
     CreateNetworkInterface on EC2"; aws/serverless-application-model#1074). `lambda:SourceFunctionArn` is in the
     requests of the code only, not in those of Lambda ("Working with Lambda execution environment credentials" in

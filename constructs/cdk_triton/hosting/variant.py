@@ -202,9 +202,9 @@ def default_timeouts(size: int) -> tuple[int | None, int | None]:
 
     The start: SageMaker gives a container 8 minutes ("How Your Container Should Respond to Health Check (Ping)
     Requests" in its developer guide). They stay for what else there is to do, and the model's files get a second per
-    25 MB: a fifth of the 128 MB/s that EBS gives a gp2 volume of up to 170 GiB, because reading is not all, and a
-    packed environment is unpacked by one thread. In whole minutes, so that a file more or less changes nothing. Up to
-    1 GB the 8 minutes are enough, and nothing is set.
+    25 MB. That is a fifth of the 128 MB/s that EBS gives a gp2 volume of up to 170 GiB, because the container does not
+    only read: one thread unpacks a packed environment. The sum is in whole minutes, so that a file more or less changes
+    nothing. Up to 1 GB the 8 minutes are enough, and nothing is set.
 
     The download: AWS recommends a higher timeout from 40 GB on and does not document the default ("SageMaker AI
     endpoint parameters for large model inference"). So from there on it is the longest that SageMaker takes. A timeout

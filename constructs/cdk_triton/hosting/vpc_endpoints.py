@@ -120,9 +120,9 @@ def add_vpc_endpoints(
 def await_network(resource: CfnResource, network: Network, who: IConstruct, what: str) -> None:
     """Make a resource after the subnets' way out and the VPC endpoints, and warn where there is neither.
 
-    Both are looked for when the app is complete. The VPC endpoints to wait for are those that are `REQUIRED`, in the
-    resource's stack: across stacks the wait might make a circle of two, and the policy of any other service's, of logs
-    and of callers too, may name what is made after the resource.
+    Both are looked for when the app is complete. The resource waits for the VPC endpoints that are `REQUIRED` and in
+    its own stack. Across stacks the wait might make two stacks depend on each other. The policies of other VPC
+    endpoints, such as those of logs and of callers, may name what is made after the resource.
 
     Args:
         resource: what starts something in the VPC.

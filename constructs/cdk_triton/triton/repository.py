@@ -327,10 +327,10 @@ class ModelRepository:
         """The model that callers invoke.
 
         Args:
-            mode: for `single` it is the container's default model: the only model, the only directory that has a
-                configuration or a version, or the only ensemble that is not a step of another one. For `multi` it is
-                what SageMaker's loader picks: the only model, or the only one whose text looks like an ensemble
-                (sagemaker_server.cc, SageMakerMMELoadModel).
+            mode: `single` gives the container's default model. That is the only model, the only directory that has a
+                configuration or a version, or the only ensemble that is not a step of another one. `multi` gives the
+                model that SageMaker's loader picks. That is the only model, or the only one whose text looks like an
+                ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
 
         Returns:
             The model, or None if the repository leaves it open; then the checks report it.

@@ -34,11 +34,11 @@ _TEXTS: Final = several(
 class OnnxExport:
     """Runs a Python function of the user's that writes an ONNX file.
 
-    The function is called with the path to write to (a `str`), in a process of its own: in a Python of the container's
-    version that has the packages of `requirements` and no others, with neither credentials nor tokens in its
-    environment. That keeps secrets from code that does not look for them; it is not a sandbox. The function finds files
-    of the repository beside itself (`Path(__file__).parent`). `sources` names the files that only the export reads. The
-    archive does not contain them, nor the function's file and the requirements.
+    The build calls the function with the path to write to (a `str`), in a process of its own. The process runs a Python
+    of the container's version, with the packages of `requirements` and no others. Its environment has neither
+    credentials nor tokens. That keeps secrets from code that does not look for them; it is not a sandbox. The function
+    finds files of the repository beside itself (`Path(__file__).parent`). `sources` names the files that only the
+    export reads. The archive does not contain them, nor the function's file and the requirements.
 
     Afterwards the build reads the file with the `onnx` of `requirements`. It compares the names of the outputs, changes
     integer inputs if `integer_inputs` is set, and checks the network. If the export put weights into files of their

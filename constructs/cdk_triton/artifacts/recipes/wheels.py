@@ -44,9 +44,9 @@ class WheelEnvironment:
     requirements.txt` writes it for releases from 24.11 on. Name the Python of your release. numpy has to be among the
     packages, because the Python backend imports it.
 
-    The build makes a virtual environment of the image's own Python, and fills it with pip: wheels only, so that no
-    package runs code of its own, and with each file's hash checked. pip fails if a package that another one requires is
-    not pinned, or has no wheel for this Python. The archive has no compiled files (`*.pyc`), which hold times.
+    The build makes a virtual environment of the image's own Python, and fills it with pip. pip installs wheels only, so
+    that no package runs code of its own, and checks each file's hash. pip fails if a package that another one requires
+    is not pinned, or has no wheel for this Python. The archive has no compiled files (`*.pyc`), which hold times.
 
     The Python itself is not in the archive, because the process that runs a model uses the image's. An environment is
     of use in images with that version alone, and its size is that of its packages.

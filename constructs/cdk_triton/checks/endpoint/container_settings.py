@@ -197,9 +197,9 @@ def restricted_endpoint(context: CheckContext) -> Iterator[Problem]:
     """`--http-restricted-api` names an API behind SageMaker's protocol, and the release is 26.03 or newer.
 
     Before, the option restricted Triton's own HTTP port only, which is closed in the container. Now the server answers
-    SageMaker's requests without the header with 403, and SageMaker cannot be made to send one: `health` is behind
-    `/ping`, `inference` behind `/invocations`, and `model-repository` behind the loads of a multi-model endpoint, whose
-    invocations are restricted from 26.07 on.
+    SageMaker's requests without the header with 403, and SageMaker cannot be made to send one. `health` is behind
+    `/ping`, `inference` behind `/invocations`, and `model-repository` behind the loads of a multi-model endpoint. The
+    invocations of such an endpoint are restricted from 26.07 on.
 
     Example:
         $ cdk-triton validate . --platform 26.05/ml.g5.xlarge

@@ -158,9 +158,9 @@ def no_ensemble(context: CheckContext) -> Iterator[Problem]:
 def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
     """The configuration spells `ensemble` in another way than the loader searches for.
 
-    The text has to be exactly `platform: "ensemble"`, with any white space after the colon: single quotes, a space
-    before the colon, or a comment between the two words are read by the server and not found by the loader. It would
-    serve the directory that the file system lists last. It serves an archive of one directory, independent of its
+    The loader searches for exactly `platform: "ensemble"`, with any white space after the colon. The server also reads
+    single quotes, a space before the colon, or a comment between the two words, but the loader does not find these. It
+    would serve the directory that the file system lists last. It serves an archive of one directory, independent of its
     content.
 
     Example:
@@ -269,7 +269,7 @@ def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
 def many_models(context: CheckContext) -> Iterator[Problem]:
     """The archive has more than five directories.
 
-    SageMaker loads and unloads whole archives: when memory runs short, a large one goes as a whole, and the next call
+    SageMaker loads and unloads whole archives. When memory runs short, a large one goes as a whole, and the next call
     of it waits until all of it is there again. The server warns of it in its log.
 
     Example:

@@ -29,10 +29,11 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 def missing_file(context: CheckContext) -> Iterator[Problem]:
     """A version lacks the file that its backend loads.
 
-    Each backend looks for a file of its own name, unless `default_model_filename` sets another: `model.onnx` (or a
-    directory of that name with `model.onnx` in it), `model.plan`, `model.pt`, `model.xml`, `model.graphdef`, the
-    directory `model.savedmodel`, `model.py`, `model.dali` or `dali.py`, and for `fil` the name that `model_type`
-    implies. A Python model without its file does not even fail: the server waits for it, until SageMaker gives up.
+    Each backend looks for a file of its own name, unless `default_model_filename` sets another. These are
+    `model.onnx`, `model.plan`, `model.pt`, `model.xml`, `model.graphdef`, the directory `model.savedmodel`, `model.py`,
+    and `model.dali` or `dali.py`. `model.onnx` may be a directory with `model.onnx` in it. For `fil`, `model_type`
+    implies the name. A Python model without its file does not even fail: the server waits for it, until SageMaker gives
+    up.
 
     Example:
         # model/config.pbtxt

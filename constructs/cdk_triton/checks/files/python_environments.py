@@ -233,8 +233,8 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
 
     The images have Python 3.8 through 23.04, 3.10 from 23.05 on, and 3.12 from 24.11 on. A model directory with a
     `triton_python_backend_stub` of its own may have any. The model's file imports a package that only the
-    environment can contain: it is neither a file of the model, nor in Python's standard library or the image (CT166
-    lists the packages of the image).
+    environment can contain, because the model, Python's standard library and the image do not have it. CT166 lists the
+    packages of the image.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge

@@ -45,8 +45,8 @@ def _sources(context: CheckContext) -> Iterator[tuple[PurePosixPath, str, str, R
 def syntax_error(context: CheckContext) -> Iterator[Problem]:
     """The file of a Python model, or a module beside it that it imports, is not valid Python.
 
-    The check compiles the file, because Python finds some faults only then: `await` in a plain function, `return`
-    outside of one, `from __future__` that is not first, or an expression that is nested too deeply for the compiler.
+    The check compiles the file, because Python finds some faults only then. These are `await` in a plain function,
+    `return` outside of one, `from __future__` that is not first, and an expression that is nested too deeply.
 
     Example:
         # model/config.pbtxt

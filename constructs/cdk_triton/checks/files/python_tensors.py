@@ -57,9 +57,9 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule checks only literal names. An input that is taken under a condition, or tested by the source, may be an
-        optional one. The rule judges the tensors that a model makes if the names of all of them are literals, one of
-        the outputs is not among them, and the model calls no other models (BLS). A model with `auto_complete_config`
-        may add its tensors itself.
+        optional one. The rule judges the tensors that a model makes under three conditions: all their names are
+        literals, one of the outputs is not among them, and the model calls no other models (BLS). A model with
+        `auto_complete_config` may add its tensors itself.
     """
     suggestions = Suggestions()
     for each, source in python_models(context):

@@ -47,9 +47,9 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
     """A model's backend is not in SageMaker's image of the release, often because its name is misspelt.
 
     The images have dali, fil, identity, onnxruntime, openvino, python, pytorch, repeat, square and tensorrt, and
-    tensorflow up to 25.02 (24.09 was SageMaker's last image with it): `enable_all` in `build.py` of the server. Graph
-    definitions and saved models run elsewhere after a conversion to ONNX, and in a Python model with a packed
-    environment. vLLM and TensorRT-LLM are in images of their own.
+    tensorflow up to 25.02. `enable_all` in `build.py` of the server lists them. 24.09 was SageMaker's last image with
+    tensorflow. Graph definitions and saved models run elsewhere after a conversion to ONNX, and in a Python model with
+    a packed environment. vLLM and TensorRT-LLM are in images of their own.
 
     A backend of your own may lie beside the model, as `libtriton_<backend>.so` in its directory or in each version's.
 

@@ -19,7 +19,7 @@ def allow_async_invocation(
     """Allow a principal to send requests and to read answers, or warn that the grant allows nothing.
 
     InvokeEndpoint is not among them, because such an endpoint does not take it. S3 answers a request for an object that
-    does not exist with 403 instead of 404, unless the caller may list the bucket (GetObject in the API of S3): so
+    does not exist with 403 instead of 404, unless the caller may list the bucket (GetObject in the API of S3). So
     callers may list what is below the prefixes of answers and error messages.
 
     Args:

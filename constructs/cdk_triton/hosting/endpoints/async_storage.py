@@ -155,7 +155,7 @@ def allow_async(
     """Let the roles of the endpoint's models read requests, write answers and publish notifications, or warn.
 
     The actions on S3 and SNS are those of "Complete the prerequisites" in the guide of asynchronous inference. If the
-    bucket, a prefix, a topic or a role changes, the policy is another one, and the old one goes after the update: until
+    bucket, a prefix, a topic or a role changes, the policy is another one, and the old one goes after the update. Until
     then the old instances read and write as before.
 
     Args:

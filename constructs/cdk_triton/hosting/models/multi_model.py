@@ -245,8 +245,8 @@ class TritonMultiModel(Resource):
                 alarms then link to its section `#publisherfailures`. By default they contain the first step.
 
         Raises:
-            ConfigurationError: there is a publisher, the store promotes from another one, a number is not within its
-                bounds, the next platform serves the same archives as the present one, or `runbook` is empty, has a
+            ConfigurationError: there is a publisher; the store promotes from another one; a number is not within its
+                bounds; the next platform serves the same archives as the present one; or `runbook` is empty, has a
                 fragment or is too long. With recipes also: one is not of this library, two write the same file, or the
                 store has no builder with the platform's GPU or belongs to another app.
         """

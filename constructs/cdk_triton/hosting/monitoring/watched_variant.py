@@ -47,8 +47,8 @@ class WatchedVariant(Watched):
     def metric(self, rule: AlarmRule) -> cloudwatch.IMetric:
         """See `Watched`.
 
-        The GPUs of a variant with instance pools are looked at by instance type, and the highest type counts: types
-        differ in how many GPUs they have, and in how much these can do. A type without instances counts as 0.
+        A variant with instance pools has GPUs of several instance types, which differ in number and in power. So the
+        metric is that of each type, and the highest one counts. A type without instances counts as 0.
         """
         period = Duration.minutes(rule.minutes)
         metric = rule.metric(self._variant, statistic=rule.statistic, period=period)

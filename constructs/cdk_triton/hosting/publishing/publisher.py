@@ -331,8 +331,8 @@ def add_publisher(
         runbook: the page that the alarms link to, or None.
 
     Raises:
-        ConfigurationError: there is a publisher, the store promotes from another one, the concurrency is not a count,
-            the next platform serves the same archives, or the runbook is not the address of a page.
+        ConfigurationError: there is a publisher; the store promotes from another one; the concurrency is not a count;
+            the next platform serves the same archives; or the runbook is not the address of a page.
     """
     if scope.node.try_find_child("Publisher") is not None:
         raise ConfigurationError(f"{path_of(scope)} has a publisher: keep what add_publisher() returned, and use it")

@@ -295,8 +295,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.StepScalingPolicy:
         """Add or take away instances by the steps of any metric, mathematical expressions included.
 
-        Beside a policy that holds a target, give steps that add instances only: those that take some away do not wait
-        until the other policy is ready to, which then may add them again (API reference, PutScalingPolicy).
+        Beside a policy that holds a target, give steps that add instances only. Steps that take instances away do not
+        wait for the other policy, so it may add the instances again (API reference, PutScalingPolicy).
 
         Args:
             id: the policy's id.

@@ -145,7 +145,7 @@ class TritonArtifactStore(Construct):
         encryption_key: a key of your own for the bucket, the logs and the output of builds; by default S3 and
             CloudWatch Logs encrypt with keys of their own. Models of this store may decrypt with it. The key's policy
             has to leave permissions to IAM, as that of CDK's keys does, and to let CloudWatch Logs of the region use
-            it: with an imported key, add the latter yourself; a warning reminds you. An alias of the app stands for its
+            it. With an imported key, add the latter yourself; a warning reminds you. An alias of the app stands for its
             key.
         former_keys: the keys that the store had before `encryption_key`. Archives keep the key that they were written
             with. Models, builds and the handler may decrypt with all of them, so that running endpoints, and rollbacks,

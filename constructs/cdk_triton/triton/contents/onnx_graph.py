@@ -59,10 +59,10 @@ class GraphFault:
     """A fault for which ONNX Runtime rejects a graph.
 
     Attributes:
-        kind: `operator`, `newer` and `deprecated` (ONNX does not have the operator, only a newer opset has it, or ONNX
-            has removed it), `node` (attributes, or the number of inputs and outputs), `shape` and `type` (of operands),
-            `attribute` (which does not fit its operands' shapes), `value` and `cycle` (who makes what), `name` (of
-            nodes); `foreign` for an operator that ONNX does not define.
+        kind: the kind of fault. `operator`: ONNX does not have the operator. `newer`: only a newer opset has it.
+            `deprecated`: ONNX has removed it. `foreign`: ONNX does not define it. `node`: its attributes, or the number
+            of its inputs and outputs. `shape` and `type`: those of its operands. `attribute`: one does not fit the
+            shapes of the operands. `value` and `cycle`: who makes what. `name`: the names of nodes.
         operator: the operator, or "".
         node: the node's name, or "".
         output: the node's first output, or "".
