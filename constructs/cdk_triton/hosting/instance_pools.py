@@ -85,9 +85,9 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
     if (limits := (getattr(first, "max_payload", None), getattr(second, "max_payload", None)))[0] != limits[1]:
         here, there = (f"{limit:,} bytes" if isinstance(limit, int) else "Triton's own limit" for limit in limits)
         raise ConfigurationError(
-            f"{what} would take requests of {here} on {one.instance_type} and of {there} on {other.instance_type}, so "
-            "that it depends on which instances are free whether a request is accepted: give all models the same "
-            "max_payload"
+            f"{what} would take requests up to {here} on {one.instance_type} and up to {there} on "
+            f"{other.instance_type}; the limit of a request would depend on the free instances: give all models the "
+            "same max_payload"
         )
 
 

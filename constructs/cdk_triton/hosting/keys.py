@@ -173,8 +173,8 @@ def warn_about_key(construct: IConstruct, key: kms.IKey, wanted: str) -> None:
     """
     Annotations.of(construct).add_warning_v2(
         KEY_WARNING,
-        f"this app does not make the key {path_of(key)} and cannot change its policy, which has to let {wanted}: allow "
-        "that, then acknowledge this",
+        f"this app does not make the key {path_of(key)} and cannot change its policy. The policy has to let {wanted}: "
+        "allow that, then acknowledge this",
     )
 
 
@@ -210,6 +210,6 @@ def warn_about_topic(construct: IConstruct, topic: sns.ITopic, service: str) -> 
         Annotations.of(construct).add_warning_v2(
             TOPIC_WARNING,
             f"this app does not make the key {path_of(key)} of the topic {path_of(topic)} and cannot change its "
-            f"policy, which has to let {service} use it (kms:Decrypt, kms:GenerateDataKey), or messages are lost: "
+            f"policy. The policy has to let {service} use it (kms:Decrypt, kms:GenerateDataKey), or messages are lost: "
             "allow that, or give the topic a key of the app, then acknowledge this",
         )

@@ -176,7 +176,7 @@ class _WayOut:
         Annotations.of(self._who).add_warning_v2(
             NO_WAY_OUT_WARNING,
             f"vpc_subnets of {self._network.vpc.node.path} have no route to the internet, and this app adds no VPC "
-            f"endpoint for {', '.join(missing)} to the VPC, without which {self._what} would wait until they "
+            f"endpoint for {', '.join(missing)} to the VPC. So {self._what} would wait until they "
             f"time out. Call {call}, select subnets with a NAT gateway, or acknowledge this if the VPC has another way "
             "there already",
         )

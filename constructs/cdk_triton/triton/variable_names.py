@@ -22,7 +22,7 @@ _PREFIXES: Final = {
     "LD_": (
         "which the dynamic loader reads for every program of the container, the start script's shell included",
         "name libraries of plugins and operators in additional_args ('--backend-config=tensorrt,plugins=<file>') or in "
-        "config.pbtxt (model_operations), or set it in an image of your own, by ENV",
+        "config.pbtxt (model_operations); or set it by ENV in an image of your own",
     ),
     "BASH": ("which the shell of the container's start script reads or replaces", "choose another name"),
 }

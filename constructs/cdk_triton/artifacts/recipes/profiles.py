@@ -51,7 +51,7 @@ def _shapes(given: Shapes, name: str, recipe: str) -> ProfileShapes:
         given = (given.minimum, given.optimum, given.maximum)
     if not isinstance(given, tuple | list) or len(given) != 3 or any(not _is_shape(shape) for shape in given):
         raise ConfigurationError(
-            f"{what} are {given!r} and must be the smallest, the usual and the largest shape, batch included, such as "
+            f"{what} are {given!r}: give the smallest, the usual and the largest shape, batch included, such as "
             "((1, 1), (16, 128), (32, 512))"
         )
     low, best, high = (tuple(shape) for shape in given)

@@ -105,7 +105,7 @@ def full_queue(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 limit.model.config_path,
                 f"the queue of {limit.model.name!r}, which step {step.index} of {ensemble.name!r} runs, takes "
-                f"{limit.size} requests and rejects more, and then the server of {release} {said}",
+                f"{limit.size} requests and rejects more; then the server of {release} {said}",
                 f"remove max_queue_size, serve with {since} or newer, or acknowledge CT322 if the queue is never full",
                 limit.field,
             )

@@ -76,8 +76,8 @@ def _or_build(model: Model) -> str:
     if model.backend_name != "tensorrt":
         return ""
     return (
-        ", or let a recipe build the plan (recipes=[TensorRTPlan(...)] in the app, and its path in the list produced "
-        "of cdk-triton.toml, for checks without the app)"
+        ", or let a recipe build the plan with recipes=[TensorRTPlan(...)] in the app; for checks without the app, put "
+        "its path into the list produced of cdk-triton.toml"
     )
 
 

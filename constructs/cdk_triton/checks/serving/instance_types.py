@@ -225,8 +225,8 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
         what = "one instance of a Python model" if total == 1 else f"{total} instances of Python models"
         yield Problem(
             ".",
-            f"{what} ({names}) would take {total * each:,} bytes of shared memory at the start, {each:,} for each, and "
-            f"the container has {_SHM_BYTES:,}, so that the last one would not start: Unable to initialize shared "
+            f"{what} ({names}) would take {total * each:,} bytes of shared memory at the start, {each:,} for each; "
+            f"the container has {_SHM_BYTES:,}, so the last one would not start: Unable to initialize shared "
             "memory key",
             f"{'' if total == 1 else 'run fewer instances, or '}lower shm_default_byte_size in the container's "
             f"environment to {_largest_share(total):,}",

@@ -82,7 +82,7 @@ def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterat
     first, second = old.variants[name], new.variants[name]
     types = _types(first), _types(second)
     if types[0] != types[1] and name in old.most:
-        changes = f"the variant {name} of the endpoint {id} changes from {types[0]} to {types[1]}, and "
+        changes = f"the variant {name} of the endpoint {id} changes from {types[0]} to {types[1]}; "
         fix = "deploy twice: first without auto_scale_instance_count, then with the new type and scaling again"
         if "InstancePools" in first or "InstancePools" in second:
             said = "AWS does not document whether SageMaker takes other instance pools while the variant is scaled"

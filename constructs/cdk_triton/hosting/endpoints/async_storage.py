@@ -234,9 +234,9 @@ def _warn_about_topic(scope: Construct, topic: sns.ITopic, account: str, roles: 
         Annotations.of(scope).add_warning_v2(
             TOPIC_WARNING,
             f"this app does not make the topic {path_of(topic)} and does not read its policy or its key, so "
-            f"notifications may get lost: make sure that the key, if the topic has one, lets the roles {roles} use it "
-            f"({', '.join(USE_OF_KEY)}), and that the policy of a topic of another account lets them publish "
-            "(sns:Publish); then acknowledge this",
+            f"notifications may get lost. If the topic has a key, make sure that the key lets the roles {roles} use it "
+            f"({', '.join(USE_OF_KEY)}). If the topic is of another account, make sure that its policy lets them "
+            "publish (sns:Publish). Then acknowledge this",
         )
     elif key is not None and not has_own_policy(key) and is_of_another_account(key, account):
         warn_about_key(scope, key, f"the roles {roles} use it ({', '.join(USE_OF_KEY)})")

@@ -39,13 +39,13 @@ def warn_about_host(construct: IConstruct, platform: ServingPlatform) -> None:
         )
         Annotations.of(construct).add_warning_v2(
             HOST_WARNING,
-            f"the platform has {host}, {image} and {platform.instance_type}: {warning}, so that the container may not "
-            f"find a GPU. {fix}, or try it in your account, then acknowledge this",
+            f"the platform has {host}, {image} and {platform.instance_type}: {warning}. The container may not find a "
+            f"GPU. {fix}, or try it in your account, then acknowledge this",
         )
     if (assumed := platform.release_warning) is not None:
         Annotations.of(construct).add_warning_v2(
             RELEASE_WARNING,
-            f"{assumed}, so the checks take the newest known versions and rules. Upgrade cdk-triton if a newer version "
+            f"{assumed}. The checks take the newest known versions and rules. Upgrade cdk-triton if a newer version "
             "has this release, or try the image in your account, then acknowledge this",
         )
 

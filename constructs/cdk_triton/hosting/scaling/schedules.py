@@ -133,8 +133,8 @@ def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> No
             _check_field(what, expression, field, text)
     elif not _RATE.fullmatch(expression):
         raise ConfigurationError(
-            f"{what} is {quoted(expression)}, and Application Auto Scaling takes cron(…) with the six fields "
-            f"{', '.join(field.name for field in _FIELDS)}, or rate(…), or at(…): write {_meant(expression)}"
+            f"{what} is {quoted(expression)}; Application Auto Scaling takes rate(…), at(…), or cron(…) with the six "
+            f"fields {', '.join(field.name for field in _FIELDS)}: write {_meant(expression)}"
         )
 
 
