@@ -53,16 +53,12 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     "a thing says, tells, asks or knows": re.compile(
         rf"\b({_TEXTS}|that|this) (says?|said|tells?|told|asks?|asked|knows?|knew)\b", re.I
     ),
-}
-"""Name of the fault → what shows it within one sentence."""
-
-OF_PROGRAMS: Final[Mapping[str, re.Pattern[str]]] = {
     "a thing says, knows, wants or sees": re.compile(
         rf"\b({_TEXTS}|{_PARTS}) ((says|tells|asks|knows|wants|sees|speaks|hears|promises)\b|"
         r"(does|do|did|would|may|can|could|cannot|must) ((not|only|ever) )*(say|tell|know|want|see|speak)\b)"
     ),
 }
-"""The same for messages, help and docstrings, which have more such subjects than pages."""
+"""Name of the fault → what shows it within one sentence."""
 
 _CODE = re.compile(r"```.*?```|`[^`]*`|^ {4,}.*$|<[^>]+>", re.DOTALL | re.MULTILINE)
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):\n(?: {4}.*(?:\n|\Z)|\n)*", re.MULTILINE)
@@ -110,16 +106,16 @@ def faults_in(path: Path) -> Iterator[Fault]:
         yield from faults_of_text(text)
         return
     for literal in _literals(ast.parse(text)):
-        yield from faults_of_text(_plain(inspect.cleandoc(literal)), {**PATTERNS, **OF_PROGRAMS})
+        yield from faults_of_text(_plain(inspect.cleandoc(literal)))
 
 
-def faults_of_text(text: str, patterns: Mapping[str, re.Pattern[str]] = PATTERNS) -> Iterator[Fault]:
+def faults_of_text(text: str) -> Iterator[Fault]:
     """The faults of each sentence; code is not prose."""
     for part in _SENTENCE.split(_CODE.sub("X", text)):
         sentence = " ".join(part.split()).lstrip("#*|-> ")
         if len(sentence.split()) < _FEWEST_WORDS:
             continue
-        for kind, pattern in patterns.items():
+        for kind, pattern in PATTERNS.items():
             if pattern.search(sentence):
                 yield Fault(kind, sentence[:_SHOWN])
 

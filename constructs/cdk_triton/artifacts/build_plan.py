@@ -96,8 +96,8 @@ def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[s
         sources_asset: the object key of its sources' archive among the assets.
 
     Returns:
-        For each object its bucket, its key and version, where it goes, and its SHA-256. The bucket is None for that of
-        the assets. The SHA-256 is None where the build checks every file in the object.
+        For each object its bucket, its key and version, where it goes, and its SHA-256. A bucket of None stands for
+        that of the assets. A SHA-256 of None means that the build checks every file in the object.
     """
     sources: dict[str, object] = {
         "bucket": None,

@@ -57,5 +57,5 @@ def read_blocks(file: Path, state: os.stat_result) -> Iterator[memoryview]:
 
 
 def _written(state: os.stat_result) -> tuple[int, int, int, int]:
-    """What changes when somebody writes to a file. The change time is not a part: a new hard link changes it, too."""
+    """The state that a write to a file changes. The change time is not part of it: a new hard link changes it, too."""
     return state.st_size, state.st_mtime_ns, state.st_dev, state.st_ino
