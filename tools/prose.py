@@ -12,10 +12,21 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["BASELINE", "ROOT", "Fault", "all_faults", "faults_in", "faults_of_text", "known_faults"]
+__all__ = [
+    "BASELINE",
+    "LONG",
+    "ROOT",
+    "Fault",
+    "all_faults",
+    "faults_in",
+    "faults_of_text",
+    "known_faults",
+    "long_sentences",
+]
 
 ROOT: Final = Path(__file__).parents[1]
 BASELINE: Final = ROOT / "tests" / "architecture" / "prose_baseline.txt"
@@ -60,10 +71,18 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
 }
 """Name of the fault → what shows it within one sentence."""
 
+LONG: Final = "a sentence of more than 32 words"
+_MOST_WORDS = 32
+_LIMITED = ("constructs", "lambda")  # the folders of the messages and of the public docstrings
+
 _CODE = re.compile(r"```.*?```|`[^`]*`|^ {4,}.*$|<[^>]+>", re.DOTALL | re.MULTILINE)
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):\n(?: {4}.*(?:\n|\Z)|\n)*", re.MULTILINE)
 _ENTRY = re.compile(r"^ {4}(?! )(?:[*\w.]+(?:, [*\w.]+)*: )?", re.MULTILINE)  # up to its text
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+(?=[A-Z`*\[(])|\n\s*\n|\n\s*(?=[-*|#])")
+_PAUSE = re.compile(r"(?<=[.!?;:])\s+")
+_ITEM = r"(?:'[^']*'|\"[^\"]*\"|[^\s,;:]+(?: [^\s,;:]+){0,2})"  # a name, of three words at most
+_LIST = re.compile(rf"(?:{_ITEM}, ){{3,}}(?:(?:and|or) )?{_ITEM}")
+_QUOTED = re.compile(r"\"[^\"]*\"")
 _FEWEST_WORDS = 4
 _SHOWN = 90
 
@@ -72,7 +91,7 @@ class Fault(NamedTuple):
     """A sentence that breaks the rule.
 
     Attributes:
-        kind: a name of `PATTERNS`.
+        kind: a name of `PATTERNS`, or `LONG`.
         sentence: its first characters.
     """
 
@@ -89,8 +108,10 @@ def all_faults() -> Iterator[tuple[Path, Fault]]:
             and not path.is_relative_to(ROOT / _GENERATED)
             and path not in (ROOT / _INDEX, Path(__file__))
         ):
-            for fault in faults_in(path):
-                yield path.relative_to(ROOT), fault
+            inside = path.relative_to(ROOT)
+            is_limited = path.suffix == ".py" and inside.parts[0] in _LIMITED
+            for fault in chain(faults_in(path), long_sentences(path) if is_limited else ()):
+                yield inside, fault
 
 
 def known_faults() -> Counter[Fault]:
@@ -107,6 +128,18 @@ def faults_in(path: Path) -> Iterator[Fault]:
         return
     for literal in _literals(ast.parse(text)):
         yield from faults_of_text(_plain(inspect.cleandoc(literal)))
+
+
+def long_sentences(path: Path) -> Iterator[Fault]:
+    """The sentences of a Python file that have too many words. A colon or a semicolon ends one.
+
+    A list of four names or more, and a quotation, count as a word: they cannot be split.
+    """
+    for literal in _literals(ast.parse(path.read_text(encoding="utf-8"))):
+        for part in _SENTENCE.split(_CODE.sub("X", _plain(inspect.cleandoc(literal)))):
+            for sentence in _PAUSE.split(" ".join(part.split())):
+                if len(_LIST.sub("X", _QUOTED.sub("X", sentence)).split()) > _MOST_WORDS:
+                    yield Fault(LONG, sentence[:_SHOWN])
 
 
 def faults_of_text(text: str) -> Iterator[Fault]:

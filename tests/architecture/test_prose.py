@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools.prose import all_faults, faults_in, faults_of_text, known_faults
+from tools.prose import LONG, all_faults, faults_in, faults_of_text, known_faults, long_sentences
 
 
 @pytest.mark.slow
@@ -103,3 +103,39 @@ def test_no_thing_says_knows_or_sees(sentence: str) -> None:
 )
 def test_people_may_say_know_and_see(sentence: str) -> None:
     assert list(faults_of_text(sentence)) == []
+
+
+def _of_words(count: int) -> str:
+    return " ".join(["word"] * count)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{_of_words(33)}.",
+        f"It is short. {_of_words(30)} and, of course, more.",
+        f"{_of_words(20)}, one, two and {_of_words(20)}",
+    ],
+)
+def test_a_long_sentence_of_a_message_or_a_docstring_is_found(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    source.write_text(f"def f(name):\n    '''{text}'''\n")
+
+    assert [fault.kind for fault in long_sentences(source)] == [LONG]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{_of_words(32)}. {_of_words(32)}",
+        f"{_of_words(20)}: {_of_words(20)}; {_of_words(20)}",
+        f"use one of {', '.join(['NVIDIA A100 40GB'] * 20)} or NVIDIA T4",
+        f'{_of_words(20)} ("{_of_words(20)}", a guide)',
+        f"Args:\n    first: {_of_words(20)}\n    second: {_of_words(20)}\n",
+    ],
+)
+def test_lists_quotations_and_parts_do_not_count_as_one_sentence(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    source.write_text(f"MESSAGE = {text!r}\n")
+
+    assert list(long_sentences(source)) == []

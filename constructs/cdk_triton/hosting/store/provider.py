@@ -147,9 +147,10 @@ def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_
 def _waiter(scope: Construct, is_complete: lambda_.IFunction) -> str:
     """Make the state machine that polls `is_complete`, and return its ARN.
 
-    CDK's framework has one function call another. Both count against the concurrent executions of the account, 10 in
-    a new one, and the framework reports a call that Lambda throttles as the failure of the resource (`outbound.ts`,
-    `cfn-response.ts` in aws-cdk). Step Functions calls one function, and repeats a call that was throttled.
+    CDK's framework has one function call another. Both count against the concurrent executions of the account, which
+    are 10 in a new one. The framework reports a call that Lambda throttles as the failure of the resource
+    (`outbound.ts`, `cfn-response.ts` in aws-cdk). Step Functions calls one function, and repeats a call that was
+    throttled.
     """
     inside = Construct(scope, "waiter-state-machine")
     role = iam.Role(inside, "Role", assumed_by=states_of_the_account(scope))

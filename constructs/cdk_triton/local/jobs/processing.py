@@ -1,7 +1,7 @@
 """SageMaker Processing of the local AWS: jobs that really run.
 
-Sources: CreateProcessingJob and what it refers to in SageMaker's API reference, botocore's model of it for what a
-request may hold, and the answers that others have seen of the service for the words of its errors.
+Its source is CreateProcessingJob in SageMaker's API reference, with the pages that it refers to. botocore's model
+of it is the source for what a request may hold. The words of errors are those of answers that others have seen.
 """
 
 from __future__ import annotations

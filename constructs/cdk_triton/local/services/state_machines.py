@@ -1,9 +1,10 @@
 """Runs the state machines of the local AWS, whose definitions and executions are moto's.
 
-moto's own interpreter runs a machine with a distributed map (`cdk_triton.local.moto_state.machines`). For all others,
-this module models the states `Task` of a Lambda function, `Choice` by `BooleanEquals` or `IsPresent`, `Wait` by
-`Seconds` or `SecondsPath` and `Succeed`, with `Retry`, `Catch` and `ResultPath` of one name. The waiter of an artifact
-store needs no others ("Amazon States Language"). Waiting is shorter than in the definition.
+moto's own interpreter runs a machine with a distributed map (`cdk_triton.local.moto_state.machines`). This module
+models the states of all other machines. These are `Task` of a Lambda function, `Choice` by `BooleanEquals` or
+`IsPresent`, `Wait` by `Seconds` or `SecondsPath`, and `Succeed`. It models `Retry`, `Catch` and `ResultPath` of one
+name. The waiter of an artifact store needs no others ("Amazon States Language"). Waiting is shorter than in the
+definition.
 """
 
 from __future__ import annotations
