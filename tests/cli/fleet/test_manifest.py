@@ -29,6 +29,48 @@ def test_a_directory_has_a_repository_in_each_of_its_directories(root: Path) -> 
     assert found == [Listed("one", Path("tenants/one")), Listed("two", Path("tenants/two"))]
 
 
+REPOSITORIES = {
+    "a configuration": ("language/config.pbtxt",),
+    "a version": ("language/1/model.onnx", "docs/README"),
+    "settings": ("cdk-triton.toml", "one/model/config.pbtxt"),
+    "a model whose name is a number": ("1/config.pbtxt",),
+}
+
+
+@pytest.mark.parametrize("files", REPOSITORIES.values(), ids=REPOSITORIES)
+def test_a_directory_that_is_a_repository_itself_is_rejected(
+    messages: Messages, root: Path, files: tuple[str, ...]
+) -> None:
+    write(root / "tenant-1", *files)
+    with messages.raises(ConfigurationError) as raised:
+        read_manifest(Path("tenant-1"))
+    assert "tenant-1 is a model repository" in str(raised.value)
+
+
+def test_a_directory_with_one_model_in_place_of_a_repository_is_a_manifest(root: Path) -> None:
+    """The checks reject the model if it cannot be a repository, and the others go on."""
+    write(root / "tenants", "one/model/1/model.onnx", "two/1/model.onnx")
+    assert [each.ensemble for each in read_manifest(Path("tenants"))] == ["one", "two"]
+
+
+def test_a_repository_with_a_model_whose_name_is_a_number_is_a_repository(root: Path) -> None:
+    write(root / "tenants", "one/1/config.pbtxt", "two/1/config.pbtxt")
+    assert [each.ensemble for each in read_manifest(Path("tenants"))] == ["one", "two"]
+
+
+def test_a_file_may_list_repositories_that_are_a_model_each(root: Path) -> None:
+    write(root / "tenants", "one/config.pbtxt", "two/config.pbtxt")
+    (root / "rows.csv").write_text("ensemble,repository\none,tenants/one\ntwo,tenants/two\n")
+    assert [each.ensemble for each in read_manifest(root / "rows.csv")] == ["one", "two"]
+
+
+def write(directory: Path, *files: str) -> None:
+    """Write empty files."""
+    for file in files:
+        (directory / file).parent.mkdir(parents=True, exist_ok=True)
+        (directory / file).touch()
+
+
 ROWS = [("acme", "tenants/one"), ("globex", "tenants/two"), ("initech", "tenants/two")]
 MANIFESTS = {
     "rows.csv": "ensemble,repository\n" + "".join(f"{name},{place}\n" for name, place in ROWS),

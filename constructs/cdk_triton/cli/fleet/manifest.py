@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.repository import CONFIG_NAME
+from cdk_triton.triton.repository_settings import SETTINGS_NAME
 
 __all__ = ["Listed", "read_manifest"]
 
@@ -38,9 +41,11 @@ def read_manifest(path: Path) -> list[Listed]:
     """The ensembles of a manifest.
 
     Raises:
-        ConfigurationError: it cannot be read, or a line of it is corrupt; the message names every such line.
+        ConfigurationError: it cannot be read, it is a model repository, or a line of it is corrupt; the message names
+            every such line.
     """
     if path.is_dir():
+        _require_repositories(path)
         found = _of_directory(path)
         unit = "directory"
     else:
@@ -63,6 +68,44 @@ def read_manifest(path: Path) -> list[Listed]:
     if not ensembles:
         raise ConfigurationError(f"{path} lists no ensemble: give at least one")
     return ensembles
+
+
+def _require_repositories(path: Path) -> None:
+    """Reject a model repository, whose models would become ensembles.
+
+    A repository may be a model itself. So a directory of models is a repository only if none of them has models below.
+
+    Raises:
+        ConfigurationError: the directory is a model repository.
+    """
+    below = _directories(path)
+    if (path / SETTINGS_NAME).exists():
+        reason = f"it contains {SETTINGS_NAME}"
+    elif any(_is_model(inner) for each in below for inner in _directories(each)):
+        return
+    elif models := [each.name for each in below if _is_model(each)]:
+        reason = f"its directory {models[0]!r} is a model"
+    else:
+        return
+    raise ConfigurationError(
+        f"{path} is a model repository, because {reason}, and its models would become ensembles: give the directory "
+        "above it, or a CSV or JSON file that lists repositories"
+    )
+
+
+def _is_model(directory: Path) -> bool:
+    """Whether a directory contains a configuration or a version."""
+    return any(each.name.isdecimal() for each in _directories(directory)) or (directory / CONFIG_NAME).exists()
+
+
+def _directories(path: Path) -> list[Path]:
+    """The directories in a directory that are not hidden, in order; the checks report one that cannot be read."""
+    try:
+        with os.scandir(path) as entries:
+            names = sorted(each.name for each in entries if each.is_dir() and not each.name.startswith("."))
+    except OSError:
+        return []
+    return [path / name for name in names]
 
 
 def _of_directory(path: Path) -> list[tuple[str, Any]]:
