@@ -28,7 +28,7 @@ def test_the_time_left_follows_from_what_took_time() -> None:
         "checked 2,900 of 3,000 repositories",
         "checked 2,901 of 3,000 repositories, about 3 min left",
         "checked 2,910 of 3,000 repositories, about 3 min left",
-        "checked 3,000 of 3,000 repositories, about 0 s left",
+        "checked 3,000 of 3,000 repositories",
     ]
 
 
@@ -38,7 +38,8 @@ def test_the_time_left_follows_from_what_took_time() -> None:
         pytest.param(10, 0, 5, "", id="nothing done"),
         pytest.param(10, 1, 5, ", about 50 s left", id="seconds"),
         pytest.param(10, 1, 10, ", about 2 min left", id="minutes"),
-        pytest.param(10, 5, 0, ", about 0 s left", id="all done"),
+        pytest.param(10, 5, 0, "", id="all done"),
+        pytest.param(10, 500, 20, "", id="less than a second"),
     ],
 )
 def test_a_time_left_in_words(seconds: float, done: int, left: int, expected: str) -> None:

@@ -66,14 +66,15 @@ class Countdown:
 
 
 def time_left(seconds: float, done: int, left: int) -> str:
-    """The end of a text of progress: `, about 40 s left`, or "" before anything is done.
+    """The end of a text of progress: `, about 40 s left`, or "" before anything is done, or if that is less than 1 s.
 
     Args:
         seconds: what has passed.
         done: what was done in this time.
         left: what is left to do.
     """
-    return f", about {_duration(seconds / done * left)} left" if done else ""
+    rest = seconds / done * left if done else 0
+    return f", about {_duration(rest)} left" if round(rest) else ""
 
 
 def _duration(seconds: float) -> str:

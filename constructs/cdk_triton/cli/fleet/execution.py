@@ -89,13 +89,19 @@ def find(fleet: Fleet, name: str) -> str:
 
 
 def follow(
-    fleet: Fleet, arn: str, *, wait: Callable[[float], object] = time.sleep, say: Callable[[str], object]
+    fleet: Fleet,
+    arn: str,
+    *,
+    ensembles: int | None = None,
+    wait: Callable[[float], object] = time.sleep,
+    say: Callable[[str], object],
 ) -> Outcome:
     """Wait for the end of an execution, through lost connections.
 
     Args:
         fleet: the publisher.
         arn: the execution.
+        ensembles: how many it changes; None if that is not known.
         wait: waits for seconds.
         say: is called with the progress.
 
@@ -110,7 +116,7 @@ def follow(
             found = fleet.aws.client("stepfunctions").describe_execution(executionArn=arn)
             if found["status"] != "RUNNING":
                 return _outcome(fleet, arn, found)
-            say(_progress(progress, time.monotonic() - began))
+            say(_progress(progress, ensembles, time.monotonic() - began))
             answered = time.monotonic()
         except (LostConnectionError, HTTPClientError):
             if time.monotonic() - answered > OFFLINE_SECONDS:
@@ -145,10 +151,12 @@ def _message(cause: str) -> str:
         return cause
 
 
-def _progress(progress: MapProgress, seconds: float) -> str:
+def _progress(progress: MapProgress, ensembles: int | None, seconds: float) -> str:
     counts = progress.counts()
     if not counts or not counts["total"]:
         return f"the execution runs, {seconds:.0f} s"
     done, total = counts["total"] - counts["pending"] - counts["running"], counts["total"]
+    if progress.unit == "ensembles" and ensembles is not None:
+        total = ensembles  # the count of a map run may lack items that it has not read yet
     # Not the time since the command follows: builds precede ensembles, and a command can be attached late.
     return f"{done:,} of {total:,} {progress.unit}{time_left(progress.seconds, done, total - done)}"

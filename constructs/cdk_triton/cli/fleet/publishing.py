@@ -169,8 +169,14 @@ def change(fleet: Fleet, item: Item, *, say: Say) -> None:
         raise StoreError(outcome.failures.get(str(item["ensemble"]), outcome.cause))
 
 
-def attach(fleet: Fleet, arn: str, *, say: Say) -> Outcome:
+def attach(fleet: Fleet, arn: str, *, ensembles: int | None = None, say: Say) -> Outcome:
     """Follow an execution to its end.
+
+    Args:
+        fleet: the publisher.
+        arn: the execution.
+        ensembles: how many it changes; None if that is not known.
+        say: is called with what a person has to know meanwhile.
 
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.
@@ -179,7 +185,7 @@ def attach(fleet: Fleet, arn: str, *, say: Say) -> Outcome:
     again = f"cdk-triton fleet publish --fleet {fleet.name}{fleet.platform_option} --attach {name}"
     hint = f"the execution {name} goes on; to follow it again, run: {again}"
     with _explained(hint, say), working("the execution starts") as shown:
-        return follow(fleet, arn, say=shown.say)
+        return follow(fleet, arn, ensembles=ensembles, say=shown.say)
 
 
 def _judged(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool) -> list[Verdict]:
@@ -260,7 +266,7 @@ def _failures(
 
 
 def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:
-    return attach(fleet, start(fleet, publication), say=say)
+    return attach(fleet, start(fleet, publication), ensembles=len(publication.items), say=say)
 
 
 @contextmanager
