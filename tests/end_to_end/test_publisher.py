@@ -267,6 +267,28 @@ def test_an_interrupted_command_leads_to_the_execution_that_goes_on(
     assert account.current()["tenant-9"] == account.target("tenant-9")
 
 
+@pytest.mark.parametrize("step", ["judge", "upload"])
+def test_a_command_that_is_interrupted_before_it_starts_an_execution_reports_so(
+    messages: Messages, account: Account, run: Run, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    ensemble = f"interrupted-{step}"
+    manifest = account.manifest(ensemble)
+    started = len(account.executions())
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, step, interrupted)
+        found = run("fleet", "publish", manifest, *FLEET)
+    assert found.status == 130
+    assert len(account.executions()) == started
+    messages.record("cdk-triton fleet", found.said)
+
+    assert run("fleet", "publish", manifest, *FLEET).status == 0
+    assert account.current()[ensemble] == account.target(ensemble)
+
+
 def test_a_command_that_was_killed_leaves_an_execution_to_attach_to(account: Account, run: Run) -> None:
     manifest = account.manifest("tenant-10")
     known = {each["name"] for each in account.executions()}

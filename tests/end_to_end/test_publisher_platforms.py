@@ -16,7 +16,7 @@ from tests.docs.blocks import of_kind
 
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
 from cdk_triton.artifacts import artifact_key, layout
-from cdk_triton.cli.fleet import execution
+from cdk_triton.cli.fleet import execution, publishing
 from cdk_triton.local.aws import LocalAws
 from deployed_fleet import DeployedFleet
 from sample_repositories.networks import write_network
@@ -110,7 +110,7 @@ def test_a_manifest_is_published_for_the_platform_that_is_named(messages: Messag
 
 
 def test_everything_that_is_live_is_published_for_the_next_platform(
-    messages: Messages, account: Account, run: Any
+    messages: Messages, account: Account, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
         account.write(f"tenant-{number}", f"# {number}")
@@ -124,6 +124,15 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
     assert sources["Key"].endswith(layout.SOURCES)
     account.s3.delete_object(Bucket=account.bucket, Key=sources["Key"])
     uploads = account.uploads()
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "judge_published", interrupted)
+        broken_off: Outcome = run(*PUBLISH_ALL)
+    assert broken_off.status == 130
+    assert "no execution was started" in broken_off.said
 
     found: Outcome = run(*PUBLISH_ALL)
 

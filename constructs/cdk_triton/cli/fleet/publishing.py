@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -34,6 +35,8 @@ from cdk_triton.errors import StoreError
 __all__ = ["Report", "attach", "change", "publish", "publish_all"]
 
 Say = Callable[[str], object]
+
+_NOT_STARTED: Final = "no execution was started, and no ensemble has changed; to continue, run the same command again"
 
 
 @dataclass(frozen=True)
@@ -77,23 +80,24 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
         StoreError: an upload failed, or a document of the catalogue cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    verdicts = _judged(fleet, ensembles, recheck=recheck)
-    sound = [each for each in verdicts if not each.errors]
-    rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
-    warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
-    catalogue = _catalogue(fleet)
-    served = set(fleet.keys(fleet.served))
-    kept = {
-        each.listed.ensemble
-        for each in sound
-        if is_live(each, catalogue.get(each.listed.ensemble)) and fleet.served + each.target_model in served
-    }
-    new = [each for each in sound if each.listed.ensemble not in kept]
-    unchanged = [each.listed.ensemble for each in sound if each.listed.ensemble in kept]
-    if not new:
-        return Report([], [], [], unchanged, rejected, {}, warnings=warnings)
-    publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
-    packed, faults = _upload(fleet, publication, new, served)
+    with _explained(_NOT_STARTED, say, KeyboardInterrupt):
+        verdicts = _judged(fleet, ensembles, recheck=recheck)
+        sound = [each for each in verdicts if not each.errors]
+        rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
+        warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
+        catalogue = _catalogue(fleet)
+        served = set(fleet.keys(fleet.served))
+        kept = {
+            each.listed.ensemble
+            for each in sound
+            if is_live(each, catalogue.get(each.listed.ensemble)) and fleet.served + each.target_model in served
+        }
+        new = [each for each in sound if each.listed.ensemble not in kept]
+        unchanged = [each.listed.ensemble for each in sound if each.listed.ensemble in kept]
+        if not new:
+            return Report([], [], [], unchanged, rejected, {}, warnings=warnings)
+        publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
+        packed, faults = _upload(fleet, publication, new, served)
     failed = _failures(fleet, publication, new, faults, say)
     live = [each for each in new if each.listed.ensemble not in failed]
     fresh = [each for each in live if each.listed.ensemble in packed]
@@ -118,35 +122,36 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         StoreError: a document of a catalogue cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    here, following_catalogue = _catalogue(present), _catalogue(following)
-    live = {name: entry for name, entry in here.items() if entry.current is not None}
-    served = set(following.keys(following.served))
-    there = {
-        name: entry.current
-        for name, entry in following_catalogue.items()
-        if f"{following.served}{entry.current}" in served
-    }
-    surplus = [name for name in here if name not in live and _is_published(following_catalogue.get(name))]
-    versions = {name: entry.versions[0] for name, entry in live.items() if there.get(name) != entry.current}
-    unchanged = [name for name in live if name not in versions]
-    with working(f"checking {len(versions):,} ensembles") as shown:
-        verdicts, failed = judge_published(
-            present,
-            following,
-            versions,
-            progress=Countdown(shown, "checked {} ensembles", len(versions)),
-        )
-    sound = [each for each in verdicts if not each.errors]
-    rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
-    warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
-    if not sound and not surplus:
-        return Report([], [], [], unchanged, rejected, failed, warnings=warnings)
-    label = present.description.platform.label
-    gone = [unpublish_item(name) if here[name].versions else forget_item(name) for name in surplus]
-    items = [*(copy_item(each, label) for each in sound), *gone]
-    publication = Publication(following.requests, tuple(items))
-    write_builds(following, publication, sound)
-    write_request(following, publication)
+    with _explained(_NOT_STARTED, say, KeyboardInterrupt):
+        here, following_catalogue = _catalogue(present), _catalogue(following)
+        live = {name: entry for name, entry in here.items() if entry.current is not None}
+        served = set(following.keys(following.served))
+        there = {
+            name: entry.current
+            for name, entry in following_catalogue.items()
+            if f"{following.served}{entry.current}" in served
+        }
+        surplus = [name for name in here if name not in live and _is_published(following_catalogue.get(name))]
+        versions = {name: entry.versions[0] for name, entry in live.items() if there.get(name) != entry.current}
+        unchanged = [name for name in live if name not in versions]
+        with working(f"checking {len(versions):,} ensembles") as shown:
+            verdicts, failed = judge_published(
+                present,
+                following,
+                versions,
+                progress=Countdown(shown, "checked {} ensembles", len(versions)),
+            )
+        sound = [each for each in verdicts if not each.errors]
+        rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
+        warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
+        if not sound and not surplus:
+            return Report([], [], [], unchanged, rejected, failed, warnings=warnings)
+        label = present.description.platform.label
+        gone = [unpublish_item(name) if here[name].versions else forget_item(name) for name in surplus]
+        items = [*(copy_item(each, label) for each in sound), *gone]
+        publication = Publication(following.requests, tuple(items))
+        write_builds(following, publication, sound)
+        write_request(following, publication)
     failed |= _failures(following, publication, sound, {}, say, surplus)
     done = [each for each in sound if each.listed.ensemble not in failed]
     built = [each.listed.ensemble for each in done if each.build is not None]
@@ -184,7 +189,7 @@ def attach(fleet: Fleet, arn: str, *, ensembles: int | None = None, say: Say) ->
     name = arn.rsplit(":", 1)[-1]
     again = f"cdk-triton fleet publish --fleet {fleet.name}{fleet.platform_option} --attach {name}"
     hint = f"the execution {name} goes on; to follow it again, run: {again}"
-    with _explained(hint, say), working("the execution starts") as shown:
+    with _explained(hint, say, KeyboardInterrupt, ClientError, BotoCoreError), working("the execution starts") as shown:
         return follow(fleet, arn, ensembles=ensembles, say=shown.say)
 
 
@@ -270,10 +275,10 @@ def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:
 
 
 @contextmanager
-def _explained(hint: str, say: Say) -> Iterator[None]:
+def _explained(hint: str, say: Say, *interruptions: type[BaseException]) -> Iterator[None]:
     """Say how to go on after an interruption."""
     try:
         yield
-    except (KeyboardInterrupt, ClientError, BotoCoreError):
+    except interruptions:
         say(hint)
         raise
