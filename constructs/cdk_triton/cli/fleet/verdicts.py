@@ -10,9 +10,11 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -151,8 +153,23 @@ def _answers(ask: Callable[[str], _Answer], directories: Sequence[str]) -> Itera
         return
     # A fork would copy the locks of the threads that boto3 may have started.
     context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-        yield from pool.map(ask, directories, chunksize=8)
+    pool = ProcessPoolExecutor(os.cpu_count(), mp_context=context)
+    try:
+        with _interrupts_held():
+            answers = pool.map(ask, directories, chunksize=8)
+        yield from answers
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back. A terminal sends it to each process, and those that start meanwhile do not get it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _answer(question: str, oldest_ns: int, directory: str) -> _Answer:
