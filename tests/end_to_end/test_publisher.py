@@ -119,7 +119,8 @@ def test_ensembles_are_published_rolled_back_and_unpublished_without_a_deploymen
     account.write("tenant-1", "# second", config="max_batch_siz: 1")
     found = run("fleet", "publish", tenants, *FLEET)
     assert found.status == 1
-    assert "rejected tenant-1: model/config.pbtxt: error CT101" in found.out
+    assert "rejected tenant-1: model/config.pbtxt:1:1: error CT101" in found.out
+    assert "    more about a rule: cdk-triton explain CT101" in found.out.splitlines()
     assert found.out.splitlines()[-1] == "1 published, 1 unchanged, 1 rejected by the checks"
     changed = account.target("tenant-0")
     assert account.current() == {**first, "tenant-0": changed}
@@ -331,7 +332,7 @@ def test_the_warnings_of_the_checks_are_printed_again_and_again(account: Account
         found = run("fleet", "publish", manifest, *FLEET)
         first, *_, last = found.out.splitlines()
         assert found.status == 0
-        assert first.startswith("warning about tenant-9: model/config.pbtxt: warning CT235: ")
+        assert first.startswith("warning about tenant-9: model/config.pbtxt:6:20: warning CT235: ")
         assert last == end
 
 

@@ -137,8 +137,9 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
     found: Outcome = run(*PUBLISH_ALL)
 
     assert found.status == 1
-    rejected, failed, *lines = without_warnings(found)
-    assert rejected.startswith("rejected tenant-3: model/config.pbtxt: error CT247")
+    rejected, hint, failed, *lines = without_warnings(found)
+    assert rejected.startswith("rejected tenant-3: model/config.pbtxt:4:49: error CT247")
+    assert hint == "    more about a rule: cdk-triton explain CT247"
     assert lines == [
         "published, built in AWS: built-0",
         "published, copied from the present platform: tenant-0, tenant-1",
@@ -158,7 +159,7 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
     assert again.out.splitlines()[-1] == "2 published, 3 unchanged, 1 rejected by the checks"
     assert account.current(NEXT).keys() == {*live, "tenant-2"} - {"tenant-3"}
     last: Outcome = run(*PUBLISH_ALL)
-    assert without_warnings(last)[1:] == [
+    assert without_warnings(last)[2:] == [
         "unpublished, as on the present platform: tenant-2",
         "0 published, 1 unpublished, 4 unchanged, 1 rejected by the checks",
     ]

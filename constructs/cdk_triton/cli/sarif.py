@@ -137,4 +137,4 @@ def _results(findings: Sequence[Finding], codes: Sequence[str], places: _Places)
 
 def _message(finding: Finding) -> str:
     where = " ".join(part for part in (finding.path, finding.field) if part not in ("", "."))
-    return ": ".join(part for part in (where, joined(finding)) if part)
+    return ": ".join(part for part in (where, joined(finding.message, finding.fix)) if part)

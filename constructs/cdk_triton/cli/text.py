@@ -14,7 +14,7 @@ from cdk_triton.triton import Finding, ModelRepository
 from cdk_triton.triton.findings import printable
 from cdk_triton.triton.locations import Location, Locations
 
-__all__ = ["print_report"]
+__all__ = ["explanation", "headline", "print_report"]
 
 _INDENT = "    "
 _FIXES: Mapping[Need, str] = {
@@ -26,11 +26,7 @@ _MANY = 20  # findings, from which on they are counted by rule
 
 
 def print_report(repository: ModelRepository, report: Report, hidden: Sequence[Finding] = ()) -> None:
-    """Print the findings and a summary, which counts also the findings that `--ignore` hides.
-
-    The first line of a finding begins with `path:line:column: severity code:`, as compilers write it, so that editors
-    find the place.
-    """
+    """Print the findings and a summary, which counts also the findings that `--ignore` hides."""
     locations = Locations(repository)
     for heading, findings in _by_model(repository, report.findings).items():
         typer.echo(bold(printable(heading)))
@@ -40,6 +36,27 @@ def print_report(repository: ModelRepository, report: Report, hidden: Sequence[F
             typer.echo()
     for line in _summary(repository, report, hidden):
         typer.echo(line)
+
+
+def headline(path: str, finding: Finding, location: Location | None) -> str:
+    """What was found, after `path:line:column: severity code:`, as compilers write it, so that editors find the place.
+
+    Args:
+        path: the file, as the text names it.
+        finding: the finding.
+        location: its place in the file; None if it is about the file as a whole.
+    """
+    where, message = path, finding.message
+    if location is not None:
+        where = f"{path}:{location.line}:{location.column}"
+        message = message.removeprefix(f"line {location.line}, column {location.column}: ")
+    what = f"{finding.field}: {message}" if finding.field else message
+    return f"{where}: {finding.severity} {finding.code}: {what}"
+
+
+def explanation(code: str) -> str:
+    """The line that leads from a report to the reasons of a rule."""
+    return f"{_INDENT}more about a rule: cdk-triton explain {code}"
 
 
 def _by_model(repository: ModelRepository, findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
@@ -61,12 +78,7 @@ def _order(finding: Finding, location: Location | None) -> tuple[object, ...]:
 def _lines(repository: ModelRepository, locations: Locations, finding: Finding) -> Iterator[str]:
     location = locations.of(finding)
     path = str(repository.root / finding.path)
-    where, message = path, finding.message
-    if location is not None:
-        where = f"{path}:{location.line}:{location.column}"
-        message = message.removeprefix(f"line {location.line}, column {location.column}: ")
-    what = f"{finding.field}: {message}" if finding.field else message
-    head = fold(printable(f"{where}: {finding.severity} {finding.code}: {what}"), width(), hanging=_INDENT)
+    head = fold(printable(headline(path, finding, location)), width(), hanging=_INDENT)
     yield head.replace(f" {finding.severity} ", f" {coloured(finding.severity, finding.severity)} ", 1)
     if location is not None:
         yield from _marked(locations.line(finding.path, location), location)
@@ -111,7 +123,7 @@ def _summary(repository: ModelRepository, report: Report, hidden: Sequence[Findi
         most = Counter(finding.code for finding in report.findings).most_common()
         yield fold(", ".join(f"{each} {count}" for each, count in most), width(), indent=_INDENT, hanging=_INDENT)
     if report.findings:
-        yield f"{_INDENT}more about a rule: cdk-triton explain {report.findings[0].code}"
+        yield explanation(report.findings[0].code)
 
 
 def _unseen(repository: ModelRepository, report: Report) -> Iterator[str]:

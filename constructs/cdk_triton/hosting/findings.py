@@ -53,7 +53,7 @@ def report_errors(construct: IConstruct, errors: Sequence[tuple[str, str]]) -> b
 def _sentence(finding: Finding, what: str) -> str:
     # "." is the repository itself, which `what` has named.
     where = " ".join(part for part in (finding.path, finding.field) if part not in ("", "."))
-    return printable(": ".join(part for part in (what, where, joined(finding)) if part))
+    return printable(": ".join(part for part in (what, where, joined(finding.message, finding.fix)) if part))
 
 
 @jsii.implements(IValidation)

@@ -44,13 +44,13 @@ class Finding:
     def __str__(self) -> str:
         """The finding as one line."""
         where = f"{self.path} {self.field}".rstrip()
-        return f"{where}: {self.severity} {self.code}: {joined(self)}"
+        return f"{where}: {self.severity} {self.code}: {joined(self.message, self.fix)}"
 
 
-def joined(finding: Finding) -> str:
+def joined(message: str, fix: str) -> str:
     """The message and the fix as one sentence; the message may end with the server's full stop, which is dropped."""
-    ends = finding.message.endswith(".") and not finding.message.endswith("..")
-    return f"{finding.message[:-1] if ends else finding.message}; {finding.fix}"
+    ends = message.endswith(".") and not message.endswith("..")
+    return f"{message[:-1] if ends else message}; {fix}"
 
 
 def printable(text: str) -> str:

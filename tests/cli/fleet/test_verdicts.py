@@ -65,7 +65,7 @@ def test_a_repository_with_errors_is_rejected_and_the_others_are_not(tmp_path: P
     found = {each.listed.ensemble: each for each in judge(ensembles, PUBLISHER)}
 
     assert [name for name, verdict in found.items() if not verdict.errors] == ["good"]
-    assert "CT101" in found["bad"].errors[0]
+    assert found["bad"].errors[0].startswith("model/config.pbtxt:1:1: error CT101: ")
     (finding,) = found["promising"].findings
     assert (finding.code, finding.path) == ("cdk-triton:ProducedFile", "cdk-triton.toml")
     assert "model/1/more.plan" in finding.message
@@ -103,6 +103,14 @@ def test_a_file_that_repositories_share_is_read_once(tmp_path: Path) -> None:
 
     assert len(opened) == 1
     assert not [error for each in verdicts for error in each.errors]
+
+
+def test_a_verdict_of_an_earlier_run_has_the_places_of_its_findings(tmp_path: Path) -> None:
+    listed = repository(tmp_path, "acme", f"{MODEL}dynamic_batching {{\n  default_priority_level: 1\n}}\n")
+    for _ in range(2):
+        (verdict,) = judge([listed], PUBLISHER)
+        line = len(MODEL.splitlines()) + 2
+        assert verdict.warnings[0].startswith(f"model/config.pbtxt:{line}:3: warning CT235: dynamic_batching.")
 
 
 def test_a_changed_directory_is_looked_at_again_even_if_it_is_empty(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +53,7 @@ class Report:
         copied: those that are live now, and whose archives another platform serves.
         unpublished: those that are not live any more.
         warnings: the warnings of the checks, by ensemble.
+        code: that of the first finding, errors first; None if the checks found nothing.
     """
 
     packed: Sequence[str]
@@ -64,6 +65,7 @@ class Report:
     copied: Sequence[str] = ()
     unpublished: Sequence[str] = ()
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    code: str | None = None
 
 
 def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Say) -> Report:
@@ -95,7 +97,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
         new = [each for each in sound if each.listed.ensemble not in kept]
         unchanged = [each.listed.ensemble for each in sound if each.listed.ensemble in kept]
         if not new:
-            return Report([], [], [], unchanged, rejected, {}, warnings=warnings)
+            return Report([], [], [], unchanged, rejected, {}, warnings=warnings, code=_code(verdicts))
         publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
         packed, faults = _upload(fleet, publication, new, served)
     failed = _failures(fleet, publication, new, faults, say)
@@ -104,7 +106,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     reused = [each.listed.ensemble for each in live if each.listed.ensemble not in packed]
     plain = [each.listed.ensemble for each in fresh if each.build is None]
     built = [each.listed.ensemble for each in fresh if each.build is not None]
-    return Report(plain, built, reused, unchanged, rejected, failed, warnings=warnings)
+    return Report(plain, built, reused, unchanged, rejected, failed, warnings=warnings, code=_code(verdicts))
 
 
 def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
@@ -145,7 +147,7 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
         warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
         if not sound and not surplus:
-            return Report([], [], [], unchanged, rejected, failed, warnings=warnings)
+            return Report([], [], [], unchanged, rejected, failed, warnings=warnings, code=_code(verdicts))
         label = present.description.platform.label
         gone = [unpublish_item(name) if here[name].versions else forget_item(name) for name in surplus]
         items = [*(copy_item(each, label) for each in sound), *gone]
@@ -157,7 +159,7 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
     built = [each.listed.ensemble for each in done if each.build is not None]
     copied = [each.listed.ensemble for each in done if each.build is None]
     unpublished = [name for name in surplus if name not in failed]
-    return Report([], built, [], unchanged, rejected, failed, copied, unpublished, warnings)
+    return Report([], built, [], unchanged, rejected, failed, copied, unpublished, warnings, _code(verdicts))
 
 
 def change(fleet: Fleet, item: Item, *, say: Say) -> None:
@@ -235,6 +237,11 @@ def _upload(
     write_request(fleet, publication)
     packed = {ensemble for ensemble, key in keys.items() if key in missing}
     return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}
+
+
+def _code(verdicts: Iterable[Verdict]) -> str | None:
+    found = [each for verdict in verdicts for each in verdict.findings]
+    return min(found, key=lambda each: each.severity).code if found else None
 
 
 def _is_published(entry: CatalogueEntry | None) -> bool:

@@ -9,6 +9,7 @@ from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, Change
 from cdk_triton.cli.artifacts.text import table, time_of
 from cdk_triton.cli.fleet.execution import Outcome
 from cdk_triton.cli.fleet.publishing import Report
+from cdk_triton.cli.text import explanation
 from cdk_triton.triton.findings import printable
 
 __all__ = ["ended", "history", "overview", "report"]
@@ -37,11 +38,7 @@ def history(entry: CatalogueEntry) -> Iterator[str]:
 
 def report(found: Report) -> Iterator[str]:
     """The end of a publication."""
-    for warning, ensembles in _by_text(found.warnings).items():
-        yield printable(f"warning about {listed(ensembles)}: {warning}")
-    for ensemble, errors in found.rejected.items():
-        for error in errors:
-            yield printable(f"rejected {ensemble}: {error}")
+    yield from _findings(found)
     for ensemble, reason in sorted(found.failed.items()):
         yield printable(f"failed {ensemble}: {reason}")
     if found.packed:
@@ -69,6 +66,16 @@ def ended(outcome: Outcome) -> Iterator[str]:
     for ensemble, reason in sorted(outcome.failures.items()):
         yield printable(f"failed {ensemble}: {reason}")
     yield printable(f"the execution {outcome.name} has {_end(outcome)}")
+
+
+def _findings(found: Report) -> Iterator[str]:
+    for warning, ensembles in _by_text(found.warnings).items():
+        yield printable(f"warning about {listed(ensembles)}: {warning}")
+    for ensemble, errors in found.rejected.items():
+        for error in errors:
+            yield printable(f"rejected {ensemble}: {error}")
+    if found.code is not None:
+        yield explanation(found.code)
 
 
 def _by_text(texts: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:

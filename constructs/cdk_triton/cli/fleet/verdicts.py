@@ -28,13 +28,17 @@ from cdk_triton.artifacts.recipes.documents import recipes_for
 from cdk_triton.artifacts.repository_cache import library_state
 from cdk_triton.artifacts.repository_checks import Keys, check_repository, findings_of
 from cdk_triton.cli.fleet.manifest import Listed
+from cdk_triton.cli.text import headline
 from cdk_triton.errors import ArchiveError, ConfigurationError, RepositoryError
 from cdk_triton.triton import Finding, ModelRepository, Severity
 from cdk_triton.triton.findings import joined
+from cdk_triton.triton.locations import Location, Locations
 
 __all__ = ["Verdict", "judge"]
 
 _KIND: Final = "verdict"
+_FORMAT: Final = 2
+"""The number is raised when `_checked` returns other members, so that older verdicts are not read."""
 _WORTH_PROCESSES: Final = 16
 """Repositories. A process of its own takes as long to start as these take to check."""
 
@@ -47,6 +51,7 @@ class Verdict:
         listed: the ensemble and the directory.
         repository: the name of the repository's directory.
         findings: what the checks found.
+        places: the place of each finding in its file; None if it is about the file as a whole.
         keys: its keys; None if it cannot be published.
         faults: why it has no keys, apart from the findings.
         build: how its archive is built: the numbers of the recipes in the publisher's description, and the ensemble of
@@ -56,6 +61,7 @@ class Verdict:
     listed: Listed
     repository: str
     findings: tuple[Finding, ...]
+    places: tuple[Location | None, ...]
     keys: Keys | None
     faults: tuple[str, ...]
     build: Mapping[str, Any] | None
@@ -72,8 +78,8 @@ class Verdict:
 
     def _texts(self, severity: Severity) -> list[str]:
         return [
-            f"{each.path}: {each.severity} {each.code}: {joined(each)}"
-            for each in self.findings
+            joined(headline(each.path, each, place), each.fix)
+            for each, place in zip(self.findings, self.places, strict=True)
             if each.severity is severity
         ]
 
@@ -112,7 +118,7 @@ def judge(
         progress: is called with the number of repositories that are done, first with that of the cached verdicts.
     """
     question = _question(publisher)
-    names = [hashlib.sha256(f"{each.directory.resolve()} {question}".encode()).digest() for each in ensembles]
+    names = [hashlib.sha256(f"{each.directory.resolve()} {_FORMAT} {question}".encode()).digest() for each in ensembles]
     states = [_state(each.directory) for each in ensembles]
     with FileCache() as file_cache:
         kept = [
@@ -180,7 +186,7 @@ def _answer(question: str, oldest_ns: int, directory: str) -> _Answer:
 
 
 def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"findings": [], "keys": None, "faults": [], "build": None}
+    found: dict[str, Any] = {"findings": [], "places": [], "keys": None, "faults": [], "build": None}
     found["repository"] = Path(directory).resolve().name
     try:
         repository = ModelRepository.from_directory(directory)
@@ -191,8 +197,10 @@ def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
         if repository.recipes:
             built = _built(repository, publisher)
             found |= built | {"findings": found["findings"] + built["findings"]}
+        locations = Locations(repository)
+        found["places"] = [locations.of(each) for each in findings_of(found["findings"])]
     except (RepositoryError, ArchiveError, ConfigurationError) as error:
-        found["faults"] = [str(error)]
+        found |= {"faults": [str(error)], "places": [None for _ in found["findings"]]}
     return found
 
 
@@ -213,10 +221,10 @@ def _publisher(question: str) -> PublisherDescription:
 
 
 def _verdict(listed: Listed, found: Mapping[str, Any]) -> Verdict:
+    findings, faults = findings_of(found["findings"]), tuple(found["faults"])
+    places = tuple(None if each is None else Location(*each) for each in found["places"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
-    return Verdict(
-        listed, found["repository"], findings_of(found["findings"]), keys, tuple(found["faults"]), found["build"]
-    )
+    return Verdict(listed, found["repository"], findings, places, keys, faults, found["build"])
 
 
 def _state(root: Path) -> str | None:
