@@ -126,7 +126,11 @@ def test_ensembles_are_published_rolled_back_and_unpublished_without_a_deploymen
     assert account.current() == {**first, "tenant-0": changed}
 
     assert run("fleet", "rollback", "tenant-0", *FLEET).out == f"callers of tenant-0 get {first['tenant-0']}\n"
-    assert run("fleet", "unpublish", "tenant-2", *FLEET).status == 0
+    assert run("fleet", "unpublish", "tenant-2", *FLEET).out == "tenant-2 is unpublished\n"
+    started = len(account.executions())
+    again = run("fleet", "unpublish", "tenant-2", *FLEET)
+    assert (again.status, again.out) == (0, "tenant-2 was unpublished already\n")
+    assert len(account.executions()) == started
     assert account.current() == {**first, "tenant-2": None}
     listed = [line.split()[:2] for line in run("fleet", "list", *FLEET).out.splitlines()[1:]]
     assert listed == [["tenant-0", first["tenant-0"]], ["tenant-1", first["tenant-1"]], ["tenant-2", "(unpublished)"]]
