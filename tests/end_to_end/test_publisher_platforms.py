@@ -138,7 +138,7 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
 
     assert found.status == 1
     rejected, hint, failed, *lines = without_warnings(found)
-    assert rejected.startswith("rejected tenant-3: model/config.pbtxt:4:49: error CT247")
+    assert rejected.startswith("rejected tenant-3: model/config.pbtxt:4:42: error CT247")
     assert hint == "    more about a rule: cdk-triton explain CT247"
     assert lines == [
         "published, built in AWS: built-0",
