@@ -19,7 +19,8 @@ from tests.docs.blocks import of_kind
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import artifact_key, layout, source_key
-from cdk_triton.cli.fleet import execution, place, publishing
+from cdk_triton.artifacts.repository_checks import check_repository
+from cdk_triton.cli.fleet import execution, place, publishing, verdicts
 from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.progress import Progress
@@ -57,11 +58,12 @@ class Account(DeployedFleet):
         (model / "1" / "model.py").write_text(MODEL + content)
         return model.parents[1]
 
-    def manifest(self, ensemble: str) -> Path:
-        """Write the repository of an ensemble, and a manifest of it alone."""
-        tenants = self.write(ensemble, f"# {ensemble}")
-        manifest = tenants.parent / f"{ensemble}.json"
-        manifest.write_text(json.dumps([{"ensemble": ensemble, "repository": f"tenants/{ensemble}"}]))
+    def manifest(self, *ensembles: str) -> Path:
+        """Write the repositories of ensembles, and a manifest of these alone."""
+        for ensemble in ensembles:
+            self.write(ensemble, f"# {ensemble}")
+        manifest = self._directory / f"{ensembles[0]}.json"
+        manifest.write_text(json.dumps([{"ensemble": each, "repository": f"tenants/{each}"} for each in ensembles]))
         return manifest
 
     def target(self, ensemble: str) -> str:
@@ -203,10 +205,7 @@ def test_an_archive_that_is_not_the_one_of_its_keys_fails_alone(
     account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound, bad = "tenant-7", "tenant-8"
-    account.write(sound, "# seven")
-    tenants = account.write(bad, "# eight")
-    manifest = tenants.parent / "some.csv"
-    manifest.write_text(f"ensemble,repository\n{sound},tenants/{sound}\n{bad},tenants/{bad}\n")
+    manifest = account.manifest(sound, bad)
 
     def changing(*arguments: Any, **named: Any) -> dict[str, str]:
         account.write(bad, "# changed after it was checked")
@@ -226,10 +225,7 @@ def test_the_same_command_again_uploads_only_what_is_missing(
     account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["tenant-14", "tenant-15", "tenant-16"]
-    for name in names:
-        tenants = account.write(name, f"# {name}")
-    manifest = tenants.parent / "more.csv"
-    manifest.write_text("".join(["ensemble,repository\n", *(f"{name},tenants/{name}\n" for name in names)]))
+    manifest = account.manifest(*names)
     uploaded: list[set[str]] = []
 
     def broken_off(fleet: place.Fleet, archives: Mapping[str, Path], **_: Any) -> dict[str, str]:
@@ -340,6 +336,26 @@ def test_the_warnings_of_the_checks_are_printed_again_and_again(account: Account
         assert last == end
 
 
+def test_a_recheck_checks_what_has_not_changed(account: Account, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"checked-{number}" for number in range(3)]
+    manifest = account.manifest(*names)
+    for file in manifest.parent.glob("tenants/checked-*/**/*"):
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    checked: list[str] = []
+
+    def noted(repository: ModelRepository, *arguments: Any) -> dict[str, Any]:
+        checked.append(repository.name)
+        return check_repository(repository, *arguments)
+
+    monkeypatch.setattr(verdicts, "check_repository", noted)
+    counts = []
+    for arguments in ((), (), ("--recheck",)):
+        checked.clear()
+        assert run("fleet", "publish", manifest, *arguments, *FLEET).status == 0
+        counts.append(list(checked))
+    assert counts == [names, [], names]
+
+
 def test_checks_and_uploads_show_the_time_left(account: Account, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[str] = []
 
@@ -439,6 +455,8 @@ UNUSABLE = {
     "an execution that is not there": ("publish", "--attach", "nothing", *FLEET),
     "neither manifest nor execution": ("publish", *FLEET),
     "everything for the same platform": ("publish", "--all", *FLEET),
+    "everything, checked again": ("publish", "--all", "--platform", "25.09/ml.g5.xlarge", "--recheck", *FLEET),
+    "an execution, checked again": ("publish", "--attach", "nothing", "--recheck", *FLEET),
     "everything and a manifest": ("publish", "tenants", "--all", "--platform", "25.09/ml.g5.xlarge", *FLEET),
 }
 
@@ -448,9 +466,7 @@ def test_arguments_that_lead_nowhere_are_usage_errors(
     messages: Messages, account: Account, run: Run, arguments: tuple[str, ...]
 ) -> None:
     if "--to" in arguments:
-        manifest = account.write("tenant-7", "# seven").parent / "seven.csv"
-        manifest.write_text("ensemble,repository\ntenant-7,tenants/tenant-7\n")
-        assert run("fleet", "publish", manifest, *FLEET).status == 0
+        assert run("fleet", "publish", account.manifest("tenant-7"), *FLEET).status == 0
     found = run("fleet", *arguments)
     assert found.status == 2
     messages.record("cdk-triton fleet", found.said)

@@ -81,6 +81,10 @@ def publish(
         raise typer.BadParameter("give either a manifest, --all or --attach", param_hint="MANIFEST")
     if all_ and platform is None:
         raise typer.BadParameter("--all needs the platform that you are going to change to", param_hint="--platform")
+    if recheck and all_:
+        raise typer.BadParameter("--all checks all that it publishes: omit --recheck", param_hint="--recheck")
+    if recheck and attach is not None:
+        raise typer.BadParameter("--attach checks nothing: omit --recheck", param_hint="--recheck")
     with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import execution, publishing, text
 
