@@ -39,7 +39,7 @@ def print_report(repository: ModelRepository, report: Report, hidden: Sequence[F
 
 
 def headline(path: str, finding: Finding, location: Location | None) -> str:
-    """What was found, after `path:line:column: severity code:`, as compilers write it, so that editors find the place.
+    """A finding after `path:line:column: severity code:`, as compilers write it, so that editors find the place.
 
     Args:
         path: the file, as the text names it.
