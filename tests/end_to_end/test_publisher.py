@@ -2,95 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
-import threading
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
-from tests.cli.conftest import PROGRAM, Outcome, run
+from botocore.exceptions import EndpointConnectionError
+from tests.cli.conftest import PROGRAM, run
 from tests.docs.blocks import of_kind
+from tests.end_to_end.publisher_account import CONFIG, FLEET, PLATFORM, Account, Run, account, deployed
 
-from cdk_triton import ModelRepository, ServingPlatform
-from cdk_triton.artifacts import artifact_key, layout, source_key
+from cdk_triton import ModelRepository
+from cdk_triton.artifacts import artifact_key, layout
 from cdk_triton.artifacts.repository_checks import check_repository
-from cdk_triton.cli.fleet import execution, place, publishing, verdicts
-from cdk_triton.cli.fleet.map_progress import MapProgress
+from cdk_triton.cli.fleet import place, publishing, verdicts
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.progress import Progress
-from cdk_triton.errors import StoreError
-from cdk_triton.local.aws import LocalAws
-from deployed_fleet import DeployedFleet
 
 if TYPE_CHECKING:
     from golden_messages import Messages
 
-__all__ = ["run"]
-
-PLATFORM = ServingPlatform(release="24.09", instance_type="ml.g5.xlarge")
-CONFIG = """
-backend: "python"
-max_batch_size: 8
-input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]
-output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
-"""
-MODEL = "class TritonPythonModel:\n    def execute(self, requests): ...\n\n"
-
-
-class Account(DeployedFleet):
-    """The local AWS with a publisher, and a directory of repositories."""
-
-    def __init__(self, aws: LocalAws, directory: Path) -> None:
-        super().__init__(aws, directory, PLATFORM)
-        self._directory = directory
-
-    def write(self, ensemble: str, content: str, config: str = CONFIG) -> Path:
-        """Write the repository of an ensemble; returns the directory of all of them."""
-        model = self._directory / "tenants" / ensemble / "model"
-        (model / "1").mkdir(parents=True, exist_ok=True)
-        (model / "config.pbtxt").write_text(config)
-        (model / "1" / "model.py").write_text(MODEL + content)
-        return model.parents[1]
-
-    def manifest(self, *ensembles: str) -> Path:
-        """Write the repositories of ensembles, and a manifest of these alone."""
-        for ensemble in ensembles:
-            self.write(ensemble, f"# {ensemble}")
-        manifest = self._directory / f"{ensembles[0]}.json"
-        manifest.write_text(json.dumps([{"ensemble": each, "repository": f"tenants/{each}"} for each in ensembles]))
-        return manifest
-
-    def target(self, ensemble: str) -> str:
-        """The target model of the repository as it is now."""
-        repository = ModelRepository.from_directory(self._directory / "tenants" / ensemble)
-        return layout.target_model(ensemble, source_key(repository))
-
-
-@pytest.fixture(scope="module")
-def _deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    directory = tmp_path_factory.mktemp("publisher")
-    with LocalAws(directory / "aws") as aws:
-        yield Account(aws, directory)
-
-
-@pytest.fixture(name="account")
-def _account(_deployed: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
-    """The deployed publisher, to which the environment of this process leads."""
-    for name, value in _deployed.aws.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
-    return _deployed
-
-
-Run = Callable[..., Outcome]
-FLEET = ("--fleet", "Serving/Fleet")
+__all__ = ["account", "deployed", "run"]
 
 
 def test_ensembles_are_published_rolled_back_and_unpublished_without_a_deployment(account: Account, run: Run) -> None:
@@ -219,110 +152,6 @@ def test_an_archive_that_is_not_the_one_of_its_keys_fails_alone(
     assert found.out.splitlines()[-1] == "1 published, 1 failed"
     assert sound in account.current()
     assert bad not in account.current()
-
-
-def test_the_same_command_again_uploads_only_what_is_missing(
-    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = ["tenant-14", "tenant-15", "tenant-16"]
-    manifest = account.manifest(*names)
-    uploaded: list[set[str]] = []
-
-    def broken_off(fleet: place.Fleet, archives: Mapping[str, Path], **_: Any) -> dict[str, str]:
-        uploaded.append(set(archives))
-        upload(fleet, dict(list(archives.items())[:1]))
-        raise StoreError("the connection was lost")
-
-    def recorded(fleet: place.Fleet, archives: Mapping[str, Path], **named: Any) -> dict[str, str]:
-        uploaded.append(set(archives))
-        return upload(fleet, archives, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, "upload", broken_off)
-        assert run("fleet", "publish", manifest, *FLEET).status == 1
-    assert not account.current().keys() & {*names}
-
-    monkeypatch.setattr(publishing, "upload", recorded)
-    assert run("fleet", "publish", manifest, *FLEET).status == 0
-    first, second = uploaded
-    assert (len(first), len(second)) == (3, 2)
-    assert second < first
-    assert account.current().keys() >= {*names}
-
-
-def test_an_interrupted_command_leads_to_the_execution_that_goes_on(
-    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manifest = account.manifest("tenant-9")
-
-    def interrupted(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, "follow", interrupted)
-        found = run("fleet", "publish", manifest, *FLEET)
-    assert found.status == 130
-    hint = found.err.strip().splitlines()[-1].partition("run: ")[2].split()
-
-    assert run(*hint[1:]).status == 0
-    assert account.current()["tenant-9"] == account.target("tenant-9")
-
-
-@pytest.mark.parametrize("step", ["judge", "upload"])
-def test_a_command_that_is_interrupted_before_it_starts_an_execution_reports_so(
-    messages: Messages, account: Account, run: Run, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    ensemble = f"interrupted-{step}"
-    manifest = account.manifest(ensemble)
-    started = len(account.executions())
-
-    def interrupted(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, step, interrupted)
-        found = run("fleet", "publish", manifest, *FLEET)
-    assert found.status == 130
-    assert len(account.executions()) == started
-    messages.record("cdk-triton fleet", found.said)
-
-    assert run("fleet", "publish", manifest, *FLEET).status == 0
-    assert account.current()[ensemble] == account.target(ensemble)
-
-
-def test_a_command_that_was_killed_leaves_an_execution_to_attach_to(account: Account, run: Run) -> None:
-    manifest = account.manifest("tenant-10")
-    known = {each["name"] for each in account.executions()}
-    with subprocess.Popen([PROGRAM, "fleet", "publish", manifest, *FLEET]) as command:
-        while not (new := {each["name"] for each in account.executions()} - known):
-            assert command.poll() is None
-            threading.Event().wait(0.01)
-        command.kill()
-    assert command.returncode == -signal.SIGKILL
-
-    attached = run("fleet", "publish", "--attach", *new, *FLEET)
-    assert (attached.status, attached.out) == (0, f"the execution {new.pop()} has succeeded\n")
-    assert account.current()["tenant-10"] == account.target("tenant-10")
-    assert run("fleet", "publish", manifest, *FLEET).out == "0 published, 1 unchanged\n"
-
-
-def test_a_command_goes_on_after_the_connection_was_lost(
-    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manifest = account.manifest("tenant-11")
-    lost = [EndpointConnectionError(endpoint_url="somewhere"), ReadTimeoutError(endpoint_url="somewhere")]
-    counts = MapProgress.counts
-
-    def unreliable(progress: MapProgress) -> dict[str, int] | None:
-        if lost:
-            raise lost.pop()
-        return counts(progress)
-
-    monkeypatch.setattr(MapProgress, "counts", unreliable)
-    found = run("fleet", "publish", manifest, *FLEET)
-    assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
-    assert not lost
-    assert account.current()["tenant-11"] == account.target("tenant-11")
 
 
 def test_the_warnings_of_the_checks_are_printed_again_and_again(account: Account, run: Run) -> None:

@@ -1,0 +1,129 @@
+"""A command that publishes is interrupted, killed or cut off, and goes on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
+from tests.cli.conftest import PROGRAM, run
+from tests.end_to_end.publisher_account import FLEET, Account, Run, account, deployed
+
+from cdk_triton.cli.fleet import place, publishing
+from cdk_triton.cli.fleet.map_progress import MapProgress
+from cdk_triton.cli.fleet.uploads import upload
+from cdk_triton.errors import StoreError
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+__all__ = ["account", "deployed", "run"]
+
+
+def test_the_same_command_again_uploads_only_what_is_missing(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["tenant-14", "tenant-15", "tenant-16"]
+    manifest = account.manifest(*names)
+    uploaded: list[set[str]] = []
+
+    def broken_off(fleet: place.Fleet, archives: Mapping[str, Path], **_: Any) -> dict[str, str]:
+        uploaded.append(set(archives))
+        upload(fleet, dict(list(archives.items())[:1]))
+        raise StoreError("the connection was lost")
+
+    def recorded(fleet: place.Fleet, archives: Mapping[str, Path], **named: Any) -> dict[str, str]:
+        uploaded.append(set(archives))
+        return upload(fleet, archives, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "upload", broken_off)
+        assert run("fleet", "publish", manifest, *FLEET).status == 1
+    assert not account.current().keys() & {*names}
+
+    monkeypatch.setattr(publishing, "upload", recorded)
+    assert run("fleet", "publish", manifest, *FLEET).status == 0
+    first, second = uploaded
+    assert (len(first), len(second)) == (3, 2)
+    assert second < first
+    assert account.current().keys() >= {*names}
+
+
+def test_an_interrupted_command_leads_to_the_execution_that_goes_on(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = account.manifest("tenant-9")
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "follow", interrupted)
+        found = run("fleet", "publish", manifest, *FLEET)
+    assert found.status == 130
+    hint = found.err.strip().splitlines()[-1].partition("run: ")[2].split()
+
+    assert run(*hint[1:]).status == 0
+    assert account.current()["tenant-9"] == account.target("tenant-9")
+
+
+@pytest.mark.parametrize("step", ["judge", "upload"])
+def test_a_command_that_is_interrupted_before_it_starts_an_execution_reports_so(
+    messages: Messages, account: Account, run: Run, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    ensemble = f"interrupted-{step}"
+    manifest = account.manifest(ensemble)
+    started = len(account.executions())
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, step, interrupted)
+        found = run("fleet", "publish", manifest, *FLEET)
+    assert found.status == 130
+    assert len(account.executions()) == started
+    messages.record("cdk-triton fleet", found.said)
+
+    assert run("fleet", "publish", manifest, *FLEET).status == 0
+    assert account.current()[ensemble] == account.target(ensemble)
+
+
+def test_a_command_that_was_killed_leaves_an_execution_to_attach_to(account: Account, run: Run) -> None:
+    manifest = account.manifest("tenant-10")
+    known = {each["name"] for each in account.executions()}
+    with subprocess.Popen([PROGRAM, "fleet", "publish", manifest, *FLEET]) as command:
+        while not (new := {each["name"] for each in account.executions()} - known):
+            assert command.poll() is None
+            threading.Event().wait(0.01)
+        command.kill()
+    assert command.returncode == -signal.SIGKILL
+
+    attached = run("fleet", "publish", "--attach", *new, *FLEET)
+    assert (attached.status, attached.out) == (0, f"the execution {new.pop()} has succeeded\n")
+    assert account.current()["tenant-10"] == account.target("tenant-10")
+    assert run("fleet", "publish", manifest, *FLEET).out == "0 published, 1 unchanged\n"
+
+
+def test_a_command_goes_on_after_the_connection_was_lost(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = account.manifest("tenant-11")
+    lost = [EndpointConnectionError(endpoint_url="somewhere"), ReadTimeoutError(endpoint_url="somewhere")]
+    counts = MapProgress.counts
+
+    def unreliable(progress: MapProgress) -> dict[str, int] | None:
+        if lost:
+            raise lost.pop()
+        return counts(progress)
+
+    monkeypatch.setattr(MapProgress, "counts", unreliable)
+    found = run("fleet", "publish", manifest, *FLEET)
+    assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
+    assert not lost
+    assert account.current()["tenant-11"] == account.target("tenant-11")
