@@ -164,18 +164,25 @@ def _answers(ask: Callable[[str], _Answer], directories: Sequence[str]) -> Itera
         with _interrupts_held():
             answers = pool.map(ask, directories, chunksize=8)
         yield from answers
-    finally:
-        pool.shutdown(cancel_futures=True)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():  # a check of a large repository takes long
+            process.terminate()
+        raise
+    pool.shutdown()
 
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back. A terminal sends it to each process, and those that start meanwhile do not get it."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Hold Ctrl-C back, which a terminal sends to each process.
+
+    A process inherits the signals that are blocked when it starts. So the processes of the checks never get it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _answer(question: str, oldest_ns: int, directory: str) -> _Answer:
@@ -188,6 +195,7 @@ def _answer(question: str, oldest_ns: int, directory: str) -> _Answer:
 def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
     found: dict[str, Any] = {"findings": [], "places": [], "keys": None, "faults": [], "build": None}
     found["repository"] = Path(directory).resolve().name
+    repository = None
     try:
         repository = ModelRepository.from_directory(directory)
         if recipes := recipes_for(repository, publisher.recipes):
@@ -197,11 +205,18 @@ def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
         if repository.recipes:
             built = _built(repository, publisher)
             found |= built | {"findings": found["findings"] + built["findings"]}
-        locations = Locations(repository)
-        found["places"] = [locations.of(each) for each in findings_of(found["findings"])]
     except (RepositoryError, ArchiveError, ConfigurationError) as error:
-        found |= {"faults": [str(error)], "places": [None for _ in found["findings"]]}
-    return found
+        found["faults"] = [str(error)]
+    return found if repository is None else found | {"places": _places(repository, found["findings"])}
+
+
+def _places(repository: ModelRepository, findings: Sequence[Mapping[str, Any]]) -> list[Location | None]:
+    """The place of each finding; no places if somebody has removed a file since the checks."""
+    locations = Locations(repository)
+    try:
+        return [locations.of(each) for each in findings_of(findings)]
+    except OSError:
+        return [None for _ in findings]
 
 
 def _built(repository: ModelRepository, publisher: PublisherDescription) -> dict[str, Any]:
