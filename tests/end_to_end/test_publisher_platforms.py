@@ -167,6 +167,14 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
     assert {name: there.get(name) for name in (*live, "tenant-2")} == {**live, "tenant-2": None, "tenant-3": None}
     assert run(*PUBLISH_ALL).out.splitlines()[-1] == ("0 published, 4 unchanged, 1 rejected by the checks")
 
+    assert len(run("fleet", "list", "tenant-2", *FOR_NEXT).out.splitlines()) > 2  # a rollback would find a version
+    assert run("fleet", "unpublish", "tenant-2", "--forget", *FLEET).status == 0
+    forgotten: Outcome = run(*PUBLISH_ALL)
+    assert without_warnings(forgotten)[2:] == without_warnings(last)[2:]
+    assert [line.split()[0] for line in run("fleet", "list", "tenant-2", *FOR_NEXT).out.splitlines()[1:]] == [
+        "(unpublished)"
+    ]
+
 
 def without_warnings(found: Outcome) -> list[str]:
     """The lines of the standard output; each run warns of an instance type that AWS does not list."""

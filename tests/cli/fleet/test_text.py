@@ -11,7 +11,7 @@ def test_a_warning_of_thousands_of_copies_is_one_line() -> None:
     warnings = {tenant: ["model/config.pbtxt: warning CT235: no priorities; set priority_levels"] for tenant in tenants}
     warnings["tenant-1"] = [*warnings["tenant-1"], "model: warning CT999: \x1b[2J"]
 
-    lines = list(text.report(Report([], [], [], tenants, {}, {}, warnings=warnings, code="CT235")))
+    lines = list(text.report(Report([], [], [], tenants, {}, {}, warnings=warnings, first_code="CT235")))
 
     assert lines == [
         "warning about tenant-0, tenant-1, tenant-2, tenant-3, tenant-4, tenant-5, tenant-6, tenant-7 and 2,992 more: "

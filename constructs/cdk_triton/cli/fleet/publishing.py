@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -53,7 +54,7 @@ class Report:
         copied: those that are live now, and whose archives another platform serves.
         unpublished: those that are not live any more.
         warnings: the warnings of the checks, by ensemble.
-        code: that of the first finding, errors first; None if the checks found nothing.
+        first_code: the code of the first finding, errors first; None if the checks found nothing.
     """
 
     packed: Sequence[str]
@@ -65,7 +66,7 @@ class Report:
     copied: Sequence[str] = ()
     unpublished: Sequence[str] = ()
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    code: str | None = None
+    first_code: str | None = None
 
 
 def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Say) -> Report:
@@ -97,7 +98,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
         new = [each for each in sound if each.listed.ensemble not in kept]
         unchanged = [each.listed.ensemble for each in sound if each.listed.ensemble in kept]
         if not new:
-            return Report([], [], [], unchanged, rejected, {}, warnings=warnings, code=_code(verdicts))
+            return Report([], [], [], unchanged, rejected, {}, warnings=warnings, first_code=_first_code(verdicts))
         publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
         packed, faults = _upload(fleet, publication, new, served)
     failed = _failures(fleet, publication, new, faults, say)
@@ -106,7 +107,9 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     reused = [each.listed.ensemble for each in live if each.listed.ensemble not in packed]
     plain = [each.listed.ensemble for each in fresh if each.build is None]
     built = [each.listed.ensemble for each in fresh if each.build is not None]
-    return Report(plain, built, reused, unchanged, rejected, failed, warnings=warnings, code=_code(verdicts))
+    return Report(
+        plain, built, reused, unchanged, rejected, failed, warnings=warnings, first_code=_first_code(verdicts)
+    )
 
 
 def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
@@ -133,7 +136,7 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
             for name, entry in following_catalogue.items()
             if f"{following.served}{entry.current}" in served
         }
-        surplus = [name for name in here if name not in live and _is_published(following_catalogue.get(name))]
+        surplus = {name: entry for name, entry in here.items() if _is_surplus(entry, following_catalogue.get(name))}
         versions = {name: entry.versions[0] for name, entry in live.items() if there.get(name) != entry.current}
         unchanged = [name for name in live if name not in versions]
         with working(f"checking {len(versions):,} ensembles") as shown:
@@ -147,9 +150,9 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
         warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
         if not sound and not surplus:
-            return Report([], [], [], unchanged, rejected, failed, warnings=warnings, code=_code(verdicts))
+            return Report([], [], [], unchanged, rejected, failed, warnings=warnings, first_code=_first_code(verdicts))
         label = present.description.platform.label
-        gone = [unpublish_item(name) if here[name].versions else forget_item(name) for name in surplus]
+        gone = [unpublish_item(name) if entry.versions else forget_item(name) for name, entry in surplus.items()]
         items = [*(copy_item(each, label) for each in sound), *gone]
         publication = Publication(following.requests, tuple(items))
         write_builds(following, publication, sound)
@@ -159,11 +162,11 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
     built = [each.listed.ensemble for each in done if each.build is not None]
     copied = [each.listed.ensemble for each in done if each.build is None]
     unpublished = [name for name in surplus if name not in failed]
-    return Report([], built, [], unchanged, rejected, failed, copied, unpublished, warnings, _code(verdicts))
+    return Report([], built, [], unchanged, rejected, failed, copied, unpublished, warnings, _first_code(verdicts))
 
 
 def change(fleet: Fleet, item: Item, *, say: Say) -> None:
-    """Roll an ensemble back, or unpublish it.
+    """Roll an ensemble back, unpublish it or forget it.
 
     Raises:
         StoreError: the machine could not do so.
@@ -239,13 +242,16 @@ def _upload(
     return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}
 
 
-def _code(verdicts: Iterable[Verdict]) -> str | None:
+def _first_code(verdicts: Iterable[Verdict]) -> str | None:
     found = [each for verdict in verdicts for each in verdict.findings]
     return min(found, key=lambda each: each.severity).code if found else None
 
 
-def _is_published(entry: CatalogueEntry | None) -> bool:
-    return entry is not None and entry.current is not None
+def _is_surplus(entry: CatalogueEntry, elsewhere: CatalogueEntry | None) -> bool:
+    """Whether another platform still has an ensemble that was unpublished or forgotten here."""
+    if entry.current is not None or elsewhere is None:
+        return False
+    return elsewhere.current is not None or len(elsewhere.versions) > len(entry.versions) == 0
 
 
 def _failures(
@@ -254,7 +260,7 @@ def _failures(
     new: Sequence[Verdict],
     faults: Mapping[str, str],
     say: Say,
-    surplus: Sequence[str] = (),
+    surplus: Mapping[str, CatalogueEntry] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Execute a publication; the answer is the reason of each ensemble that did not become what it should.
 
@@ -264,7 +270,7 @@ def _failures(
         new: the ensembles that it makes live.
         faults: reasons that are known before.
         say: is called with what a person has to know meanwhile.
-        surplus: the ensembles that it unpublishes.
+        surplus: the ensembles that it unpublishes or forgets, as the present platform has them.
     """
     outcome = _execute(fleet, publication, say)
     if outcome.succeeded:
@@ -273,7 +279,7 @@ def _failures(
         return dict(faults)
     catalogue = _catalogue(fleet)
     names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
-    names += [name for name in surplus if _is_published(catalogue.get(name))]
+    names += [name for name, entry in surplus.items() if _is_surplus(entry, catalogue.get(name))]
     return {name: faults.get(name) or outcome.failures.get(name, outcome.cause) for name in names}
 
 
@@ -282,10 +288,10 @@ def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:
 
 
 @contextmanager
-def _explained(hint: str, say: Say, *interruptions: type[BaseException]) -> Iterator[None]:
-    """Say how to go on after an interruption."""
+def _explained(hint: str, say: Say, *errors: type[BaseException]) -> Iterator[None]:
+    """Say how to go on after an interruption or an error of these types."""
     try:
         yield
-    except interruptions:
+    except errors:
         say(hint)
         raise

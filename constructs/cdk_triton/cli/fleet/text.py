@@ -74,8 +74,8 @@ def _findings(found: Report) -> Iterator[str]:
     for ensemble, errors in found.rejected.items():
         for error in errors:
             yield printable(f"rejected {ensemble}: {error}")
-    if found.code is not None:
-        yield explanation(found.code)
+    if found.first_code is not None:
+        yield explanation(found.first_code)
 
 
 def _by_text(texts: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
