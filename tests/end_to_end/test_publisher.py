@@ -185,7 +185,7 @@ def test_a_recheck_checks_what_has_not_changed(account: Account, run: Run, monke
     assert counts == [names, [], names]
 
 
-def test_checks_and_uploads_show_the_time_left(account: Account, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_and_uploads_show_how_many_are_done(account: Account, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[str] = []
 
     class Screen(Progress):

@@ -66,7 +66,7 @@ class Countdown:
 
 
 def time_left(seconds: float, done: int, left: int) -> str:
-    """The end of a text of progress: `, about 40 s left`, or "" before anything is done, or if that is less than 1 s.
+    """The end of a text of progress: `, about 40 s left`, or "" before anything is done, or if that is about 0 s.
 
     Args:
         seconds: what has passed.

@@ -26,7 +26,7 @@ class PublishedNames:
     reads these names, one after the other. A name that is older than `max_age` is read before it is used, and other
     users of the name wait for that read. If a read fails, this class logs the reason, and the last known target model
     stays for another `max_age`. A change of the platform moves the catalogue, so its URI is read again after half of
-    `max_age`, and a name counts as old as the URI with which it was read.
+    `max_age`. The age of a name is that of the URI with which it was read, so all busy names are refreshed together.
 
     Args:
         find: returns the URI of the catalogue; None if the endpoint does not have one, or it cannot be read.
@@ -100,7 +100,7 @@ class PublishedNames:
                     self._read[ensemble] = (self._read[ensemble][0], self._clock())
 
     def _located(self) -> tuple[Location | None, float]:
-        """The place of the catalogue, or the last known one, and when it was read; None if there never was one."""
+        """The last known place of the catalogue, None if no place was ever found; and when the place was read."""
         if self._place is None or self._clock() - self._placed_at >= self._max_age / 2:
             started = self._clock()
             uri = self._find()
