@@ -1,4 +1,4 @@
-"""Ctrl-C while processes check repositories: the command ends at once, and none of its processes stays."""
+"""The end of a command whose processes check repositories: it ends at once, and none of its processes stays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,10 +32,24 @@ if __name__ == "__main__":
 """
 
 
+def press(process: subprocess.Popen[bytes], times: int = 1) -> None:
+    """Press Ctrl-C: a terminal sends the signal to all processes of the command."""
+    for _ in range(times):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.2)
+
+
+ENDS: dict[str, Callable[[subprocess.Popen[bytes]], object]] = {
+    "Ctrl-C": press,
+    "Ctrl-C twice": partial(press, times=2),
+    "SIGTERM, as from a CI": subprocess.Popen.terminate,
+    "SIGKILL": subprocess.Popen.kill,
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_ends_the_checks_of_large_repositories(tmp_path: Path, presses: int) -> None:
-    """A terminal sends the signal to all processes of the command."""
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_no_check_outlives_its_command(tmp_path: Path, end: Callable[[subprocess.Popen[bytes]], object]) -> None:
     for number in range(17):  # the last one of the first process is small, so that its progress is shown
         write(tmp_path / "tenants" / f"tenant-{number:02}", 1 if number < 8 else BYTES)
     (tmp_path / "program.py").write_text(PROGRAM)
@@ -46,9 +62,7 @@ def test_ctrl_c_ends_the_checks_of_large_repositories(tmp_path: Path, presses: i
         try:
             assert process.stdout is not None
             assert [process.stdout.readline() for _ in range(2)] == [b"0\n", b"1\n"]
-            for _ in range(presses):
-                os.killpg(process.pid, signal.SIGINT)
-                time.sleep(0.2)
+            end(process)
             assert process.wait(SECONDS) != 0
             wait_for_end(process.pid)
         finally:

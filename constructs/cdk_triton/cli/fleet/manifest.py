@@ -156,7 +156,7 @@ def _of_json(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 
 def _parsed(row: Any, root: Path) -> Listed:
     if not isinstance(row, dict) or set(row) != set(_FIELDS) or not all(isinstance(each, str) for each in row.values()):
-        raise ConfigurationError("it does not have exactly the texts ensemble and repository; give both")
+        raise ConfigurationError("it does not consist of the texts ensemble and repository; give these two only")
     directory = root / row["repository"]
     if not row["repository"] or not directory.is_dir():
         raise ConfigurationError(

@@ -103,8 +103,8 @@ def open_fleet(name: str, platform: str | None = None) -> Fleet:
     found = list(_publishers(_template(aws, stack)))
     paths = {each["multi_model"] for _, each in found}
     if path not in paths:
-        known = f"it has {listed(sorted(paths))}" if paths else "it has none: call add_publisher() and deploy it"
-        raise ConfigurationError(f"the stack {stack} in {aws.region} has no publisher of a {path}; {known}")
+        known = f"it has {listed(sorted(paths))}" if paths else "call add_publisher() and deploy the stack"
+        raise ConfigurationError(f"the stack {stack} in {aws.region} does not have a publisher of {path}; {known}")
     ours = [(logical, PublisherDescription.parse(each, name)) for logical, each in found if each["multi_model"] == path]
     logical, description = _chosen(ours, platform, name)
     resource = aws.client("cloudformation").describe_stack_resource(StackName=stack, LogicalResourceId=logical)

@@ -33,7 +33,7 @@ def history(entry: CatalogueEntry) -> Iterator[str]:
     if entry.unpublished is not None:
         rows.append(["(unpublished)", *_of(entry.unpublished)])
     rows += [[each.target_model, *_of(each.live)] for each in entry.versions]
-    yield from table(["TARGET MODEL", "LIVE SINCE (UTC)", "EXECUTION", "PUBLISHER"], rows)
+    yield from table(["TARGET MODEL", "WENT LIVE (UTC)", "EXECUTION", "PUBLISHER"], rows)
 
 
 def report(found: Report) -> Iterator[str]:

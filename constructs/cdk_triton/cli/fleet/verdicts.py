@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -159,7 +160,7 @@ def _answers(ask: Callable[[str], _Answer], directories: Sequence[str]) -> Itera
         return
     # A fork would copy the locks of the threads that boto3 may have started.
     context = multiprocessing.get_context("forkserver")
-    pool = ProcessPoolExecutor(os.cpu_count(), mp_context=context)
+    pool = ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=_end_with_command)
     try:
         with _interrupts_held():
             answers = pool.map(ask, directories, chunksize=8)
@@ -170,6 +171,18 @@ def _answers(ask: Callable[[str], _Answer], directories: Sequence[str]) -> Itera
             process.terminate()
         raise
     pool.shutdown()
+
+
+def _end_with_command() -> None:
+    """End this process when the command has ended, even if a signal has killed the command."""
+    command = multiprocessing.parent_process()
+    assert command is not None
+
+    def wait() -> None:
+        command.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 @contextmanager
