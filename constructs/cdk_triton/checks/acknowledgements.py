@@ -54,5 +54,5 @@ def _check(where: str, code: str, reason: object) -> None:
     if not isinstance(reason, str) or not reason.strip():
         raise RepositoryError(
             f"{where} acknowledges {code} with {reason!r}, which is not a reason; write in a few words why the "
-            f'warning is right as it is, as {code} = "…"'
+            f'model is right as it is, as {code} = "…"'
         )

@@ -90,9 +90,10 @@ DIFFERENCES = (
     "A distributed map of Step Functions never compares its failures with a threshold, so a failed child does not "
     "fail it. Its ResultWriter writes a manifest without results. Thresholds in percent, batches of items, other "
     "inputs than a JSON file and child executions of the type EXPRESS are rejected.",
-    "State machines run definitions in JSONPath that call Lambda functions, as a publisher's does. An expression in "
-    "JSONata, a task that waits for its job (`.sync`) and a direct call of CodeBuild or SageMaker fail here. A direct "
-    "call of another service (`aws-sdk:`) takes the names of boto3's parameters, and its errors have other names.",
+    "The local AWS runs JSONPath definitions whose tasks call Lambda functions, such as a publisher's. An expression "
+    "in JSONata, a task that waits for its job (`.sync`) and a direct call of CodeBuild or SageMaker fail here. A "
+    "direct call of another service (`aws-sdk:`) takes the names of boto3's parameters, and its errors have other "
+    "names than on AWS.",
     "`RedriveExecution` is rejected, and a state machine writes no log.",
     "IAM, bucket, queue and key policies are recorded and never enforced; nothing is encrypted.",
     "State is in memory and ends with the process; S3 objects above 5 MB are in unnamed temporary files.",

@@ -39,7 +39,7 @@ class RepositorySettings:
 
     Attributes:
         file: the path that it has or would have.
-        acknowledge: code of a warning → why it is right as it is; not checked.
+        acknowledge: code of a warning → why the model is right as it is; not checked.
         produced: files that builds add, relative to the repository, with `/`.
         image_modules: the Python modules that the image has in addition to those of SageMaker's image; None if the file
             does not list them.

@@ -46,9 +46,9 @@ Platform = Annotated[
     ),
 ]
 All = Annotated[
-    bool, typer.Option("--all", help="Publish for --platform all that is live on the platform that serves.")
+    bool, typer.Option("--all", help="Publish everything that is live now, for the platform of --platform.")
 ]
-Recheck = Annotated[bool, typer.Option("--recheck", help="Hash and check also what has not changed.")]
+Recheck = Annotated[bool, typer.Option("--recheck", help="Hash and check unchanged repositories, too.")]
 Version = Annotated[
     str | None,
     typer.Option(metavar="VERSION", help="A target model of `fleet list`; by default the one that was live before."),

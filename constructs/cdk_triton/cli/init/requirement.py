@@ -42,7 +42,7 @@ def requirement(installed: Distribution | None = None) -> Requirement:
             f"# Version {version}.\n{_NAME} @ {origin}", f"`requirements.txt` takes cdk-triton from {origin}."
         )
     note = (
-        "cdk-triton is in no public package index. `requirements.txt` takes it from a path of the machine on which\n"
+        "cdk-triton is not in a public package index. `requirements.txt` takes it from a path of the machine on which\n"
         "`cdk-triton init` ran. For other machines, write a Git address, or upload a wheel to your own index."
     )
     comment = f"# Version {version}, from a path of the machine on which `cdk-triton init` ran."
