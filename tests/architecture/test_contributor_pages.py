@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.docs.blocks import CONTRIBUTORS, of_kind
 
 # Names in the worked examples.
 MADE_UP = {"gunzip.py", "queueing", "queueing.py", "secrets.py", "test_queueing.py", "test_secrets.py"}
@@ -83,10 +82,11 @@ def test_the_version_is_the_same_everywhere(root: Path) -> None:
 
 def test_every_path_and_name_in_a_command_of_a_page_exists(root: Path) -> None:
     names = {path.stem for path in (root / "tools" / "generate").glob("*.py")}
-    for block in of_kind(CONTRIBUTORS):
-        for words in re.findall(r"^pytest ([^#\n]*)", block.text, re.MULTILINE):
-            paths = [word for word in words.split() if word.startswith("tests/")]
+    for page in pages(root):
+        text = page.read_text(encoding="utf-8")
+        for words in re.findall(r"(?:^|`)pytest ([^#`]*?)(?=[#`]|\n(?!tests/))", text, re.MULTILINE):
+            paths = [word for word in words.split() if word.startswith("tests/") and "<" not in word]
             missing = [path for path in paths if not (root / path).exists()]
-            assert {path.rpartition("/")[2] for path in missing} <= MADE_UP, block
-        for words in re.findall(r"^python -m tools\.generate ([^#\n]*)", block.text, re.MULTILINE):
-            assert set(words.split()) <= names, block
+            assert {path.rpartition("/")[2] for path in missing} <= MADE_UP, page
+        for words in re.findall(r"(?:^|`)python -m tools\.generate ([^#`\n]*)", text, re.MULTILINE):
+            assert set(words.split()) <= names, page

@@ -1,4 +1,4 @@
-"""The fenced blocks of README.md and docs/, and how each is run."""
+"""The fenced blocks of the pages, and how each is run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+OUTSIDE = ("CONTRIBUTING.md", "README.md", "model_assets/README.md")
+"""The pages with commands that are not below docs/."""
 GENERATED = "docs/rules"
 """The pages below it are written from the rules, whose own tests run their examples."""
 
@@ -51,8 +53,8 @@ def _block(page: str, text: str, match: re.Match[str]) -> Block:
 
 
 def every_block() -> list[Block]:
-    """Return the blocks of README.md and of every page below docs/ that a person wrote."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Return the blocks of the pages of the checkout, and of every page below docs/, that a person wrote."""
+    pages = [*(ROOT / page for page in OUTSIDE), *sorted((ROOT / "docs").rglob("*.md"))]
     return [
         block
         for page in pages
@@ -89,13 +91,8 @@ PYTHON, SHELL, CONSOLE, DATA = (
     "docs/test_shell_blocks.py",
     "docs/test_every_block.py",
 )
-CONTRIBUTORS = "architecture/test_contributor_pages.py"
-"""Commands that start tests or generators; a test compares their paths and names, and does not run them."""
-OF_CONTRIBUTORS = """\
-*Not run here: the shell commands of this page, because they start tests, generators or a release. A test checks that
-their paths and targets exist.*
-"""
-"""The sentence at the top of a page that has such commands."""
+CONTRIBUTORS = "docs/test_contributor_blocks.py"
+"""Commands that start tests or generators, which run in a copy of the checkout."""
 
 KINDS = {
     "": SHELL,
