@@ -57,7 +57,7 @@ def no_name(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT202", Severity.ERROR, "an input or output has no data type", source=core(_UTILS, 308, 312))
 def no_data_type(context: CheckContext) -> Iterator[Problem]:
-    """`data_type` is missing or TYPE_INVALID, and the backend cannot complete it.
+    """`data_type` is missing or TYPE_INVALID, and neither the backend nor the model adds it.
 
     The backends for TensorRT plans, DALI pipelines and TensorFlow models read the type from the model, and a Python
     model may set it in `auto_complete_config`. ONNX Runtime and OpenVINO do so only if the configuration names no
@@ -88,8 +88,8 @@ def no_data_type(context: CheckContext) -> Iterator[Problem]:
             words = "inconsistent data type: TYPE_INVALID is inferred from model"
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} has no data type, {_deriver(tensor)} cannot derive it, and the server "
-            f"would not load {tensor.model.name!r}: {words}",
+            f"{tensor.side} {tensor.name!r} has no data type, {_not_added(tensor, 'it')}, and the server would not "
+            f"load {tensor.model.name!r}: {words}",
             "write the type that the model has, for example data_type: TYPE_FP32",
             tensor.field("data_type"),
         )
@@ -97,7 +97,7 @@ def no_data_type(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT203", Severity.ERROR, "an input or output has no dims", source=core(_UTILS, 314, 318))
 def no_dims(context: CheckContext) -> Iterator[Problem]:
-    """`dims` is missing or empty, and the backend cannot complete it.
+    """`dims` is missing or empty, and neither the backend nor the model adds it.
 
     The same backends fill in dims as fill in data types. There are no scalars: a tensor of one number has
     `dims: 1`.
@@ -122,16 +122,18 @@ def no_dims(context: CheckContext) -> Iterator[Problem]:
             words = "inconsistent shape: [] is inferred from model"
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} has no dims, {_deriver(tensor)} cannot derive them, and the server would "
-            f"not load {tensor.model.name!r}: {words}",
+            f"{tensor.side} {tensor.name!r} has no dims, {_not_added(tensor, 'them')}, and the server would not load "
+            f"{tensor.model.name!r}: {words}",
             "write the size of each dimension, -1 where it varies and without the one of the batch, "
             "for example dims: [ -1, 384 ]",
             tensor.field("dims"),
         )
 
 
-def _deriver(tensor: ConfiguredTensor) -> str:
-    return "an ensemble" if tensor.model.is_ensemble else "the backend"
+def _not_added(tensor: ConfiguredTensor, them: str) -> str:
+    if tensor.model.is_ensemble:
+        return f"an ensemble cannot derive {them}"
+    return f"neither the backend nor the model adds {them}"
 
 
 @rule("CT204", Severity.ERROR, "a dimension is neither positive nor -1", source=core(_UTILS, 331, 354))
