@@ -1,11 +1,11 @@
-"""The request of a publisher, below `staging/publish/<fleet>/<caller>/<id>/`, and what the machine makes of it.
+"""The request of a publisher, below `staging/publish/<fleet>/<caller>/`, and what the machine makes of it.
 
 ::
 
-    staging/publish/<fleet>/<caller>/<id>/                   written by the caller
-        request.json                                         what is to be changed
-        <artifact key>.tar.gz                                an archive, or the sources of one that is built
-        <artifact key>.json                                  how it is built
+    staging/publish/<fleet>/<caller>/                        written by the caller
+        archives/<artifact key>.tar.gz                       an archive, or the sources of one that is built
+        <id>/request.json                                    what is to be changed
+        <id>/<artifact key>.json                             how an archive is built
     staging/publishing/<fleet>/<platform>/                   written by the machine
         executions/<execution>/items.json                    one item for each ensemble
         executions/<execution>/builds.json                   batches of what is to be built
@@ -171,12 +171,12 @@ class Place:
         return f"{self._publication(publication)}request.json"
 
     def upload(self, publication: str, artifact_key: str) -> str:
-        """The object key of an archive that was uploaded for a request.
+        """The object key of an archive that the caller of a request has uploaded, for this request or an earlier one.
 
         Raises:
             ArtifactError: the publication cannot be part of an object key.
         """
-        return f"{self._publication(publication)}{artifact_key}.tar.gz"
+        return f"staging/publish/{self.fleet}/{caller_of(publication)}/archives/{artifact_key}.tar.gz"
 
     def build(self, publication: str, artifact_key: str) -> str:
         """The object key of a build that was uploaded for a request.

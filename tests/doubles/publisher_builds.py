@@ -123,10 +123,10 @@ class BuildingMachine(Machine):
         items = []
         for name, archive in sources.items():
             recipe = (recipes or {}).get(name, 0)
-            keys, folder = built_keys(archive, recipe), f"{REQUESTS}{publication}/"
-            self.s3.put(STORE, f"{folder}{keys.artifact}.tar.gz", archive)
+            keys = built_keys(archive, recipe)
+            self.s3.put(STORE, f"{REQUESTS}archives/{keys.artifact}.tar.gz", archive)
             build = json.dumps(self.build_of(name, archive, recipe)).encode()
-            self.s3.put(STORE, f"{folder}{keys.artifact}.json", build)
+            self.s3.put(STORE, f"{REQUESTS}{publication}/{keys.artifact}.json", build)
             keyed = {"source_key": keys.source, "artifact_key": keys.artifact}
             items.append({"ensemble": name, "action": "publish", "repository": name, "built": True, **keyed})
         self.upload(publication, items)

@@ -101,7 +101,7 @@ class Machine:
         """Write a request and its archives."""
         for archive in archives:
             key = packed_keys(archive, self.keys).artifact
-            self.s3.put(STORE, f"{REQUESTS}{publication}/{key}.tar.gz", archive)
+            self.s3.put(STORE, f"{REQUESTS}archives/{key}.tar.gz", archive)
         document = {"schema": 1, "items": list(items)}
         self.s3.put(STORE, f"{REQUESTS}{publication}/request.json", json.dumps(document).encode())
 

@@ -15,6 +15,7 @@ from tests.cli.conftest import PROGRAM, run
 from tests.end_to_end.publisher_account import FLEET, Account, Run, account, deployed
 
 from cdk_triton.cli.fleet import place, publishing
+from cdk_triton.cli.fleet.execution import start
 from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.errors import StoreError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["account", "deployed", "run"]
 
 
-def test_the_same_command_again_uploads_only_what_is_missing(
+def test_the_next_command_uploads_only_what_is_missing_or_has_changed(
     account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["tenant-14", "tenant-15", "tenant-16"]
@@ -46,11 +47,11 @@ def test_the_same_command_again_uploads_only_what_is_missing(
         assert run("fleet", "publish", manifest, *FLEET).status == 1
     assert not account.current().keys() & {*names}
 
+    account.write(names[-1], "# corrected")
     monkeypatch.setattr(publishing, "upload", recorded)
     assert run("fleet", "publish", manifest, *FLEET).status == 0
     first, second = uploaded
-    assert (len(first), len(second)) == (3, 2)
-    assert second < first
+    assert (len(first), len(second), len(second & first)) == (3, 2, 1)
     assert account.current().keys() >= {*names}
 
 
@@ -92,6 +93,27 @@ def test_a_command_that_is_interrupted_before_it_starts_an_execution_reports_so(
 
     assert run("fleet", "publish", manifest, *FLEET).status == 0
     assert account.current()[ensemble] == account.target(ensemble)
+
+
+def test_a_command_that_is_interrupted_while_it_starts_an_execution_leads_to_it(
+    messages: Messages, account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = account.manifest("tenant-12")
+    started = len(account.executions())
+
+    def interrupted(*arguments: Any) -> None:
+        start(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "start", interrupted)
+        found = run("fleet", "publish", manifest, *FLEET)
+    assert found.status == 130
+    messages.record("cdk-triton fleet", found.said)
+
+    assert run("fleet", "publish", manifest, *FLEET).status == 0
+    assert len(account.executions()) == started + 1
+    assert account.current()["tenant-12"] == account.target("tenant-12")
 
 
 def test_a_command_that_was_killed_leaves_an_execution_to_attach_to(account: Account, run: Run) -> None:

@@ -132,7 +132,7 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
         patch.setattr(publishing, "judge_published", interrupted)
         broken_off: Outcome = run(*PUBLISH_ALL)
     assert broken_off.status == 130
-    assert "no execution was started" in broken_off.said
+    assert "this command has not started an execution" in broken_off.said
 
     found: Outcome = run(*PUBLISH_ALL)
 

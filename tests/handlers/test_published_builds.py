@@ -18,21 +18,21 @@ from cdk_triton.artifacts import layout
 from golden_messages import Messages
 from publisher_builds import ASSETS, INPUT, BuildingMachine, built_keys
 from publisher_executions import Execution
-from publisher_machine import FLEET, PLATFORM, STORE, Machine, packed, packed_keys
+from publisher_machine import FLEET, PLATFORM, REQUESTS, STORE, Machine, packed, packed_keys
 
 SOURCES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(2)]
 KEY = built_keys(SOURCES[0]).artifact
-FOLDER = f"staging/publish/fleet/AROAEXAMPLE:alice/first/{KEY}"
+BUILD, UPLOAD = f"{REQUESTS}first/{KEY}.json", f"{REQUESTS}archives/{KEY}.tar.gz"
 
 pytestmark = pytest.mark.slow
 
 
-def spoil(suffix: str, body: bytes | None) -> Callable[[BuildingMachine], None]:
+def spoil(key: str, body: bytes | None) -> Callable[[BuildingMachine], None]:
     def work(machine: BuildingMachine) -> None:
         if body is None:
-            machine.s3.expire(STORE, FOLDER + suffix)
+            machine.s3.expire(STORE, key)
         else:
-            machine.s3.put(STORE, FOLDER + suffix, body)
+            machine.s3.put(STORE, key, body)
 
     return work
 
@@ -41,22 +41,22 @@ def with_build(**changes: Any) -> Callable[[BuildingMachine], None]:
     def work(machine: BuildingMachine) -> None:
         document = machine.build_of("one", SOURCES[0])
         ensemble = document["ensemble"] | changes.get("ensemble", {})
-        machine.s3.put(STORE, f"{FOLDER}.json", json.dumps(document | changes | {"ensemble": ensemble}).encode())
+        machine.s3.put(STORE, BUILD, json.dumps(document | changes | {"ensemble": ensemble}).encode())
 
     return work
 
 
 SPOILT: dict[str, Callable[[BuildingMachine], None]] = {
-    "no build": spoil(".json", None),
-    "no JSON": spoil(".json", b"?"),
-    "no sources": spoil(".tar.gz", None),
-    "other sources": spoil(".tar.gz", SOURCES[1]),
-    "damaged sources": spoil(".tar.gz", b"?"),
+    "no build": spoil(BUILD, None),
+    "no JSON": spoil(BUILD, b"?"),
+    "no sources": spoil(UPLOAD, None),
+    "other sources": spoil(UPLOAD, SOURCES[1]),
+    "damaged sources": spoil(UPLOAD, b"?"),
     "a recipe that is not declared": with_build(recipes=[2]),
     "no recipe": with_build(recipes=[]),
     "another key": with_build(ensemble={"artifact_key": "0" * 64}),
     "no ensemble that can be built": with_build(ensemble={"steps": [{"recipe": "tensorrt_plan"}]}),
-    "a build that is too large": spoil(".json", b" " * (MAX_BUILD_BYTES + 1)),
+    "a build that is too large": spoil(BUILD, b" " * (MAX_BUILD_BYTES + 1)),
 }
 
 
@@ -112,7 +112,7 @@ def test_repositories_with_the_same_key_share_one_parsed_build(monkeypatch: pyte
     execution = Execution(machine, "first", "first")
     while not machine.codebuild.live():
         execution.step(0, None)
-    assert read.count(f"{FOLDER}.json") == 1
+    assert read.count(BUILD) == 1
 
     while not execution.has_ended:
         machine.end_builds()
@@ -323,7 +323,7 @@ def test_what_another_platform_was_built_from_is_built_again(messages: Messages)
     machine.publish_sources("first", one=SOURCES[0])
     request = json.loads(machine.s3.get(STORE, "staging/publish/fleet/AROAEXAMPLE:alice/first/request.json") or b"")
     machine.upload("copy", [item | {"from_platform": BEFORE} for item in request["items"]])
-    build = machine.s3.get(STORE, f"{FOLDER}.json") or b""
+    build = machine.s3.get(STORE, BUILD) or b""
     machine.s3.put(STORE, f"staging/publish/fleet/AROAEXAMPLE:alice/copy/{KEY}.json", build)
 
     failure = run(machine, "copy")

@@ -21,7 +21,7 @@ from artifacts.turn import RESERVE_MILLIS, Turn
 from build_model.faults import Fault, Killed
 from cdk_triton.artifacts import layout
 from golden_messages import Messages
-from publisher_machine import CALLER, EXECUTION, FLEET, PLATFORM, STORE, Machine, packed, packed_keys
+from publisher_machine import CALLER, EXECUTION, FLEET, PLATFORM, REQUESTS, STORE, Machine, packed, packed_keys
 
 VERSIONS = [packed({"text/config.pbtxt": b"name: 'text'", "text/1/model.py": f"# {n}".encode()}) for n in range(4)]
 NAMES = ("one", "two", "three")
@@ -72,13 +72,13 @@ def test_a_version_that_is_served_already_needs_no_upload() -> None:
         machine.publish(name, one=VERSIONS[version])
         assert machine.run(name) is None
     machine.publish("c", one=VERSIONS[0])
-    machine.s3.expire(STORE, "staging/publish/fleet/AROAEXAMPLE:alice/c/" + packed_keys(VERSIONS[0]).artifact)
+    machine.s3.expire(STORE, f"{REQUESTS}archives/{packed_keys(VERSIONS[0]).artifact}.tar.gz")
     assert machine.run("c") is None
     assert machine.live("one") == VERSIONS[0]
 
 
 def spoil_upload(machine: Machine, archive: bytes | None) -> None:
-    key = f"staging/publish/fleet/AROAEXAMPLE:alice/first/{packed_keys(VERSIONS[1]).artifact}.tar.gz"
+    key = f"{REQUESTS}archives/{packed_keys(VERSIONS[1]).artifact}.tar.gz"
     if archive is None:
         machine.s3.expire(STORE, key)
     else:
@@ -323,7 +323,7 @@ def overwritten(machine: Machine, monkeypatch: pytest.MonkeyPatch, archive: byte
     """Let another caller overwrite the upload as soon as a function has read it."""
     answer, key = (
         machine.s3.get_object,
-        f"staging/publish/fleet/AROAEXAMPLE:alice/first/{packed_keys(VERSIONS[0]).artifact}.tar.gz",
+        f"{REQUESTS}archives/{packed_keys(VERSIONS[0]).artifact}.tar.gz",
     )
 
     def get_object(p: Any) -> dict[str, Any]:
@@ -367,9 +367,7 @@ def test_an_upload_that_is_overwritten_with_the_same_content_is_served_whole(mon
         with suppress(Killed):
             machine.attempt(place, change)
         machine.fault = None
-        machine.s3.put(
-            STORE, f"staging/publish/fleet/AROAEXAMPLE:alice/first/{packed_keys(again).artifact}.tar.gz", again
-        )
+        machine.s3.put(STORE, f"{REQUESTS}archives/{packed_keys(again).artifact}.tar.gz", again)
         machine.attempt(place, change)
         assert machine.live("one") in (VERSIONS[0], again), f"call {number}"
         if fault.seen <= number:

@@ -13,7 +13,7 @@
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what it writes; expires too
     staging/locks/<artifact key>.json                         which build makes an archive at the moment
-    staging/publish/<fleet>/<caller>/<id>/                    the request to a publisher, and its archives
+    staging/publish/<fleet>/<caller>/                         the requests to a publisher, and their archives
     staging/publishing/<fleet>/<release>-<gpu>/               what the publisher's machine makes of it
 
 An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository

@@ -37,8 +37,7 @@ class PublishedNames:
 
     def __init__(self, find: Callable[[], str | None], s3: Any, max_age: float, clock: Callable[[], float]) -> None:
         self._find, self._s3, self._max_age, self._clock = find, s3, max_age, clock
-        self._place: Location | None = None
-        self._placed_at = clock()
+        self._place: tuple[Location | None, float] = None, clock()
         self._lock = threading.Condition()
         self._read: dict[str, tuple[str, float]] = {}
         self._reading: set[str] = set()
@@ -101,13 +100,12 @@ class PublishedNames:
 
     def _located(self) -> tuple[Location | None, float]:
         """The last known place of the catalogue, None if no place was ever found; and when the place was read."""
-        if self._place is None or self._clock() - self._placed_at >= self._max_age / 2:
+        place, read_at = self._place
+        if place is None or self._clock() - read_at >= self._max_age / 2:
             started = self._clock()
             uri = self._find()
-            if uri is not None:
-                self._place = location(uri)
-            self._placed_at = started
-        return self._place, self._placed_at
+            self._place = (place if uri is None else location(uri)), started
+        return self._place
 
     def _is_old(self, ensemble: str, age: float) -> bool:
         """Whether the ensemble, or the place of its catalogue, was read at least these seconds ago."""

@@ -11,7 +11,7 @@ from cdk_triton.cli.fleet.publication import Publication
 
 
 def test_the_digest_of_a_publication_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is part of the object key of each archive, and grows with their number."""
+    """It is part of the object key of each build, and grows with their number."""
     publication = Publication("requests/", tuple({"ensemble": str(number)} for number in range(3)))
     calls = []
     dumps = json.dumps
@@ -21,5 +21,5 @@ def test_the_digest_of_a_publication_is_computed_once(monkeypatch: pytest.Monkey
         return dumps(*arguments, **named)
 
     monkeypatch.setattr(json, "dumps", counted)
-    keys = {publication.upload_key(f"key{number}") for number in range(3)}
+    keys = {publication.build_key(f"key{number}") for number in range(3)}
     assert (len(keys), len(calls)) == (3, 1)

@@ -79,12 +79,17 @@ class Publication:
 
     @property
     def prefix(self) -> str:
-        """The prefix of the request and the archives."""
+        """The prefix of the request and the builds."""
         return f"{self.requests}{self.id}/"
+
+    @property
+    def uploads(self) -> str:
+        """The prefix of the archives, which all publications of a caller share, so an earlier upload is found."""
+        return f"{self.requests}archives/"
 
     def upload_key(self, artifact_key: str) -> str:
         """The object key of an archive, or of the sources of one that is built."""
-        return f"{self.prefix}{artifact_key}.tar.gz"
+        return f"{self.uploads}{artifact_key}.tar.gz"
 
     def build_key(self, artifact_key: str) -> str:
         """The object key of the build of an archive."""

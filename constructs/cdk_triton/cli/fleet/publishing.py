@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -29,7 +28,7 @@ from cdk_triton.cli.fleet.publication import (
 )
 from cdk_triton.cli.fleet.republishing import judge_published
 from cdk_triton.cli.fleet.uploads import upload
-from cdk_triton.cli.fleet.verdicts import Verdict, judge
+from cdk_triton.cli.fleet.verdicts import Verdict, is_current, judge
 from cdk_triton.cli.progress import Countdown, working
 from cdk_triton.errors import StoreError
 
@@ -37,7 +36,8 @@ __all__ = ["Report", "attach", "change", "publish", "publish_all"]
 
 Say = Callable[[str], object]
 
-_NOT_STARTED: Final = "no execution was started, and no ensemble has changed; to continue, run the same command again"
+_NOT_STARTED: Final = "this command has not started an execution; to continue, run it again"
+_MAYBE_STARTED: Final = "an execution may have started; to follow it, run the same command again"
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,8 @@ def change(fleet: Fleet, item: Item, *, say: Say) -> None:
         ClientError, BotoCoreError: AWS rejected a call.
     """
     publication = Publication(fleet.requests, (item,))
-    write_request(fleet, publication)
+    with _explained(_NOT_STARTED, say, KeyboardInterrupt):
+        write_request(fleet, publication)
     outcome = _execute(fleet, publication, say)
     if not outcome.succeeded:
         raise StoreError(outcome.failures.get(str(item["ensemble"]), outcome.cause))
@@ -227,16 +228,21 @@ def _upload(
     Returns:
         The ensembles whose archives are new, and why some cannot be packed. The machine fails these.
     """
-    there = {*served, *fleet.keys(publication.prefix)}
+    there = {*served, *fleet.keys(publication.uploads)}
     keys = {each.listed.ensemble: publication.upload_key(each.artifact_key) for each in new}
-    missing: dict[str, Path] = {}
-    for each in new:
-        if not {fleet.served + each.target_model, keys[each.listed.ensemble]} & there:
-            missing[keys[each.listed.ensemble]] = each.listed.directory
-    # Sources that are there stand for a complete upload. So their builds precede them.
+    missing = {
+        keys[each.listed.ensemble]: each
+        for each in new
+        if not {fleet.served + each.target_model, keys[each.listed.ensemble]} & there
+    }
     write_builds(fleet, publication, new)
     with working(f"packing {len(missing):,} archives") as shown:
-        faults = upload(fleet, missing, progress=Countdown(shown, "uploaded {} archives", len(missing)))
+        faults = upload(
+            fleet,
+            {key: each.listed.directory for key, each in missing.items()},
+            is_as_checked=lambda key: is_current(missing[key], fleet.description),
+            progress=Countdown(shown, "uploaded {} archives", len(missing)),
+        )
     write_request(fleet, publication)
     packed = {ensemble for ensemble, key in keys.items() if key in missing}
     return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}
@@ -284,7 +290,9 @@ def _failures(
 
 
 def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:
-    return attach(fleet, start(fleet, publication), ensembles=len(publication.items), say=say)
+    with _explained(_MAYBE_STARTED, say, KeyboardInterrupt):
+        arn = start(fleet, publication)
+    return attach(fleet, arn, ensembles=len(publication.items), say=say)
 
 
 @contextmanager

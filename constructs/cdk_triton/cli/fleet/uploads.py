@@ -24,13 +24,19 @@ _PART_BYTES: Final = 8 << 20
 
 
 def upload(
-    fleet: Fleet, archives: Mapping[str, Path], *, progress: Callable[[int], object] = lambda _: None
+    fleet: Fleet,
+    archives: Mapping[str, Path],
+    *,
+    is_as_checked: Callable[[str], bool] = lambda _: True,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> dict[str, str]:
     """Pack and upload what is absent.
 
     Args:
         fleet: the destination.
         archives: repository by object key.
+        is_as_checked: whether the repository of an object key is still what the checks have read. It is asked after the
+            archive is packed, because later publications find the upload by its key.
         progress: is called with the number of archives that are done, first with 0.
 
     Returns:
@@ -45,7 +51,7 @@ def upload(
         pool = ThreadPoolExecutor(_AT_ONCE)
         try:
             work = {
-                pool.submit(_upload, fleet, key, source, Path(directory, str(number))): key
+                pool.submit(_upload, fleet, key, source, Path(directory, str(number)), is_as_checked): key
                 for number, (key, source) in enumerate(archives.items())
             }
             for done, future in enumerate(as_completed(work), start=1):
@@ -57,11 +63,14 @@ def upload(
     return failures
 
 
-def _upload(fleet: Fleet, key: str, source: Path, target: Path) -> str | None:
+def _upload(fleet: Fleet, key: str, source: Path, target: Path, is_as_checked: Callable[[str], bool]) -> str | None:
     try:
         archive = write_archive(source, target)
     except CdkTritonError as error:
         return str(error)
+    if not is_as_checked(key):
+        archive.path.unlink()
+        return f"{source} changed after it was checked: publish it again when nothing writes to it any more"
     config = TransferConfig(
         multipart_threshold=_PART_BYTES, multipart_chunksize=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
     )

@@ -35,7 +35,7 @@ from cdk_triton.triton import Finding, ModelRepository, Severity
 from cdk_triton.triton.findings import joined
 from cdk_triton.triton.locations import Location, Locations
 
-__all__ = ["Verdict", "judge"]
+__all__ = ["Verdict", "is_current", "judge"]
 
 _KIND: Final = "verdict"
 _FORMAT: Final = 2
@@ -55,6 +55,7 @@ class Verdict:
         places: the place of each finding in its file; None if it is about the file as a whole.
         keys: its keys; None if it cannot be published.
         faults: why it has no keys, apart from the findings.
+        state: the state of its files when it was checked; None if somebody may have written to them.
         build: how its archive is built: the numbers of the recipes in the publisher's description, and the ensemble of
             a build plan. None if the repository itself is packed.
     """
@@ -66,6 +67,7 @@ class Verdict:
     keys: Keys | None
     faults: tuple[str, ...]
     build: Mapping[str, Any] | None
+    state: str | None
 
     @property
     def errors(self) -> list[str]:
@@ -138,7 +140,18 @@ def judge(
         for number, answer in found.items():
             if answer.state is not None and answer.state == states[number]:
                 file_cache.keep(_KIND, names[number], answer.state, answer.text)
-    return [_verdict(each, json.loads(kept[number] or found[number].text)) for number, each in enumerate(ensembles)]
+    return [
+        _verdict(each, json.loads(kept[number] or found[number].text), states[number])
+        for number, each in enumerate(ensembles)
+    ]
+
+
+def is_current(verdict: Verdict, publisher: PublisherDescription) -> bool:
+    """Whether a repository is still what a verdict is about: its files are as they were, or have the same keys."""
+    if verdict.state is not None and verdict.state == _state(verdict.listed.directory):
+        return True
+    (again,) = judge([verdict.listed], publisher)
+    return again.keys == verdict.keys
 
 
 def _question(publisher: PublisherDescription) -> str:
@@ -248,11 +261,11 @@ def _publisher(question: str) -> PublisherDescription:
     return PublisherDescription.parse(json.loads(question), "this one")
 
 
-def _verdict(listed: Listed, found: Mapping[str, Any]) -> Verdict:
+def _verdict(listed: Listed, found: Mapping[str, Any], state: str | None) -> Verdict:
     findings, faults = findings_of(found["findings"]), tuple(found["faults"])
     places = tuple(None if each is None else Location(*each) for each in found["places"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
-    return Verdict(listed, found["repository"], findings, places, keys, faults, found["build"])
+    return Verdict(listed, found["repository"], findings, places, keys, faults, found["build"], state)
 
 
 def _state(root: Path) -> str | None:
