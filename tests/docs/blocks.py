@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-OUTSIDE = ("CONTRIBUTING.md", "README.md", "model_assets/README.md")
-"""The pages with commands that are not below docs/."""
+OUTSIDE = ("CONTRIBUTING.md", "README.md", "examples/platform_team/README.md", "model_assets/README.md")
+"""The pages with blocks that are not below docs/."""
 GENERATED = "docs/rules"
 """The pages below it are written from the rules, whose own tests run their examples."""
 
@@ -150,6 +150,7 @@ ELSEWHERE = (
     ("docs/rollback_alarms.md", "topic =", "hosting/endpoints/test_updates_page.py"),
     ("docs/updates.md", "from aws_cdk", "hosting/endpoints/test_updates_page.py"),
     ("docs/upgrading.md", "cdk synth", "architecture/test_docs.py"),
+    ("examples/platform_team/README.md", "from aws_cdk", "examples/test_platform_team.py"),
 )
 """Page, the beginning of a block, and the test below tests/ that runs it. The test takes its blocks from `of_kind`, and
 fails if it gets one more or one less."""

@@ -19,7 +19,7 @@ from tests.security.examples import platform_team
 from tests.snapshots.compare import assert_as_looked_at
 
 PACKAGE = Path(__file__).parents[2] / "examples" / "platform_team"
-APP, CONSTRUCT = of_kind("examples/test_platform_team.py")
+OF_README, APP, CONSTRUCT = of_kind("examples/test_platform_team.py")
 
 
 def run(directory: Path, *arguments: str, **variables: str) -> None:
@@ -56,6 +56,10 @@ def test_the_guide_shows_the_construct_as_it_is() -> None:
     for line in ("class AcmeEndpoint(Construct):", "def __init__("):
         assert line in head
         assert line in construct
+
+
+def test_the_readme_shows_the_app_of_the_guide() -> None:
+    assert OF_README.text == APP.text
 
 
 @pytest.fixture(name="app", scope="module")
