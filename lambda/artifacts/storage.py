@@ -247,6 +247,6 @@ def _translated(bucket: str, key: str) -> Iterator[None]:
         if error_code(error) in _LOST:
             raise LostRaceError(f"s3://{bucket}/{key}") from error
         if error_code(error) in _FORBIDDEN and error.operation_name in _READS:
-            error.add_note("(a missing object looks the same where its bucket may not be listed)")
+            error.add_note("(if the caller may not list the bucket, a missing object gives the same error)")
         error.add_note(f"(s3://{bucket}/{key})")
         raise

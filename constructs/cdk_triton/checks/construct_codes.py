@@ -36,8 +36,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:AlarmInAnotherStack",
         "a rollback alarm of an endpoint is in another stack",
-        "CloudFormation rejects the removal of what another stack imports. So the alarm can go only one deployment "
-        "after the endpoint no longer uses it. Create the alarm in the endpoint's stack.",
+        "CloudFormation rejects the removal of what another stack imports. So remove the alarm one deployment "
+        "after the endpoint has stopped using it. Create the alarm in the endpoint's stack.",
         "Updates that roll back",
     ),
     ConstructCode(

@@ -71,7 +71,7 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
     if one.image_identity != other.image_identity:
         raise ConfigurationError(
             f"{what} would serve {one.image_identity} on {one.instance_type} and {other.image_identity} on "
-            f"{other.instance_type}, so that its answers depend on which instances are free: give all platforms the "
+            f"{other.instance_type}, so its answers depend on which instances are free: give all platforms the "
             "same release or image"
         )
     if (repositories := (_repository(first), _repository(second))) and None not in repositories:
@@ -79,7 +79,7 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
         if here != there:
             raise ConfigurationError(
                 f"{what} would serve the repository {here} on {one.instance_type} and {there} on "
-                f"{other.instance_type}, so that its answers depend on which instances are free: give all models the "
+                f"{other.instance_type}, so its answers depend on which instances are free: give all models the "
                 "same repository; their recipes may differ"
             )
     if (limits := (getattr(first, "max_payload", None), getattr(second, "max_payload", None)))[0] != limits[1]:

@@ -65,7 +65,7 @@ def require_key(key: kms.IKey, what: str) -> kms.IKey:
     if found is None:
         name = key.key_id
         raise ConfigurationError(
-            f"{what} is the alias {name}, which may move to another key, so that nobody could read what the first one "
+            f"{what} is the alias {name}, which may move to another key, so nobody could read what the first one "
             f"has encrypted: pass the key, as kms.Key.from_lookup(self, 'Key', alias_name='{name}') or "
             "kms.Key.from_key_arn"
         )

@@ -290,7 +290,7 @@ def _refuse_list(id: str, what: str) -> None:
     """
     if id.startswith("#{Token["):
         raise ConfigurationError(
-            f"{what} come from a list that is one unresolved token, so that neither their number nor one of them is "
+            f"{what} come from a list that is one unresolved token, so neither their number nor one of them is "
             "known at synth: pass each as a text of its own, such as [Fn.select(0, ids), Fn.select(1, ids)] for two"
         )
 

@@ -110,7 +110,7 @@ def warning_about_host_ami(name: str | None, cuda: str | None, instance: GpuInst
         return None
     failed = f"images with CUDA 12.8 and 12.9 failed on the host of CUDA {ami.cuda[0]} (deep-learning-containers#6187)"
     return (
-        f"{failed}, but AWS's sample for ml.g7e.12xlarge puts one with CUDA 12.9 there (FLUX.2-dev of "
+        f"{failed}, but AWS's sample for ml.g7e.12xlarge runs an image with CUDA 12.9 on that host (FLUX.2-dev of "
         "sagemaker-genai-hosting-examples)"
         if is_blackwell
         else failed

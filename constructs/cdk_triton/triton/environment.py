@@ -209,13 +209,12 @@ class ContainerEnvironment:
         for label, number in self._opened_ports():
             if number in used:
                 raise ConfigurationError(
-                    f"{label} is {number}, and so is {used[number]}, so that the server would not start; choose "
-                    "another one"
+                    f"{label} is {number}, and so is {used[number]}, so the server would not start; choose another one"
                 )
             used[number] = label
             if self.safe_port_range is not None and not self.safe_port_range[0] <= number <= self.safe_port_range[1]:
                 raise ConfigurationError(
-                    f"{label} is {number}, outside of safe_port_range {self.safe_port_range}, so that the server "
+                    f"{label} is {number}, outside of safe_port_range {self.safe_port_range}, so the server "
                     "would not start; choose one of these"
                 )
 

@@ -147,13 +147,13 @@ def _read(arguments: Sequence[str], release: str) -> Iterator[Given | ArgumentFa
     pending = iter(arguments)
     for argument in pending:
         if argument == "--":
-            yield ArgumentFault(argument, "which ends the options, so that the server takes no option after it", _FIX)
+            yield ArgumentFault(argument, "which ends the options, so the server takes no option after it", _FIX)
             return
         if not argument.startswith("--"):
             reason = (
                 "which has one dash, and every option of tritonserver has two"
                 if argument[:1] == "-"
-                else ("which belongs to no option before it, so that tritonserver would end with: Unexpected argument")
+                else ("which belongs to no option before it, so tritonserver would end with: Unexpected argument")
             )
             yield ArgumentFault(argument, reason, _FIX)
             return

@@ -120,7 +120,7 @@ def refused_characters(text: str) -> Iterator[tuple[int, str]]:
 
 def _refused_characters(text: str) -> Iterator[tuple[int, str]]:
     for match in _NOT_TEXT.finditer(text):
-        yield match.start(), f"the character {match.group()!r} cannot stand in the file; remove it"
+        yield match.start(), f"the character {match.group()!r} is not allowed in the file; remove it"
     for match in _TOKEN.finditer(text):
         token, start = match.group(), match.start()
         if match.group() == "\ufeff" and start == 0:

@@ -70,7 +70,7 @@ def check_precision(
     if precision == "int8" and types is not None and not types.is_quantized:
         # trtexec sets the same range for every tensor then: sampleEngines.cpp, setTensorDynamicRange.
         raise ConfigurationError(
-            f"{recipe} has precision='int8' and its network has no QuantizeLinear or DequantizeLinear, so that trtexec "
+            f"{recipe} has precision='int8' and its network has no QuantizeLinear or DequantizeLinear, so trtexec "
             f"would invent the ranges of all tensors: quantise the network first, with {_CONVERTERS['int8']}"
         )
 

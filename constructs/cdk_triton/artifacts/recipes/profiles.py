@@ -107,7 +107,7 @@ def check_profiles(
     if reached is not None and reached < config.max_batch_size:
         raise ConfigurationError(
             f"the largest batch of the profiles of {recipe} is {reached} and config.pbtxt has max_batch_size: "
-            f"{config.max_batch_size}, so that the server would not load the plan: raise the one or lower the other"
+            f"{config.max_batch_size}, so the server would not load the plan: raise the one or lower the other"
         )
 
 

@@ -210,7 +210,7 @@ def priorities_without_levels(context: CheckContext) -> Iterator[Problem]:
             if getattr(batching, field):
                 yield Problem(
                     model.config_path,
-                    f"{field} is set and priority_levels is not, so that the server would serve {model.name!r} without "
+                    f"{field} is set and priority_levels is not, so the server would serve {model.name!r} without "
                     "it: all requests have the same priority",
                     fix,
                     f"dynamic_batching.{field}",
@@ -355,8 +355,8 @@ def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
         if config.max_batch_size == 0 and not completes_batch_size(context, model, config):
             yield Problem(
                 model.config_path,
-                "dynamic_batching is set and max_batch_size is 0, so that the server would run every request to "
-                f"{model.name!r} by itself",
+                "dynamic_batching is set and max_batch_size is 0, so the server would run each request to "
+                f"{model.name!r} alone",
                 "set max_batch_size and take the batch dimension out of dims, or remove dynamic_batching",
                 "dynamic_batching",
             )

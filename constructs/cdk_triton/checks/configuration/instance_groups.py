@@ -307,7 +307,7 @@ def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
         if group.HasField("rate_limiter") and not has_argument(context, "--rate-limit="):
             yield Problem(
                 model.config_path,
-                "the server that SageMaker starts does not limit rates (--rate-limit=off), so that rate_limiter would "
+                "the server that SageMaker starts does not limit rates (--rate-limit=off), so rate_limiter would "
                 f"have no effect on {model.name!r}",
                 "remove it, or switch it on with --rate-limit=execution_count in additional_args",
                 f"instance_group[{index}].rate_limiter",
@@ -368,7 +368,7 @@ def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
         if not known and not has_argument(context, f"--host-policy={group.host_policy},"):
             yield Problem(
                 model.config_path,
-                f"the server that SageMaker starts has no host policy {group.host_policy!r}, so that the instances "
+                f"the server that SageMaker starts has no host policy {group.host_policy!r}, so the instances "
                 f"of {model.name!r} would run without one",
                 f"remove it, or define it with --host-policy={group.host_policy},<setting>=<value> in additional_args",
                 f"instance_group[{index}].host_policy",

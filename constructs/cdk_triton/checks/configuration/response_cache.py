@@ -106,7 +106,7 @@ def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
         if _decoupled_part(context, model) is None:
             yield Problem(
                 model.config_path,
-                f"the server that SageMaker starts has no cache, so that it would cache no response of {model.name!r}",
+                f"the server that SageMaker starts has no cache, so it would cache no response of {model.name!r}",
                 "remove response_cache, or add --cache-config=local,size=104857600 to additional_args",
                 "response_cache.enable",
             )

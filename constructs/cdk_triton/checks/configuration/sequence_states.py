@@ -402,7 +402,7 @@ def backend_without_states(context: CheckContext) -> Iterator[Problem]:
         if config.sequence_batching.state and (runs := completed_pair(context, model)[1]) in _WITHOUT_STATES:
             yield Problem(
                 model.config_path,
-                f"the backend {runs!r} writes no states, so that every request of a sequence of {model.name!r} would "
+                f"the backend {runs!r} writes no states, so every request of a sequence of {model.name!r} would "
                 "get the first state",
                 "keep the state in the model, or run it with another backend",
                 "sequence_batching.state",

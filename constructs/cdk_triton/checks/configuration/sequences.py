@@ -383,8 +383,7 @@ def idle_sequence_setting(context: CheckContext) -> Iterator[Problem]:
             if getattr(direct, name) and not getattr(direct, other):
                 yield Problem(
                     model.config_path,
-                    f"{name} is set and {other} is not, so that the server would run every batch of {model.name!r} at "
-                    "once",
+                    f"{name} is set and {other} is not, so the server would run every batch of {model.name!r} at once",
                     f"set {other} as well, or remove {name}",
                     f"sequence_batching.direct.{name}",
                 )

@@ -221,7 +221,7 @@ def restricted_endpoint(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 ".",
                 f"additional_args of the container's environment restricts {in_words(closed, 'and')} by --{option}, so "
-                f"that SageMaker's requests to {in_words([asked[name] for name in closed], 'and')} would be "
+                f"SageMaker's requests to {in_words([asked[name] for name in closed], 'and')} would be "
                 "answered with 403",
                 "remove the option: callers of the endpoint are authorized by IAM",
             )
@@ -253,6 +253,4 @@ def _is_default_ping_mode(context: CheckContext) -> bool:
 
 def _unread(environment: ContainerEnvironment, field: str, reason: str, fix: str) -> Problem:
     value = getattr(environment, field)
-    return Problem(
-        ".", f"{field} of the container's environment is {value!r}, and {reason}, so that it has no effect", fix
-    )
+    return Problem(".", f"{field} of the container's environment is {value!r}, and {reason}, so it has no effect", fix)

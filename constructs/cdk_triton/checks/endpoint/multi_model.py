@@ -201,7 +201,7 @@ def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{model.name!r} is an ensemble, but the loader of a multi-model endpoint searches the file for the "
-                'text platform: "ensemble" and does not find it, so that it would serve whichever directory the file '
+                'text platform: "ensemble" and does not find it, so it would serve whichever directory the file '
                 "system lists last",
                 'write platform: "ensemble", with double quotes and no space before the colon',
                 "platform",
@@ -371,7 +371,7 @@ def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
         if file.path.name == CONFIG_NAME and len(file.path.parts) == 2:
             yield Problem(
                 file.path,
-                f"the archive has a {CONFIG_NAME} at the top and is therefore one model, so that the model "
+                f"the archive has a {CONFIG_NAME} at the top and is therefore one model, so the model "
                 f"{file.path.parts[0]!r} in it would not be found",
                 f"remove the {CONFIG_NAME} at the top, or move it into a directory of its own",
             )

@@ -259,7 +259,7 @@ def larger_than_volume(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ".",
             f"the files have {size / _GIB:,.0f} GB together, and the largest volume that SageMaker attaches to an "
-            f"instance has {MAX_VOLUME_GB} GB, so that the instance could not download and unpack them",
+            f"instance has {MAX_VOLUME_GB} GB, so the instance could not download and unpack them",
             "split the models over several endpoints, or store their weights in fewer bits",
         )
 

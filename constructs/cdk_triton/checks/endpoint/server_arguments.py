@@ -150,7 +150,7 @@ def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 ".",
                 f"additional_args of the container's environment holds '--{given.option}={given.value}', and "
-                f"{platform.instance_type} has {count}, numbered from 0, so that it has no effect",
+                f"{platform.instance_type} has {count}, numbered from 0, so it has no effect",
                 f"write a number below {platform.gpu_count}, or remove the argument",
             )
 

@@ -109,7 +109,7 @@ def no_default_model(context: CheckContext) -> Iterator[Problem]:
     found = f"several ensembles ({ensembles})" if ensembles else "no ensemble"
     yield Problem(
         ".",
-        f"the repository has several models ({names}) and {found}, so that the default model is open, and the "
+        f"the repository has several models ({names}) and {found}, so the default model is open, and the "
         "container would end with: More than 1 model directory found in model repository",
         "name the model in default_model_name of the container's environment, or for the command by --default-model",
     )

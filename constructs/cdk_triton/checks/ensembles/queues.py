@@ -98,7 +98,7 @@ def full_queue(context: CheckContext) -> Iterator[Problem]:
                 said = f"may crash, because step {later.index} is started together with step {step.index}"
                 since = _SURVIVES_SINCE
             elif beside is not None and may_hang:
-                said = f"would never answer a request to {ensemble.name!r} that meets step {beside.index} at work"
+                said = f"would never answer a request to {ensemble.name!r} that arrives while step {beside.index} runs"
                 since = _ANSWERS_SINCE
             else:
                 continue

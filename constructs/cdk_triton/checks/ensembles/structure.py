@@ -115,7 +115,7 @@ def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
             said = f"Could not determine backend for model '{said_name(model)}' with no backend in model configuration"
         yield Problem(
             model.config_path,
-            f"{model.name!r} has the steps of an ensemble and its platform is {config.platform!r}, so that the server "
+            f"{model.name!r} has the steps of an ensemble and its platform is {config.platform!r}, so the server "
             f"would not load it: {said}",
             'write platform: "ensemble" and no backend, or take ensemble_scheduling out',
             "ensemble_scheduling",

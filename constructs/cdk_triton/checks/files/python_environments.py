@@ -307,7 +307,7 @@ def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 each.path,
                 f"the environment has Python {python} and the container of {release.release} has {release.python}, so "
-                f"that {each.model.name!r} would find none of its packages: ModuleNotFoundError",
+                f"{each.model.name!r} would find none of its packages: ModuleNotFoundError",
                 f"create the environment with python={release.python}, or acknowledge CT159 if it brings no packages",
             )
 

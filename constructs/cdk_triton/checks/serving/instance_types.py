@@ -109,7 +109,7 @@ def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"{context.platform.instance_type} has the GPU {instance.gpu} of compute capability "
-            f"{instance.compute_capability}, and files are named for {named} only, so that the server would take "
+            f"{instance.compute_capability}, and files are named for {named} only, so the server would take "
             f"{default}; a TensorRT plan of another GPU ends with: unable to load plan file to auto complete config",
             f'add the key "{instance.compute_capability}" with a file for this GPU',
             "cc_model_filenames",

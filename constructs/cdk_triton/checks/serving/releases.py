@@ -206,7 +206,7 @@ def gpu_without_tensorrt(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{platform.instance_type} has the GPU {platform.instance.gpu} and TensorRT of {platform.release} "
-                f"{reason}, so that the server would not load {model.name!r}: unable to load plan file to auto "
+                f"{reason}, so the server would not load {model.name!r}: unable to load plan file to auto "
                 "complete config",
                 fix,
             )
@@ -294,7 +294,7 @@ def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
             if tensor.data_type == DataType.Value("TYPE_INT64"):
                 yield Problem(
                     model.config_path,
-                    f"{tensor.name!r} is TYPE_INT64, and TensorRT 8 of {release} builds INT64 as INT32, so that the "
+                    f"{tensor.name!r} is TYPE_INT64, and TensorRT 8 of {release} builds INT64 as INT32, so the "
                     f"server would not load {model.name!r}: unexpected datatype TYPE_INT32 for inference {kind} "
                     f"'{tensor.name}', expecting TYPE_INT64",
                     "write TYPE_INT32 and send it, or serve with 24.05 or newer",

@@ -380,7 +380,7 @@ class TritonComponents(Resource):
                 NO_COPY_WARNING,
                 f"{what} has no copy at first, and SageMaker rejects such a component when it is created ('Inference "
                 "components copy count an integer larger than 0', as stdapi-ai/stdapi.ai#43 reports): begin with 1 and "
-                "call scale_to_zero(), or acknowledge this where it exists already",
+                "call scale_to_zero(), or acknowledge this if the component already exists",
             )
         if (doubt := memory_doubt(component.requirements, self.platform.instance)) is not None:
             Annotations.of(component).add_warning_v2(MEMORY_WARNING, f"a copy of {what} {doubt}")

@@ -86,7 +86,7 @@ class AsyncInference:
             if f"{getattr(self, one)}/".startswith(f"{getattr(self, other)}/"):
                 raise ConfigurationError(
                     f"{one} and {other} of an AsyncInference are {quoted(getattr(self, one))} and "
-                    f"{quoted(getattr(self, other))}, so that callers could write where answers are: use prefixes "
+                    f"{quoted(getattr(self, other))}, so callers could write where answers are: use prefixes "
                     "that do not contain each other"
                 )
         count = self.max_concurrent_invocations_per_instance

@@ -210,9 +210,9 @@ def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVari
     if not isinstance(bucket, s3.Bucket):
         Annotations.of(scope).add_warning_v2(
             EXPIRATION_WARNING,
-            f"this app does not make the bucket {path_of(bucket)} and cannot add lifecycle rules to it, so that "
-            f"requests and answers below {'/, '.join(storage.prefixes)}/ stay for ever: add rules to the bucket, then "
-            "acknowledge this",
+            f"this app does not make the bucket {path_of(bucket)} and cannot add lifecycle rules to it, so "
+            f"requests and answers below {'/, '.join(storage.prefixes)}/ are never deleted: add rules to the bucket, "
+            "then acknowledge this",
         )
     for key in storage.keys:
         if is_of_another_account(key, account):

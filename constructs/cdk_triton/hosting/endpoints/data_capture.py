@@ -198,5 +198,6 @@ def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequenc
             Annotations.of(scope).add_warning_v2(
                 MULTI_MODEL_WARNING,
                 f"variant {variant.variant_name} is a multi-model one, for which SageMaker's table of supported "
-                "features does not offer data capture: check whether your account gets any, then acknowledge this",
+                "features does not offer data capture: check whether your account gets captured data, then "
+                "acknowledge this",
             )

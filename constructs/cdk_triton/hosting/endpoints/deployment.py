@@ -169,7 +169,7 @@ class DeploymentPolicy(ABC):
         if limit is not None and waiting >= limit:
             raise ConfigurationError(
                 f"maximum_time of {type(self).__name__} is {limit:g} seconds and its waiting takes {waiting:g}, so "
-                "that every update would time out and be rolled back: allow more time, or wait less"
+                "every update would time out and be rolled back: allow more time, or wait less"
             )
 
     def _check_seconds(self, name: str, duration: Duration | None, least: int, most: int) -> None:

@@ -44,7 +44,7 @@ def check_free(scope: IConstruct, path: str, bucket: s3.IBucket, prefixes: Seque
             if overlap and is_in_its_tree(other):
                 raise ConfigurationError(
                     f"{path} has the prefix {quoted(prefix)} in the bucket {path_of(bucket)}, and {other.node.path} "
-                    f"has {quoted(taken)} there, so that the callers of one could read the answers of the other: give "
+                    f"has {quoted(taken)} there, so the callers of one could read the answers of the other: give "
                     "each AsyncInference an input_prefix, output_prefix and failure_prefix of its own"
                 )
 

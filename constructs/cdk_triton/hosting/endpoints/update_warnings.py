@@ -129,7 +129,7 @@ def warn_about_alarms(
     if policy._watches and not alarms:
         notes.add_warning_v2(
             NO_ALARMS_WARNING,
-            f"{name} waits and has no alarms, so that the wait only costs instances: pass alarms=, or call "
+            f"{name} waits and has no alarms, so the wait only costs instances: pass alarms=, or call "
             "add_rollback_alarms",
         )
     watched = policy._watched_seconds(most)
@@ -142,7 +142,7 @@ def warn_about_alarms(
     if slow:
         notes.add_warning_v2(
             SLOW_ALARM_WARNING,
-            f"{name} watches its alarms for {_text(watched)} at most, so that an update may be over before these "
+            f"{name} watches its alarms for {_text(watched)} at most, so an update may be over before these "
             f"go off: {', '.join(slow)}. Wait longer, or give them shorter periods or fewer datapoints",
         )
 

@@ -132,7 +132,7 @@ class EndpointUpdates:
         path = self._scope.node.path
         if self._policy is None:
             raise ConfigurationError(
-                f"{path} has rollback alarms and no deployment policy, so that SageMaker ends the old instances before "
+                f"{path} has rollback alarms and no deployment policy, so SageMaker ends the old instances before "
                 "any alarm can go off: pass one that waits, such as deployment_policy=AllAtOnce(termination_wait=…)"
             )
         if not alarms:

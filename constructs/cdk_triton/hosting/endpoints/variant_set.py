@@ -59,7 +59,7 @@ def production_variants(
     _check_names(found)
     weights = [variant.initial_weight for variant in found]
     if not any(is_token(weight) or weight > 0 for weight in weights):
-        raise ConfigurationError("every variant has the weight 0, so that no request would be answered: raise one")
+        raise ConfigurationError("every variant has the weight 0, so no request would be answered: raise one")
     return found
 
 
@@ -107,7 +107,7 @@ def warn_about_shadow(construct: IConstruct, shadow: TritonVariant | None) -> No
     if shadow is not None and shadow.initial_weight == 0:
         Annotations.of(construct).add_warning_v2(
             SHADOW_WARNING,
-            f"initial_weight of the shadow {shadow.variant_name} is 0, so that no request is copied to its instances, "
+            f"initial_weight of the shadow {shadow.variant_name} is 0, so no request is copied to its instances, "
             "which run and cost all the same: give it a positive weight, omit shadow, or acknowledge this",
         )
 

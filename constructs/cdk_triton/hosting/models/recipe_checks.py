@@ -87,6 +87,6 @@ def warn_about_duration(construct: Construct, builder: Builder, repositories: Se
         Annotations.of(construct).add_warning_v2(
             BUILD_TIMEOUT_WARNING,
             f"{work} may take {estimate:.0f} minutes, a rough estimate, and {type(builder).__name__} ends a job after "
-            f"{builder._timeout_minutes}: what is finished by then is kept, the rest is built by the next deployment. "
+            f"{builder._timeout_minutes}: finished plans are kept, and the next deployment builds the rest. "
             "Give the builder of the store a longer timeout, or acknowledge this",
         )

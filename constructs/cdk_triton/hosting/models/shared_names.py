@@ -91,7 +91,7 @@ def warn_about_ping(
         Annotations.of(construct).add_warning_v2(
             PING_WARNING,
             f"ping_mode is 'ready', and several archives have models of the same names ({listed(shared)}). Triton "
-            f"{release} looks such a model up by its name alone, so that /ping fails with 400 once two of the archives "
+            f"{release} looks such a model up by its name alone, so /ping fails with 400 once two of the archives "
             "are loaded, and SageMaker replaces the container. Remove ping_mode, or give the models different names",
         )
 

@@ -377,7 +377,7 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
         elif isinstance(store, TritonArtifactStore) and protects_nothing(stack):
             Annotations.of(store).add_warning_v2(
                 WEAK_WARNING,
-                f"other stacks use the artifact store {path_of(store)} by weak references, so that CloudFormation lets "
+                f"other stacks use the artifact store {path_of(store)} by weak references, so CloudFormation lets "
                 f"{path_of(stack_of(store))} be deleted, or the store in it be replaced, while endpoints need it: call "
                 "CrossStackReferences.of(store).produce(ReferenceStrength.STRONG), or give that stack "
                 "termination_protection=True, then acknowledge this",

@@ -49,7 +49,7 @@ def tensorrt_plan(path: Path) -> PlanFile | Unreadable:
         if head.startswith(beginning):
             return Unreadable(what)
     if _is_ultralytics(head):
-        return Unreadable("has the description in front of the plan that Ultralytics' export writes")
+        return Unreadable("begins with the metadata that Ultralytics' export writes before the plan")
     if head[0] == 0x08 and not isinstance(onnx_file(path), Unreadable):  # ONNX begins with the version of its format
         return Unreadable("is an ONNX file")
     return PlanFile(begins_like_plan=False)
