@@ -139,8 +139,8 @@ class Contract:
         """Read the configuration of a repository's entry model.
 
         Raises:
-            ConfigurationError: the repository leaves open which model that is, or its configuration does not have
-                inputs and outputs.
+            ConfigurationError: the repository does not have one entry model, or the configuration of that model does
+                not have inputs and outputs.
             ModelConfigError: the configuration cannot be read.
         """
         model = repository.entry_model()

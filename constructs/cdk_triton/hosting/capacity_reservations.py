@@ -40,7 +40,7 @@ def check_reservation(what: str, arn: str) -> None:
     """Reject what is not the ARN of a reservation.
 
     Raises:
-        ConfigurationError: it is not.
+        ConfigurationError: the text is not the ARN of a training plan or of an ML reservation.
     """
     if has_token(arn):
         return

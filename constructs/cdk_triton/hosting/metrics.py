@@ -305,8 +305,7 @@ class VariantMetrics(InvocationMetrics):
 class EndpointMetrics(VariantMetrics):
     """The metrics of a variant by name, for an endpoint of another stack or one that is not made yet.
 
-    Alarms that roll an endpoint back are an example of the latter: the endpoint names them, so that they cannot take
-    its name from it.
+    For example, an endpoint refers to its rollback alarms, so these alarms cannot refer to the endpoint for its name.
 
     Attributes:
         endpoint_name: the endpoint's name.

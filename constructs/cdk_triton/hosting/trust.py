@@ -96,7 +96,7 @@ def sagemaker_processing(scope: IConstruct) -> iam.IPrincipal:
 
 
 def codebuild_of_the_account(scope: IConstruct) -> iam.IPrincipal:
-    """CodeBuild for projects of the stack's account; the role comes before the project, whose ARN it does not have."""
+    """CodeBuild for projects of the stack's account: the role is made first, so it cannot name a project."""
     return _of_the_account(scope, "codebuild.amazonaws.com")
 
 

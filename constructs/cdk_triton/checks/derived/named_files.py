@@ -25,8 +25,8 @@ class NamedFile:
         path: the place that it leads to, or None where that is outside the repository or not there.
         size: the bytes of the file; None if the file is missing, or if a build makes it.
         error: why the server cannot open it, or "".
-        is_directory: it is a directory, which the server opens and cannot read.
-        is_known: whether the place is in sight: inside the repository.
+        is_directory: the place is a directory, which the server opens and cannot read.
+        is_known: whether the place is inside the repository, so its state is known.
     """
 
     spelled: str

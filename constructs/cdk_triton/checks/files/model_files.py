@@ -29,7 +29,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 def missing_file(context: CheckContext) -> Iterator[Problem]:
     """A version lacks the file that its backend loads.
 
-    Each backend looks for a file of its own name, unless `default_model_filename` sets another. These are
+    Each backend looks for a file of its own name, unless `default_model_filename` sets another. The names are
     `model.onnx`, `model.plan`, `model.pt`, `model.xml`, `model.graphdef`, the directory `model.savedmodel`, `model.py`,
     and `model.dali` or `dali.py`. `model.onnx` may be a directory with `model.onnx` in it. For `fil`, `model_type`
     implies the name. A Python model without its file does not even fail: the server waits for it, until SageMaker gives

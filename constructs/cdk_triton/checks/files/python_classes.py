@@ -103,7 +103,7 @@ def no_execute(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule assumes the method in a class that inherits from one of another file, has a metaclass or an unknown
+        The rule assumes the method in a class that inherits from a class in another file, has a metaclass or an unknown
         decorator, or is given to other code.
     """
     for each, model in _classes(context):
@@ -144,8 +144,8 @@ def wrong_signature(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule skips a class whose methods other code may change. Such a class inherits from one of another file, has
-        a metaclass or an unknown decorator, or is given to other code.
+        The rule skips a class whose methods other code may change. Such a class inherits from a class in another file,
+        has a metaclass or an unknown decorator, or is given to other code.
     """
     for each, model in _classes(context):
         for name, count, consequence in _CALLS if not model.failure else ():

@@ -35,7 +35,7 @@ def check_policy(what: str, policy: Rolling | None) -> None:
     """Reject a policy that counts instances.
 
     Raises:
-        ConfigurationError: it does.
+        ConfigurationError: the policy gives a number of instances.
     """
     for name, part in ({} if policy is None else policy._parts).items():
         if part.instances is not None:

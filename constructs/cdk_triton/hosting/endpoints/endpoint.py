@@ -213,7 +213,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     ) -> ImportedEndpoint:
         """An endpoint that exists already, by its name, in the scope's account and region.
 
-        A name with an unresolved token is good for calls of the endpoint, and for grants if it has no capitals.
+        A name with an unresolved token works for calls of the endpoint, and for grants if it has no capitals.
         Otherwise import it by `from_endpoint_attributes`.
 
         Raises:

@@ -131,8 +131,8 @@ class ImportedEndpoint(Resource):
 
         Args:
             grantee: the principal.
-            target_models: the ensembles of a multi-model endpoint that it may call, in every version. Which there are
-                is not known here: a misspelt one is denied when it is called. By default all.
+            target_models: the ensembles of a multi-model endpoint that it may call, in every version. The names
+                are not checked: IAM denies the call of a misspelt one. By default all.
 
         Raises:
             ConfigurationError: the list is empty, or a name cannot be an ensemble's.

@@ -73,7 +73,7 @@ class RunningVariant:
 
     Args:
         variant: its entry in the endpoint configuration.
-        settings: see there.
+        settings: the settings with which the server starts.
         directory: for model data; of this variant alone, made here and removed when it stops.
         log_file: gets what the servers print.
         errors: the endpoint's error responses.

@@ -90,7 +90,7 @@ class CustomResource(ResourceType):
         return dict(properties)
 
     def check_attribute(self, attribute: str) -> None:
-        """Anything may be in the response's Data; whether it is shows when the response is there."""
+        """Accept every attribute: only the response shows which ones its Data has."""
 
     def replacing(self, changed: Any) -> frozenset[str]:
         return frozenset()  # the provider decides, by answering with another physical id
