@@ -78,7 +78,8 @@ def archive_keys(
         is_over: whether the time for reading it is up.
 
     Raises:
-        ArtifactError: it is damaged, contains something that no archive of this library contains, or takes too long.
+        ArtifactError: the archive is damaged, contains something that no archive of this library contains, or takes too
+            long.
     """
     stream = _Gunzip(chunks, is_over)
     files: dict[str, str] = {}

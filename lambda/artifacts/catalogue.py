@@ -176,7 +176,7 @@ def unpublish(entry: Entry, change: Change) -> Entry:
     """Take an ensemble out of the catalogue; its versions stay listed, so that a rollback brings it back.
 
     Raises:
-        ArtifactError: it was never published.
+        ArtifactError: the ensemble was never published.
     """
     _require_published(entry)
     if entry.has(change.execution) or entry.current is None:
@@ -188,7 +188,7 @@ def forget(entry: Entry, change: Change) -> Entry:
     """Take an ensemble out of the catalogue with all its versions, so that `gc` may delete their archives.
 
     Raises:
-        ArtifactError: it was never published.
+        ArtifactError: the ensemble was never published.
     """
     _require_published(entry)
     if entry.has(change.execution) or not entry.versions:

@@ -15,7 +15,7 @@ def parse_json(text: bytes) -> Any:
     """A document.
 
     Raises:
-        ValueError: it is not JSON, or is nested too deeply.
+        ValueError: the text is not JSON, or is nested too deeply.
     """
     try:
         document = json.loads(text)

@@ -61,7 +61,7 @@ def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | N
     """The report of an ensemble; None if the build has not finished it.
 
     Raises:
-        BrokenBuildError: it is not a report of this ensemble.
+        BrokenBuildError: the document is not a report of this ensemble.
     """
     name = f"{staging(build)}out/{commit.artifact_key}/build.json"
     try:

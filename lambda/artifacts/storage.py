@@ -93,7 +93,7 @@ class Storage:
             most: the most bytes that it may have, if somebody else may have written it.
 
         Raises:
-            TooLargeError: it has more bytes.
+            TooLargeError: the object has more bytes.
         """
         where = self.bucket if bucket is None else bucket
         with _translated(where, key):

@@ -55,7 +55,7 @@ def put(s3: Any, place: Location, body: bytes, content_type: str, *, where: str)
     """Upload a request; a large one in parts.
 
     Raises:
-        InvocationError: it could not be uploaded.
+        InvocationError: the object could not be uploaded.
     """
     with foreign_errors_translated(
         f"{where}, upload to {place}", "s3:PutObject there, and the use of the bucket's key"
@@ -72,7 +72,7 @@ def find(s3: Any, place: Location, *, where: str) -> Stored | None:
 
     Raises:
         ResultAccessError: the caller may not read it, or not check that it exists.
-        ResultExpiredError: it was there and has been deleted.
+        ResultExpiredError: the object was there and has been deleted.
         InvocationError: anything else that S3 or the network did wrong.
     """
     from botocore.exceptions import ClientError

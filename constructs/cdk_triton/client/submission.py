@@ -87,7 +87,7 @@ class Submission:
         Raises:
             ConfigurationError: there is no place.
             PayloadTooLargeError: an asynchronous endpoint does not read so much.
-            InvocationError: it could not be uploaded.
+            InvocationError: the request could not be uploaded.
         """
         if len(self.body) > MAX_ASYNC_BYTES:
             raise PayloadTooLargeError(

@@ -58,7 +58,7 @@ def require_key(key: kms.IKey, what: str) -> kms.IKey:
         what: the argument, as the message calls it.
 
     Raises:
-        ConfigurationError: it is an alias of which only the name is known, or an asymmetric key or one for HMAC.
+        ConfigurationError: the key is an alias of which only the name is known, or an asymmetric key or one for HMAC.
     """
     require_symmetric(key, what)
     found = key_behind(key)

@@ -192,7 +192,7 @@ def connections(model: Construct, network: Network | None) -> ec2.Connections:
     """The network access of a model, for CDK's `allow_to` and `allow_from`.
 
     Raises:
-        ConfigurationError: it is in no VPC.
+        ConfigurationError: the model is not in a VPC.
     """
     if network is None:
         raise ConfigurationError(
@@ -286,7 +286,7 @@ def _refuse_list(id: str, what: str) -> None:
     """Reject the one element that the CDK gives a list which is an unresolved token (core/lib/private/encoding.ts).
 
     Raises:
-        ConfigurationError: it is that.
+        ConfigurationError: the list is one unresolved token.
     """
     if id.startswith("#{Token["):
         raise ConfigurationError(

@@ -156,7 +156,7 @@ class Daemon:
         """Start it detached, wait until clients can connect, and return the variables that lead them to it.
 
         Raises:
-            LocalError: it cannot start; the message is its own.
+            LocalError: the local AWS cannot start; the message is its own.
         """
         with self._telling_why(), self._removed_if_it_does_not_start() as made:
             process, line = self._spawn(options)
@@ -191,7 +191,7 @@ class Daemon:
             Whether there was one.
 
         Raises:
-            LocalError: it still runs after a minute.
+            LocalError: the local AWS still runs after a minute.
         """
         status = self.status()
         if status is None:

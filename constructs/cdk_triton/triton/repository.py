@@ -249,7 +249,7 @@ class ModelRepository:
         """Reject a repository that was not read.
 
         Raises:
-            ConfigurationError: it has no file.
+            ConfigurationError: the model does not have a file.
         """
         if not self.files:
             root = repr(str(self.root))

@@ -49,7 +49,7 @@ def run_command(
     group is ended with it.
 
     Raises:
-        BuildError: it cannot be started.
+        BuildError: the command cannot be started.
         StoppedError: the program has to end.
     """
     stop.check()

@@ -31,7 +31,7 @@ def download(url: str, target: Path, stop: Stop, *, sha256: str, most_bytes: int
         what: what it is, to begin a sentence with.
 
     Raises:
-        BuildError: it cannot be fetched, or has another hash.
+        BuildError: the file cannot be fetched, or has another hash.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:

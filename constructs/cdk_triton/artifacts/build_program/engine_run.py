@@ -124,7 +124,7 @@ def check_tensors(
         complete: whether the plan may have no others.
 
     Raises:
-        BuildError: they disagree.
+        BuildError: the tensors of the plan differ from those of the step.
     """
     if not expected:
         return

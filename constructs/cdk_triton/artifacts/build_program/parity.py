@@ -92,7 +92,7 @@ def compare_with_tolerance(name: str, figures: Mapping[str, Any], tolerance: Map
     """The figures of an output that holds, with what was allowed.
 
     Raises:
-        BuildError: it does not hold.
+        BuildError: the output differs by more than the tolerance.
     """
     output = f"{name}: the output {figures['name']} of the plan"
     if "reference_shape" in figures:

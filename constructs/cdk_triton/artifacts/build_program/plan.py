@@ -63,7 +63,7 @@ def read_plan(file: Path) -> BuildPlan:
     """Read and validate a plan.
 
     Raises:
-        PlanError: it is not a plan of this schema.
+        PlanError: the document is not a plan of this schema.
     """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))

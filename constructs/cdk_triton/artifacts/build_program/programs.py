@@ -84,8 +84,8 @@ def run_driver(
     """Ask a program of this package that runs in another Python: JSON in, JSON out.
 
     Raises:
-        BuildError: it failed, did not answer, answered with an `error`, or the user's code `raised`; then `question`
-            has the `name` of the step.
+        BuildError: the other program failed, did not answer, answered with an `error`, or the user's code `raised`;
+            then `question` has the `name` of the step.
     """
     asked, answered = work.scratch / "question.json", work.scratch / "answer.json"
     asked.write_text(json.dumps(question), encoding="utf-8")

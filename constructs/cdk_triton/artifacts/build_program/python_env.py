@@ -33,7 +33,7 @@ def pinned_python(work: Work, requirements: str, *, name: str, own: str | None =
             None: always make one.
 
     Raises:
-        BuildError: it cannot be installed, for instance without network access.
+        BuildError: a package cannot be installed, for instance without network access.
     """
     if own is not None and _has(own, _pinned_version(requirements, own)):
         return Path(sys.executable)

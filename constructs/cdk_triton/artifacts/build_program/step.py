@@ -68,7 +68,8 @@ class Work(Protocol):
             directory: where it works; the step's scratch directory if not given.
 
         Raises:
-            BuildError: it failed: step, what, command, exit code and its last lines; or the program has to end.
+            BuildError: the command failed: step, what, command, exit code and its last lines; or the program has to
+                end.
         """
 
     def warn(self, text: str) -> None:

@@ -83,7 +83,7 @@ def index_generation(index: Mapping[str, Any], part: str) -> dict[str, str]:
         part: `current` or `previous`.
 
     Raises:
-        LookupError, TypeError, AttributeError: it is not an index, or has another schema.
+        LookupError, TypeError, AttributeError: the document is not an index, or has another schema.
     """
     if index["schema"] not in _INDEX_SCHEMAS:
         raise TypeError(f"schema {index['schema']!r}")

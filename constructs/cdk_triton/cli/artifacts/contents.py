@@ -191,7 +191,7 @@ def read_manifest(store: Store, artifact: StoredArtifact) -> dict[str, Any]:
     """An artifact's manifest.
 
     Raises:
-        StoreError: it is gone meanwhile, or no manifest.
+        StoreError: the object is gone meanwhile, or is not a manifest.
     """
     if artifact.manifest is None:
         raise StoreError(f"the artifact {artifact.key} of {artifact.repository} is not committed: it has no manifest")

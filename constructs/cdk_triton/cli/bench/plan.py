@@ -117,7 +117,7 @@ def _try(aws: Aws, request: Invocation) -> None:
     """Send the request once, so that minutes of load do not show an error that each request has.
 
     Raises:
-        InvocationError: it fails, and not for the load that others put on the endpoint.
+        InvocationError: the request fails, and not for the load that others put on the endpoint.
     """
     runtime = DirectRuntime(1, session=aws.session, fix=NO_BOTO3)
     try:

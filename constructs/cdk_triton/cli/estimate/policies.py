@@ -77,7 +77,7 @@ def of_text(text: str, instance_type: str | None) -> Policy:
     """A policy such as `min=1 max=8 safety_factor=0.7`.
 
     Raises:
-        ConfigurationError: it has another form, or the limits contradict each other.
+        ConfigurationError: the policy has another form, or the limits contradict each other.
     """
     given: dict[str, float] = {}
     for part in text.split() or [""]:

@@ -63,7 +63,7 @@ def shape(text: str) -> Trace:
     """A week of a shape such as `mon-fri 9-17=40, else=2`: hours of the day in UTC, and requests per second.
 
     Raises:
-        ConfigurationError: it has another form.
+        ConfigurationError: the trace has another form.
     """
     rest, periods = 0.0, []
     for part in (each.strip() for each in text.lower().split(",")):
@@ -101,7 +101,7 @@ def read_trace(file: Path) -> Trace:
     """A CSV file, or JSON of `aws cloudwatch get-metric-statistics` or `get-metric-data`, with the sums of requests.
 
     Raises:
-        ConfigurationError: it cannot be read, or has another form.
+        ConfigurationError: the file cannot be read, or has another form.
     """
     try:
         content = file.read_text(encoding="utf-8-sig")

@@ -187,7 +187,7 @@ def _published(fleet: Fleet, ensemble: str) -> CatalogueEntry:
     """The catalogue's entry of an ensemble.
 
     Raises:
-        ConfigurationError: it was never published.
+        ConfigurationError: the ensemble was never published.
     """
     from cdk_triton._wording import did_you_mean
     from cdk_triton.cli.fleet.catalogue import names, read_entry

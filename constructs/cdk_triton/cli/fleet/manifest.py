@@ -41,8 +41,8 @@ def read_manifest(path: Path) -> list[Listed]:
     """The ensembles of a manifest.
 
     Raises:
-        ConfigurationError: it cannot be read, it is a model repository, or a line of it is corrupt; the message names
-            every such line.
+        ConfigurationError: the file cannot be read, is a model repository, or a line of it is corrupt; the message
+            names every such line.
     """
     if path.is_dir():
         _require_repositories(path)

@@ -32,7 +32,8 @@ def unpack(body: IO[bytes], target: Path, name: str) -> None:
         name: the archive's, for messages.
 
     Raises:
-        StoreError: it is damaged, has something that no archive of this library has, or does not fit on the disk.
+        StoreError: the archive is damaged, has something that no archive of this library has, or does not fit on the
+            disk.
         BotoCoreError: the connection broke while the archive was read.
     """
     total = 0

@@ -83,7 +83,8 @@ def of_config(config: ModelConfig, source: str) -> Signature:
     """The signature that a configuration has.
 
     Raises:
-        ConfigurationError: it names no input; Triton completes such a configuration from the model's file.
+        ConfigurationError: the configuration does not name an input; Triton completes such a configuration from the
+            model's file.
     """
     from cdk_triton.triton.schema import DataType
 

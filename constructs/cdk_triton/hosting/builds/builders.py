@@ -97,7 +97,7 @@ def minutes(
     """A duration in whole minutes, for None the default; that is a number, as a Duration takes calls of jsii.
 
     Raises:
-        ConfigurationError: it is a token, has a fraction of a minute, or is out of bounds.
+        ConfigurationError: the timeout is a token, has a fraction of a minute, or is out of bounds.
     """
     if value is None:
         return default

@@ -160,7 +160,7 @@ def _volume_gb(volume: Size | None) -> int:
     """The disk of a job in GiB, for None the default.
 
     Raises:
-        ConfigurationError: it is a token, or out of bounds.
+        ConfigurationError: the value is a token, or out of bounds.
     """
     if volume is None:
         return DEFAULT_VOLUME_GB

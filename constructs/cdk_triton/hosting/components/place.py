@@ -41,7 +41,7 @@ class SharedPlace:
         """Reject a model in another place than the models before it.
 
         Raises:
-            ConfigurationError: it differs in its subnets, security groups or isolation.
+            ConfigurationError: the model differs in its subnets, security groups or isolation.
         """
         execution = execution_of(model)
         if execution is None or self._first is None:

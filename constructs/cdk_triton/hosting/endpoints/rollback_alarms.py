@@ -45,7 +45,8 @@ def check_rollback_alarm(
         fix: what to do about an alarm that refers to one of them.
 
     Raises:
-        ConfigurationError: it is a composite one, one of another account or region, or refers to one of the resources.
+        ConfigurationError: the alarm is a composite one, one of another account or region, or refers to one of the
+            resources.
     """
     _reject_composite(alarm)
     _reject_elsewhere(scope, alarm)

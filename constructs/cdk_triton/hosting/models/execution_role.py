@@ -77,8 +77,8 @@ def check_role(scope: Construct, role: iam.IRole | None) -> None:
     """Reject a role that cannot be passed to SageMaker, or that SageMaker cannot assume.
 
     Raises:
-        ConfigurationError: it is certainly one of another account than the model's ("Grant a user permissions to pass
-            a role to an AWS service" in IAM's user guide).
+        ConfigurationError: the role certainly belongs to another account than the model's ("Grant a user permissions to
+            pass a role to an AWS service" in IAM's user guide).
     """
     if role is not None:
         reason = "no role can be passed to a service of another account, so use a role of the model's account"

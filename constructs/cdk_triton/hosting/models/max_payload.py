@@ -97,7 +97,7 @@ def with_max_payload(environment: ContainerEnvironment, size: int | None) -> Con
     """The environment with the option.
 
     Raises:
-        ConfigurationError: it has the option already.
+        ConfigurationError: the environment has the option already.
     """
     if size is None:
         return environment

@@ -33,7 +33,7 @@ def check_copy_capacities(what: str, copies: int, min_capacity: int, max_capacit
     """Reject limits that a component cannot have.
 
     Raises:
-        ConfigurationError: they are not whole numbers, or contradict each other or the initial number of copies.
+        ConfigurationError: the limits are not whole numbers, or contradict each other or the initial number of copies.
     """
     for name, capacity in (("min_capacity", min_capacity), ("max_capacity", max_capacity)):
         refuse_token(capacity, f"{name} of {what}")

@@ -95,7 +95,7 @@ def check_promotion(
     """Reject what a store that promotes cannot have.
 
     Raises:
-        ConfigurationError: it has builders, or exports.
+        ConfigurationError: the store has builders, or exports.
     """
     if promotes_from is not None and builders:
         raise ConfigurationError(

@@ -94,7 +94,7 @@ class ITritonArtifactStore(Protocol):
         """Reject a stack whose assets the handler cannot read.
 
         Raises:
-            ConfigurationError: they go to another bucket.
+            ConfigurationError: the assets go to another bucket.
         """
 
     def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:

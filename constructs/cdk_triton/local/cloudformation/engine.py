@@ -137,7 +137,7 @@ class TemplateEngine:
         """The changes that a deployment of `target` would make.
 
         Raises:
-            TemplateError: it cannot be deployed.
+            TemplateError: the template cannot be deployed.
         """
         return make_plan(stack, target, self._exports(stack))
 

@@ -88,7 +88,7 @@ def read_buildspec(text: str) -> Buildspec:
     """Read a build specification, YAML or JSON.
 
     Raises:
-        BuildspecError: it is not one, or has something that is not run here.
+        BuildspecError: the text is not a buildspec, or has something that is not run here.
     """
     try:
         document = yaml.safe_load(text)

@@ -122,7 +122,7 @@ class LambdaRuntime:
         """Invoke a function by name or ARN and wait for its answer.
 
         Raises:
-            FunctionError: it failed.
+            FunctionError: the function failed.
             ThrottledError: too many run at once.
             LocalError: there is no such function, its runtime is not run here, or its process cannot be started.
         """

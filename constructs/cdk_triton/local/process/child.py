@@ -127,7 +127,7 @@ class Child:
         """Wait until the child and all of its descendants have ended, and return the child's exit status.
 
         Raises:
-            TimeoutError: it still runs after `timeout` seconds.
+            TimeoutError: the process still runs after `timeout` seconds.
         """
         try:
             status = self._guardian.wait(timeout)
