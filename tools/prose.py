@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 __all__ = [
     "BASELINE",
     "LONG",
+    "PRONOUN",
     "ROOT",
     "Fault",
     "all_faults",
@@ -71,6 +72,8 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
 }
 """Name of the fault → what shows it within one sentence."""
 
+PRONOUN: Final = "an entry of Raises begins with 'it' or 'they'"
+_PRONOUN = re.compile(r"Error: ((?:it|they) .*)")
 LONG: Final = "a sentence of more than 32 words"
 _MOST_WORDS = 32
 _LIMITED = ("constructs", "lambda")  # the folders of the messages and of the public docstrings
@@ -91,7 +94,7 @@ class Fault(NamedTuple):
     """A sentence that breaks the rule.
 
     Attributes:
-        kind: a name of `PATTERNS`, or `LONG`.
+        kind: a name of `PATTERNS`, `LONG` or `PRONOUN`.
         sentence: its first characters.
     """
 
@@ -127,7 +130,11 @@ def faults_in(path: Path) -> Iterator[Fault]:
         yield from faults_of_text(text)
         return
     for literal in _literals(ast.parse(text)):
-        yield from faults_of_text(_plain(inspect.cleandoc(literal)))
+        docstring = inspect.cleandoc(literal)
+        yield from faults_of_text(_plain(docstring))
+        for section in _SECTION.finditer(docstring):
+            if section[1] == "Raises":
+                yield from (Fault(PRONOUN, entry[:_SHOWN]) for entry in _PRONOUN.findall(section[0]))
 
 
 def long_sentences(path: Path) -> Iterator[Fault]:

@@ -58,7 +58,7 @@ def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredO
 
     Raises:
         NotYetError: the time is up.
-        ArtifactError: it is missing.
+        ArtifactError: the asset is missing.
     """
     storage = invocation.storage
     source = storage.head(str(commit.asset), bucket=assets)

@@ -64,7 +64,7 @@ def read_plan(request: Request, storage: Storage) -> StackPlan:
     """The plan of a request.
 
     Raises:
-        ArtifactError: it is missing, or is not the one that the request names.
+        ArtifactError: the plan is missing, or is not the one that the request names.
     """
     found = storage.read(request.plan_key, bucket=request.plan_bucket)
     if found is None:

@@ -233,7 +233,7 @@ def caller_of(publication: str) -> str:
         publication: a userid, a slash, and an id.
 
     Raises:
-        ArtifactError: it cannot be part of an object key.
+        ArtifactError: the userid cannot be part of an object key.
     """
     found = _PUBLICATION.fullmatch(publication)
     if found is None:
@@ -248,7 +248,7 @@ def parse_request(text: bytes) -> list[Item]:
     """Read a request: an item for each ensemble.
 
     Raises:
-        ArtifactError: it is not one that this version of the library takes.
+        ArtifactError: the request is not one that this version of the library takes.
     """
     values = sum(text.count(sign) for sign in (b"{", b"[", b","))
     if values > MAX_VALUES:

@@ -115,7 +115,7 @@ class _Description:
         """Read it from the assets.
 
         Raises:
-            ArtifactError: it is missing or was changed.
+            ArtifactError: the description is missing or was changed.
         """
         where = f"s3://{event.assets}/{event.description}"
         found = invocation.storage.read(event.description, bucket=event.assets)
@@ -254,7 +254,7 @@ class _Batch:
 
         Raises:
             TurnIsOverError: the time is up.
-            ArtifactError: they are not, or the build is not one of the publisher's.
+            ArtifactError: the sources are not those of the keys, or the build is not one of the publisher's.
         """
         uploaded = self._uploaded(item)
         recipes = self._recipes(item, uploaded.recipes)

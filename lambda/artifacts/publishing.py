@@ -155,7 +155,7 @@ class Publisher:
         """See the function of this name.
 
         Raises:
-            NotYetError: it is worth another attempt.
+            NotYetError: the fault may pass, so another attempt is worth it.
             ArtifactError: another attempt fails too.
         """
         if item.rejected is not None:
@@ -286,7 +286,7 @@ class Publisher:
         """The archive that was built.
 
         Raises:
-            ArtifactError: it was not.
+            ArtifactError: the archive was not built.
         """
         found = stored(built_commit(item, self.place.platform), self.storage)
         if found is not None:
@@ -339,7 +339,7 @@ def attempted(publisher: Publisher, work: Callable[[Publisher], dict[str, Any]])
     """`work`, whose passing faults become a NotYetError.
 
     Raises:
-        NotYetError: it is worth another attempt.
+        NotYetError: the fault may pass, so another attempt is worth it.
         ArtifactError: another attempt fails too.
     """
     try:

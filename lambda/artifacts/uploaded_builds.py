@@ -44,7 +44,7 @@ def parse_build(text: bytes, item: Item, name: str) -> UploadedBuild:
         name: the document's, for messages.
 
     Raises:
-        ArtifactError: it is not one that this version of the library takes, or that of another archive.
+        ArtifactError: the document is not one that this version of the library takes, or that of another archive.
     """
     try:
         document = parse_json(text)

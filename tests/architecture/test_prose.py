@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools.prose import LONG, all_faults, faults_in, faults_of_text, known_faults, long_sentences
+from tools.prose import LONG, PRONOUN, all_faults, faults_in, faults_of_text, known_faults, long_sentences
 
 
 @pytest.mark.slow
@@ -139,3 +139,12 @@ def test_lists_quotations_and_parts_do_not_count_as_one_sentence(text: str, tmp_
     source.write_text(f"MESSAGE = {text!r}\n")
 
     assert list(long_sentences(source)) == []
+
+
+@pytest.mark.parametrize(("entry", "faults"), [("it does.", [PRONOUN]), ("the policy counts.", [])])
+def test_an_entry_of_raises_names_the_thing(entry: str, faults: list[str], tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    text = f"Reject it.\n\nArgs:\n    it: it is.\n\nRaises:\n    ValueError: {entry}\n"
+    source.write_text(f"TEXT = {text!r}\n")
+
+    assert [fault.kind for fault in faults_in(source)] == faults

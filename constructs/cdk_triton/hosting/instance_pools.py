@@ -101,7 +101,7 @@ def check_provision_timeout(what: str, timeout: Duration | None) -> None:
     """Reject a time that SageMaker does not take.
 
     Raises:
-        ConfigurationError: it is out of its range, or not a whole number of seconds.
+        ConfigurationError: the timeout is out of its range, or not a whole number of seconds.
     """
     seconds = literal_seconds(timeout)
     if seconds is None or (MIN_PROVISION_SECONDS <= seconds <= MAX_PROVISION_SECONDS and seconds == int(seconds)):

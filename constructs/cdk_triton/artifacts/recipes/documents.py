@@ -46,7 +46,7 @@ def declared_recipe(recipe: object) -> DeclaredRecipe:
     """A recipe that a publisher may declare.
 
     Raises:
-        ConfigurationError: it is not one of this library's, or contains a CDK token.
+        ConfigurationError: the recipe is not one of this library's, or contains a CDK token.
     """
     if not isinstance(recipe, _RECIPES):
         names = ", ".join(each.__name__ for each in _RECIPES)

@@ -40,7 +40,7 @@ def check_model(recipe: str, model: Model) -> ModelConfig:
     """The configuration of a model that can load a plan called `model.plan`.
 
     Raises:
-        ConfigurationError: it cannot be read, or its model loads something else.
+        ConfigurationError: the configuration cannot be read, or its model loads something else.
     """
     if model.config_error is not None:
         raise ConfigurationError(f"{recipe} needs the configuration of its model: {model.config_error}")

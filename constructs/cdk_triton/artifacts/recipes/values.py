@@ -25,7 +25,7 @@ def literal(value: object, label: str) -> str:
         label: what it is, to begin a sentence with: "the bucket of an S3File".
 
     Raises:
-        ConfigurationError: it is not a text, or contains a CDK token.
+        ConfigurationError: the value is not a text, or contains a CDK token.
     """
     require_type(label, value, TEXT)
     text = str(value)
@@ -37,7 +37,7 @@ def whole_number(value: object, label: str, lowest: int, highest: int) -> int:
     """A whole number within bounds, both included.
 
     Raises:
-        ConfigurationError: it is another one, or none.
+        ConfigurationError: the value is not a whole number within the bounds.
     """
     refuse_token(value, label)
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
@@ -49,7 +49,7 @@ def one_of(value: object, label: str, allowed: Iterable[str]) -> str:
     """One of a few words.
 
     Raises:
-        ConfigurationError: it is another one.
+        ConfigurationError: the value is not one of the allowed words.
     """
     words = tuple(allowed)
     if not isinstance(value, str) or value not in words:
@@ -66,7 +66,7 @@ def path_in_model(model: str, path: str, label: str) -> str:
         label: what it is, to begin a sentence with: "onnx of TensorRTPlan('bert')".
 
     Raises:
-        ConfigurationError: it is not a text, contains a CDK token, or leads out of the model's directory.
+        ConfigurationError: the path is not a text, contains a CDK token, or leads out of the model's directory.
     """
     literal(model, "the model of a recipe")
     if model in ("", "..") or "/" in model or "\\" in model:

@@ -27,7 +27,7 @@ def resolve(value: Any, pseudo: Mapping[str, str], mappings: Mapping[str, Any], 
         where: which property, for the error.
 
     Raises:
-        ConfigurationError: it refers to something without a value before the deployment.
+        ConfigurationError: the value refers to something without a value before the deployment.
     """
     return _Resolver(pseudo, mappings, where).value(value)
 

@@ -55,7 +55,7 @@ def given_input(argument: str) -> GivenInput:
     """Read `NAME[:TYPE]=VALUE` or `NAME[:TYPE]=@FILE`.
 
     Raises:
-        ConfigurationError: it has another form, or no type is called so.
+        ConfigurationError: the argument has another form, or its type does not exist.
     """
     left, equals, value = argument.partition("=")
     name, colon, datatype = left.rpartition(":")

@@ -66,7 +66,7 @@ def check_count(what: str, count: object, least: int, why: str) -> None:
         why: the reason for that, as the end of a sentence.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the count is not a whole number of that size.
     """
     refuse_token(count, what)
     if not is_whole(count, least):

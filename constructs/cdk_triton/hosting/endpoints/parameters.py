@@ -93,7 +93,7 @@ def check_component_id(id: str) -> None:
     """Reject the id of a component that cannot be a part of a parameter's name.
 
     Raises:
-        ConfigurationError: it cannot.
+        ConfigurationError: the id contains a character that a parameter's name cannot contain.
     """
     if not _LEVEL.fullmatch(id):
         raise ConfigurationError(

@@ -60,7 +60,8 @@ class TrtexecEngine:
         """Check a network as the parser would, and take the profiles.
 
         Raises:
-            TrtexecError: it cannot be read, does not fit the profiles, or is larger than the 2 GB of a message.
+            TrtexecError: the network cannot be read, does not fit the profiles, or is larger than the 2 GB of a
+                message.
         """
         import onnx  # which a plan is run without, and half a second sooner
 

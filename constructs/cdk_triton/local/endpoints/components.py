@@ -238,7 +238,7 @@ class ComponentOperations:
         """DeleteEndpoint: not while it has components (gruntwork-io/cloud-nuke#1142).
 
         Raises:
-            SageMakerError: it has some, or cannot be deleted for other reasons.
+            SageMakerError: the endpoint has components, or cannot be deleted for other reasons.
         """
         if any(self._of_endpoint(request["EndpointName"])):
             raise SageMakerError("Cannot delete endpoint with inference component associated")

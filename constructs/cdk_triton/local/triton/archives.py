@@ -76,7 +76,7 @@ class _Bounds:
             written: the bytes that it takes on the disk.
 
         Raises:
-            LocalError: it is too much.
+            LocalError: the members are too many or too large.
             OSError: the disk does not have the room.
         """
         self._members += 1
@@ -106,8 +106,8 @@ def unpack(body: IO[bytes], target: Path, location: str, size: int | None) -> No
         size: of the archive in bytes, or None if it is not known.
 
     Raises:
-        LocalError: it is not a complete `.tar.gz`, it contains something that is not allowed or too much, or the disk
-            is full.
+        LocalError: the archive is not a complete `.tar.gz`, it contains something that is not allowed or too much, or
+            the disk is full.
     """
     try:
         content = igzip.open(body, "rb")  # type: ignore[no-untyped-call]  # isal types its classes, not this function

@@ -85,7 +85,8 @@ class ComponentServers:
         """Have a copy of the component that a request names answer it.
 
         Raises:
-            RejectedInvocationError: it names none, none of this endpoint, or one without a copy; or the copy failed.
+            RejectedInvocationError: the request does not name a component of this endpoint that has a copy, or the copy
+                failed.
         """
         name = invocation.headers.get(COMPONENT_HEADER)
         if name is None:

@@ -75,7 +75,7 @@ def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorRespons
     """Have `variant` answer before the deadline.
 
     Raises:
-        RejectedInvocationError: it did not, or with an error.
+        RejectedInvocationError: the variant did not answer in time, or answered with an error.
         RetiredError: the variant is no longer in service.
     """
     target = invocation.headers.get(TARGET_MODEL_HEADER.lower())

@@ -62,7 +62,7 @@ class S3Location:
             is_prefix: take it for a prefix of keys; `s3://bucket/` then stands for everything in the bucket.
 
         Raises:
-            LocalError: it is not one.
+            LocalError: the text is not such a URL.
         """
         bucket, slash, key = url.removeprefix("s3://").partition("/")
         if not url.startswith("s3://") or not bucket or not (key or (is_prefix and slash)):
@@ -86,7 +86,8 @@ def fetch_archive(store: ObjectStore, location: S3Location, target: Path) -> Non
 
     Raises:
         ModelDataNotFoundError: there is no such object.
-        LocalError: it is not a complete `.tar.gz`, it contains something that is not allowed, or the disk is full.
+        LocalError: the object is not a complete `.tar.gz`, it contains something that is not allowed, or the disk is
+            full.
     """
     body, size = _open(store, location)
     target.mkdir(parents=True)

@@ -133,7 +133,7 @@ class TargetModels:
         """Hold the model `name` loaded; yields the path of its invocations on the server.
 
         Raises:
-            RejectedInvocationError: it cannot be loaded, or not before the deadline.
+            RejectedInvocationError: the model cannot be loaded, or not before the deadline.
         """
         since = time.monotonic()
         model = self._reserve(name, deadline)

@@ -262,7 +262,7 @@ def find(type_name: str) -> ResourceType:
     """The class behind `type_name`.
 
     Raises:
-        TemplateError: it is not modelled.
+        TemplateError: the type is not modelled.
     """
     resource_type = _registry.get("AWS::CloudFormation::CustomResource" if is_custom(type_name) else type_name)
     if resource_type is None:

@@ -285,7 +285,7 @@ class _Framework:
         """Ask a function.
 
         Raises:
-            _FailedError: it failed, or is throttled again and again: the framework takes that for a failure.
+            _FailedError: the function failed, or is throttled again and again: the framework takes that for a failure.
         """
         for attempt in range(FRAMEWORK_ATTEMPTS):
             try:

@@ -191,7 +191,7 @@ class ManagedPolicy(ResourceType):
         """The policy's document.
 
         Raises:
-            LocalError: it is larger than IAM takes.
+            LocalError: the document is larger than IAM takes.
         """
         text = document(properties["PolicyDocument"])
         if len(json.dumps(json.loads(text), separators=(",", ":"))) > MAX_MANAGED_POLICY:
@@ -214,7 +214,7 @@ def put_inline_policy(iam: Any, role: str, name: str, policy: str) -> None:
     """PutRolePolicy with IAM's limit on the inline policies of a role, which moto does not have.
 
     Raises:
-        LocalError: they would be too large together; nothing is changed.
+        LocalError: the policies would be too large together; nothing is changed.
     """
     policies = {
         each: iam.get_role_policy(RoleName=role, PolicyName=each)["PolicyDocument"]

@@ -69,7 +69,7 @@ def numpy_pipeline(path: Path, sources: Sequence[str]) -> BatchPipeline:
     """The pipeline of `path` in numpy and Pillow.
 
     Raises:
-        ValueError: it uses something that the stand-in does not support (`UnsupportedError`), is not a pipeline
+        ValueError: the file uses something that the stand-in does not support (`UnsupportedError`), is not a pipeline
             definition, or its external sources are not `sources`.
     """
     with _in_place(recording_modules()):
@@ -98,7 +98,7 @@ def real_pipeline(path: Path, *, batch_size: int, threads: int) -> BatchPipeline
     """The pipeline of `path` in DALI, with every operator on the CPU.
 
     Raises:
-        ValueError: it is not a pipeline definition, or DALI cannot build it for the CPU.
+        ValueError: the file is not a pipeline definition, or DALI cannot build it for the CPU.
     """
     _move_operators_to_cpu()
     definition = _definition(path)

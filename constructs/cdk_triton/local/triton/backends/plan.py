@@ -18,7 +18,7 @@ def onnx_in_plan(plan: bytes, *, name: str) -> bytes:
     """The ONNX model in a stand-in plan.
 
     Raises:
-        ValueError: it is a real plan, or something else; `name` is the file.
+        ValueError: the file is a real plan, or something else; `name` is the file.
     """
     if not plan.startswith(_HEADER):
         raise ValueError(
