@@ -100,7 +100,7 @@ class Cdk:
         """Run a command: `cdk("bootstrap")`.
 
         Raises:
-            LocalError: it failed.
+            LocalError: the command failed.
         """
         run(["cdk", *arguments, *self._options], self._environment, self._console)
 

@@ -240,7 +240,7 @@ def read_member(path: Path, name: str, sha256: str | None = None) -> bytes:
     """The content of one file of a package, checked against `sha256` where that is given.
 
     Raises:
-        PreparationError: it is another one, or the package does not have it.
+        PreparationError: the content has another hash, or the package does not have it.
     """
     if path.suffix == ".tgz":
         content = read_members(path, (name,)).get(name)
@@ -273,7 +273,7 @@ def require_licence_text(package: Package, path: Path) -> None:
     """Checks that the text of a package's licence stands beside `prepare.py` or in the package.
 
     Raises:
-        PreparationError: it does not.
+        PreparationError: the text of the licence is in neither place.
     """
     if not (ASSETS / package.licence_text).is_file():
         read_member(path, package.licence_text)
