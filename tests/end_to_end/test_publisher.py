@@ -150,7 +150,7 @@ def test_a_repository_that_changes_after_its_check_fails_alone(
     assert found.status == 1
     failed, _, last = found.out.splitlines()
     assert failed.startswith(f"failed {bad}: ")
-    messages.record("cdk-triton fleet", failed)
+    messages.record("cdk-triton fleet", failed.replace(str(manifest.parent), "DIRECTORY"))
     assert last == "1 published, 1 failed"
     assert sound in account.current()
     assert bad not in account.current()
