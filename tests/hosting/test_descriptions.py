@@ -60,7 +60,7 @@ def test_aws_takes_every_description(world: World, word: str) -> None:
     endpoint = TritonEndpoint(near, ids[2], model=single, endpoint_name="search")
     endpoint.monitor()
     endpoint.add_rollback_notification()
-    TritonEndpoint(near, f"{word}.", model=multi).monitor(runbook="https://example.com/runbook")
+    TritonEndpoint(near, f"{word}.", model=multi).monitor(runbook_url="https://example.com/runbook")
 
     seen = set()
     for stack in (artifacts, serving):
@@ -77,4 +77,4 @@ def test_a_runbook_fits_into_a_description(messages: Messages, world: World, sta
     model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
     endpoint = TritonEndpoint(stack, "Endpoint", model=model)
     with messages.raises(ConfigurationError):
-        endpoint.monitor(runbook=f"https://example.com/{'x' * 2000}")
+        endpoint.monitor(runbook_url=f"https://example.com/{'x' * 2000}")

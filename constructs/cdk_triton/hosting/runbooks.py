@@ -20,19 +20,20 @@ MAX_PATH: Final = 500
 """An alarm's description has the end of a longer path."""
 
 
-def check_runbook(runbook: str | None) -> None:
+def check_runbook(runbook_url: str | None) -> None:
     """Reject an address to which no section can be added.
 
     Raises:
         ConfigurationError: the address is empty or has a fragment.
     """
-    if runbook is not None and (not runbook or "#" in runbook):
+    if runbook_url is not None and (not runbook_url or "#" in runbook_url):
         raise ConfigurationError(
-            f"runbook is {quoted(runbook)}: use the address of a page, to which '#' and the alarm's name are added"
+            f"runbook_url is {quoted(runbook_url)}: use the address of a page, to which '#' and the alarm's name are "
+            "added"
         )
 
 
-def alarm_description(watched: Construct, name: str, meaning: str, first_step: str, runbook: str | None) -> str:
+def alarm_description(watched: Construct, name: str, meaning: str, first_step: str, runbook_url: str | None) -> str:
     """The text that an alarm sends to the person on call.
 
     Args:
@@ -40,16 +41,16 @@ def alarm_description(watched: Construct, name: str, meaning: str, first_step: s
         name: the section of the runbook.
         meaning: the fault.
         first_step: the first step, for a reader without a runbook.
-        runbook: the address of the runbook, or None.
+        runbook_url: the address of the runbook, or None.
 
     Raises:
         ConfigurationError: the address of the runbook is too long for a description.
     """
-    advice = first_step if runbook is None else f"Runbook: {runbook}#{name.lower()}"
+    advice = first_step if runbook_url is None else f"Runbook: {runbook_url}#{name.lower()}"
     description = f"{path_of(watched)[-MAX_PATH:]}: {meaning}. {advice}"
     if len(description) > MAX_DESCRIPTION and not has_token(advice):
         raise ConfigurationError(
-            f"runbook is {quoted(runbook)}, with which the description of the alarm {name} has "
+            f"runbook_url is {quoted(runbook_url)}, with which the description of the alarm {name} has "
             f"{len(description):,} characters: CloudWatch takes {MAX_DESCRIPTION:,}, so use a shorter address"
         )
     return description

@@ -48,7 +48,7 @@ class AcmeEndpoint(Construct):
         self.endpoint = TritonEndpoint(self, "Endpoint", variants=[variant])
         count = self.endpoint.auto_scale_instance_count(min_capacity=2, max_capacity=max_instances)
         count.scale_on_concurrent_requests("Requests", target_concurrent_requests=8)
-        self.endpoint.monitor(topic=pager(self), runbook=RUNBOOK)
+        self.endpoint.monitor(topic=pager(self), runbook_url=RUNBOOK)
         Annotations.of(self.endpoint).acknowledge_warning("cdk-triton:TopicNotGranted", "the pager takes alarms")
         Tags.of(self).add("acme:team", team)
         Tags.of(self).add("acme:service", "triton")

@@ -146,7 +146,7 @@ class TestAlarms:
     def test_each_says_what_happened_and_where_the_runbook_is(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel
     ) -> None:
-        TritonEndpoint(stack, "Endpoint", model=model).monitor(runbook="https://wiki.example.com/triton")
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(runbook_url="https://wiki.example.com/triton")
 
         found = alarms(stack, "Endpoint")
         for name, alarm in found.items():
@@ -254,4 +254,4 @@ def test_a_runbook_that_cannot_be_added_to_is_refused(
     messages: Messages, stack: cdk.Stack, model: TritonModel, runbook: str
 ) -> None:
     with messages.raises(ConfigurationError):
-        TritonEndpoint(stack, "Endpoint", model=model).monitor(runbook=runbook)
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(runbook_url=runbook)

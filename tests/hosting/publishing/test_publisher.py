@@ -129,7 +129,7 @@ def test_the_alarms_contain_the_first_step_or_the_address_of_the_runbook(message
     page, section = "https://wiki.example.com/triton", "PublisherFailures"
     for runbook in (None, page):
         fleet = Fleet(world)
-        fleet.model.add_publisher(next_platform=NEXT, runbook=runbook)
+        fleet.model.add_publisher(next_platform=NEXT, runbook_url=runbook)
         for alarm in fleet.resources("AWS::CloudWatch::Alarm").values():
             text = alarm["Properties"]["AlarmDescription"]
             messages.record("alarm", text)
@@ -148,7 +148,7 @@ def test_the_alarms_contain_the_first_step_or_the_address_of_the_runbook(message
 )
 def test_a_runbook_to_which_no_section_can_be_added_is_rejected(messages: Messages, fleet: Fleet, runbook: str) -> None:
     with messages.raises(ConfigurationError):
-        fleet.add_publisher(runbook=runbook)
+        fleet.add_publisher(runbook_url=runbook)
 
 
 def test_the_functions_compute_the_keys_of_the_platform(world: World, fleet: Fleet) -> None:

@@ -306,7 +306,7 @@ class TritonComponents(Resource):
         topic: sns.ITopic | None = None,
         thresholds: AlarmThresholds | None = None,
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
-        runbook: str | None = None,
+        runbook_url: str | None = None,
         dashboard_name: str | None = None,
     ) -> EndpointMonitoring:
         """Add a dashboard, alarms for each component, and a limit to how long the components' logs are kept.
@@ -318,7 +318,7 @@ class TritonComponents(Resource):
                 Without a topic, alarms are seen on the dashboard only.
             thresholds: what the alarms wait for, where the defaults do not suit.
             log_retention: how long the logs are kept; `INFINITE` leaves that alone.
-            runbook: the address where you publish the guide's runbook, or a page of your own; `#` and the
+            runbook_url: the address where you publish the guide's runbook, or a page of your own; `#` and the
                 alarm's name in small letters are added.
             dashboard_name: up to 255 letters, digits, `-` and `_`, unique in the account, which has one list of
                 dashboards for all regions; by default CloudFormation makes one up.
@@ -327,8 +327,8 @@ class TritonComponents(Resource):
             The dashboard and the alarms by the component's id, to which other actions may be added.
 
         Raises:
-            ConfigurationError: the endpoint is monitored already, the topic is certainly in another region, `runbook`
-                cannot be added to, or CloudWatch rejects the dashboard's name.
+            ConfigurationError: the endpoint is monitored already, the topic is certainly in another region,
+                `runbook_url` cannot be added to, or CloudWatch rejects the dashboard's name.
         """
         from cdk_triton.hosting.components.watched_component import watch_component
         from cdk_triton.hosting.monitoring.log_retention import component_log_group_name
@@ -344,7 +344,7 @@ class TritonComponents(Resource):
             topic=topic,
             thresholds=thresholds,
             log_retention=log_retention,
-            runbook=runbook,
+            runbook_url=runbook_url,
             dashboard_name=dashboard_name,
         )
         for each in self._components:

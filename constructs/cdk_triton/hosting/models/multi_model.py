@@ -223,7 +223,7 @@ class TritonMultiModel(Resource):
         recipes: Sequence[BuildRecipe] = (),
         max_builds: int = 1,
         next_platform: ServingPlatform | None = None,
-        runbook: str | None = None,
+        runbook_url: str | None = None,
     ) -> TritonPublisher:
         """Add what publishes ensembles without a deployment: a state machine, its functions and an alarm.
 
@@ -241,12 +241,12 @@ class TritonMultiModel(Resource):
             next_platform: the platform that you are going to change to. Another machine publishes for it, beside what
                 serves: `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`. Afterwards change `platform` and
                 remove this argument. No endpoint serves it before.
-            runbook: the address where you publish the guide's runbook, or a page of your own. The descriptions of the
-                alarms then link to its section `#publisherfailures`. By default they contain the first step.
+            runbook_url: the address where you publish the guide's runbook, or a page of your own. The descriptions of
+                the alarms then link to its section `#publisherfailures`. By default they contain the first step.
 
         Raises:
             ConfigurationError: there is a publisher; the store promotes from another one; a number is not within its
-                bounds; the next platform serves the same archives as the present one; or `runbook` is empty, has a
+                bounds; the next platform serves the same archives as the present one; or `runbook_url` is empty, has a
                 fragment or is too long. With recipes also: one is not of this library, two write the same file, or the
                 store has no builder with the platform's GPU or belongs to another app.
         """
@@ -262,7 +262,7 @@ class TritonMultiModel(Resource):
             max_concurrency=max_concurrency,
             recipes=lambda served: declared_recipes(self, served, recipes, max_builds),
             next_platform=next_platform,
-            runbook=runbook,
+            runbook_url=runbook_url,
         )
         check_platform_changes(self, self._served(), self._delivery)
         # If the delivery rejects a change of the platform, the deployment ends before it changes a publisher.

@@ -343,7 +343,7 @@ def in_units(rule: AlarmRule, thresholds: AlarmThresholds) -> float | None:
     return (value.to_milliseconds() if isinstance(value, Duration) else value) * rule.unit
 
 
-def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook: str | None) -> dict[str, cloudwatch.Alarm]:
+def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook_url: str | None) -> dict[str, cloudwatch.Alarm]:
     """Make the alarms of a variant or component below its child `Alarms`; returns them by name.
 
     An alarm links to its section of the runbook; without one, it contains the first step itself.
@@ -361,7 +361,7 @@ def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook: str | Non
         made[rule.name] = cloudwatch.Alarm(
             scope,
             rule.name,
-            alarm_description=alarm_description(watched.construct, rule.name, meaning, rule.first_step, runbook),
+            alarm_description=alarm_description(watched.construct, rule.name, meaning, rule.first_step, runbook_url),
             metric=watched.metric(rule),
             threshold=limit,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD

@@ -63,7 +63,7 @@ class EndpointMonitoring(Construct):
         topic: the topic of every alarm.
         thresholds: the thresholds of the alarms.
         log_retention: how long the logs are kept.
-        runbook: the page that alarms and dashboard link to, or None.
+        runbook_url: the page that alarms and dashboard link to, or None.
         dashboard_name: the dashboard's name; None: CloudFormation makes one up. "All dashboards in your account are
             global, not region-specific" (PutDashboard).
     """
@@ -79,7 +79,7 @@ class EndpointMonitoring(Construct):
         topic: sns.ITopic | None,
         thresholds: AlarmThresholds | None,
         log_retention: logs.RetentionDays,
-        runbook: str | None,
+        runbook_url: str | None,
         dashboard_name: str | None,
     ) -> None:
         if dashboard_name is not None and not _NAME.fullmatch(with_samples(dashboard_name)):
@@ -87,7 +87,7 @@ class EndpointMonitoring(Construct):
                 f"dashboard_name is {quoted(with_samples(dashboard_name))}{sample_note(dashboard_name)}: use 1 to 255 "
                 "letters, digits, '-' and '_'"
             )
-        check_runbook(runbook)
+        check_runbook(runbook_url)
         if topic is not None:
             # "Invalid region ca-central-1 specified. Only us-west-2 is supported." (PutMetricAlarm's answer, in
             # cds-snc/notification-terraform#128)
@@ -96,7 +96,7 @@ class EndpointMonitoring(Construct):
         super().__init__(scope, id)
         self._kind = kind
         self._limits = AlarmThresholds() if thresholds is None else thresholds
-        self._runbook = runbook
+        self._runbook = runbook_url
         self._retention = log_retention
         self._alarms: dict[str, Mapping[str, cloudwatch.Alarm]] = NameLookup(f"there are no alarms of a {kind}", {})
         self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(self._alarms)
@@ -108,7 +108,8 @@ class EndpointMonitoring(Construct):
             warn_about_topic(self, topic, "cloudwatch.amazonaws.com")
             topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=account))
             self._action = cloudwatch_actions.SnsAction(topic)
-        links = f"# {endpoint_name}\nLogs: `{log_group}`." + (f" Runbook: {runbook}" if runbook is not None else "")
+        links = f"# {endpoint_name}\nLogs: `{log_group}`."
+        links += "" if runbook_url is None else f" Runbook: {runbook_url}"
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=dashboard_name)
         self.dashboard.add_widgets(cloudwatch.TextWidget(markdown=links, width=COLUMNS, height=2))
 

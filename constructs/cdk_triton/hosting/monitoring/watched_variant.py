@@ -79,7 +79,7 @@ def monitor_variants(
     topic: sns.ITopic | None,
     thresholds: AlarmThresholds | None,
     log_retention: logs.RetentionDays,
-    runbook: str | None,
+    runbook_url: str | None,
     dashboard_name: str | None,
 ) -> EndpointMonitoring:
     """The monitoring of an endpoint with variants; see `TritonEndpoint.monitor`.
@@ -92,7 +92,7 @@ def monitor_variants(
         topic: see `EndpointMonitoring`.
         thresholds: see `EndpointMonitoring`.
         log_retention: see `EndpointMonitoring`.
-        runbook: see `EndpointMonitoring`.
+        runbook_url: see `EndpointMonitoring`.
         dashboard_name: see `EndpointMonitoring`.
     """
     check_not_monitored(scope)
@@ -106,7 +106,7 @@ def monitor_variants(
         topic=topic,
         thresholds=thresholds,
         log_retention=log_retention,
-        runbook=runbook,
+        runbook_url=runbook_url,
         dashboard_name=dashboard_name,
     )
     for each in variants:

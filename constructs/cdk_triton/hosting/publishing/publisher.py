@@ -79,7 +79,7 @@ class TritonPublisher(Construct):
         environment: ContainerEnvironment,
         max_concurrency: int,
         recipes: Recipes | None,
-        runbook: str | None,
+        runbook_url: str | None,
         present: Served | None = None,
     ) -> None:
         super().__init__(scope, id)
@@ -110,7 +110,7 @@ class TritonPublisher(Construct):
         self._machine = self._state_machine(Functions(**made_of), log_group, max_concurrency, builds)
         self._machine.add_metadata(PUBLISHER_METADATA, described.document())
         self.state_machine_arn: str = self._machine.ref
-        self.alarm = self._alarm(runbook)
+        self.alarm = self._alarm(runbook_url)
 
     def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to publish, roll back and unpublish.
@@ -271,7 +271,7 @@ class TritonPublisher(Construct):
         acknowledge(inside, {"SF2": "Tracing is for requests of users. The log has every state of every execution."})
         return machine
 
-    def _alarm(self, runbook: str | None) -> cloudwatch.Alarm:
+    def _alarm(self, runbook_url: str | None) -> cloudwatch.Alarm:
         names = ("ExecutionsFailed", "ExecutionsAborted", "ExecutionsTimedOut")
         failures: Mapping[str, cloudwatch.IMetric] = {
             f"m{number}": cloudwatch.Metric(
@@ -292,7 +292,7 @@ class TritonPublisher(Construct):
                 "an execution failed, was stopped or timed out, so ensembles were not published",
                 "Read the error of the execution, which has the number and the first reasons; then run the same "
                 "cdk-triton command again, which does what is left",
-                runbook,
+                runbook_url,
             ),
             metric=cloudwatch.MathExpression(
                 expression="+".join(f"FILL({id}, 0)" for id in failures),
@@ -317,7 +317,7 @@ def add_publisher(
     max_concurrency: int,
     recipes: Callable[[Served], Recipes | None],
     next_platform: ServingPlatform | None = None,
-    runbook: str | None = None,
+    runbook_url: str | None = None,
 ) -> TritonPublisher:
     """Make the publisher of a `TritonMultiModel`, its child `Publisher`, and one for a next platform, `NextPublisher`.
 
@@ -328,7 +328,7 @@ def add_publisher(
         max_concurrency: how many ensembles each machine changes at a time.
         recipes: checks the recipes for a destination.
         next_platform: what is going to serve it; None if that is not to change.
-        runbook: the page that the alarms link to, or None.
+        runbook_url: the page that the alarms link to, or None.
 
     Raises:
         ConfigurationError: there is a publisher; the store promotes from another one; the concurrency is not a count;
@@ -352,7 +352,7 @@ def add_publisher(
             "platform, so it serves the same archives: remove next_platform, and change the platform itself"
         )
 
-    check_runbook(runbook)
+    check_runbook(runbook_url)
 
     def made(id: str, where: Served, present: Served | None = None) -> TritonPublisher:
         return TritonPublisher(
@@ -362,7 +362,7 @@ def add_publisher(
             environment=environment,
             max_concurrency=max_concurrency,
             recipes=recipes(where),
-            runbook=runbook,
+            runbook_url=runbook_url,
             present=present,
         )
 
