@@ -127,7 +127,7 @@ def test_an_interruption_in_the_middle_leaves_nothing(
     assert any(line in printed for printed in demo.stdout)
     # A terminal's Ctrl-C goes to every process of the session, a `kill` to the one that is named.
     (os.killpg if number is signal.SIGINT else os.kill)(demo.pid, number)
-    printed, _ = demo.communicate(timeout=60)
+    printed, _ = demo.communicate(timeout=240)
     assert demo.returncode == 130, printed
     assert "Interrupted. Everything that the demo started has been stopped." in printed
     assert "Traceback" not in printed

@@ -118,7 +118,7 @@ def live(ensemble: str) -> bytes | None:
 def test_a_bad_ensemble_fails_alone_and_the_next_execution_does_what_is_left(functions: FunctionDouble) -> None:
     one, two, three = ARCHIVES
     upload("first", one=one, two=two, three=three)
-    bad = f"{layout.publish_prefix(FLEET, CALLER)}first/{packed_keys(two).artifact}.tar.gz"
+    bad = f"{layout.publish_prefix(FLEET, CALLER)}archives/{packed_keys(two).artifact}.tar.gz"
     boto3.client("s3").put_object(Bucket=STORE, Key=bad, Body=b"damaged")
 
     failed = run("first")
