@@ -238,6 +238,8 @@ def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
 
 def _places(repository: ModelRepository, findings: Sequence[Mapping[str, Any]]) -> list[Location | None]:
     """The place of each finding; no places if somebody has removed a file since the checks."""
+    if not findings:
+        return []
     locations = Locations(repository)
     try:
         return [locations.of(each) for each in findings_of(findings)]
