@@ -6,6 +6,7 @@ import io
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,9 @@ class Catalogue:
         self.gate: threading.Event | None = None
         self.not_gated = ""
         self.waiting = threading.Event()
+
+    def was_read(self, times: int) -> bool:
+        return len(self.read) == times
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
         assert Bucket == "store"
@@ -247,7 +251,7 @@ def test_a_catalogue_that_fails_is_read_once_in_max_age(
         clock.now += 60
         for _ in range(50):
             assert names.target("tenant", None).target_model == "tenant-1.tar.gz"
-            until(lambda reads=reads: len(s3.read) == reads)  # type: ignore[misc]
+            until(partial(s3.was_read, reads))
 
     assert ["the last known target model of 'tenant' is used" in each.getMessage() for each in caplog.records] == [
         True,

@@ -257,7 +257,8 @@ def _is_surplus(entry: CatalogueEntry, elsewhere: CatalogueEntry | None) -> bool
     """Whether another platform still has an ensemble that was unpublished or forgotten here."""
     if entry.current is not None or elsewhere is None:
         return False
-    return elsewhere.current is not None or len(elsewhere.versions) > len(entry.versions) == 0
+    is_forgotten_here_only = not entry.versions and bool(elsewhere.versions)
+    return elsewhere.current is not None or is_forgotten_here_only
 
 
 def _failures(
