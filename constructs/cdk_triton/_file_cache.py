@@ -125,15 +125,23 @@ class FileCache:
             name: the name of the value among those of its kind.
             state: the state of the files that the value was computed from.
         """
+        query = "SELECT value FROM kept WHERE kind = ? AND name = ? AND state = ? AND kept_ns >= ?"
+        row = self._first(query, (kind, name, state, _oldest_ns.get()))
+        return None if row is None else str(row[0])
+
+    def has(self, kind: str, name: bytes) -> bool:
+        """Whether a value is kept, for whatever state; the arguments are those of `recall`."""
+        return self._first("SELECT 1 FROM kept WHERE kind = ? AND name = ?", (kind, name)) is not None
+
+    def _first(self, query: str, values: tuple[object, ...]) -> tuple[object, ...] | None:
         if os.environ.get(NO_CACHE) or self._database is None:
             return None
         try:
-            query = "SELECT value FROM kept WHERE kind = ? AND name = ? AND state = ? AND kept_ns >= ?"
-            row = self._database.execute(query, (kind, name, state, _oldest_ns.get())).fetchone()
+            row: tuple[object, ...] | None = self._database.execute(query, values).fetchone()
         except sqlite3.Error as error:
             self._recover(error)
             return None
-        return None if row is None else str(row[0])
+        return row
 
     def keep(self, kind: str, name: bytes, state: str, value: str) -> None:
         """Keep a value, in place of the one of another state; `save` writes it."""

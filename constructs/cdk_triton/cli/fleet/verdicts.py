@@ -122,28 +122,33 @@ def judge(
     """
     question = _question(publisher)
     names = [hashlib.sha256(f"{each.directory.resolve()} {_FORMAT} {question}".encode()).digest() for each in ensembles]
-    states = [_state(each.directory) for each in ensembles]
     with FileCache() as file_cache:
-        kept = [
-            None if state is None or recheck else file_cache.recall(_KIND, name, state)
-            for name, state in zip(names, states, strict=True)
-        ]
-    unknown = [number for number, each in enumerate(kept) if each is None]
-    found: dict[int, _Answer] = {}
+        kept = [None if recheck else _kept(file_cache, *each) for each in zip(names, ensembles, strict=True)]
+    found = {number: answer for number, answer in enumerate(kept) if answer is not None}
+    progress(len(found))
+    unknown = [number for number, answer in enumerate(kept) if answer is None]
     directories = [str(ensembles[number].directory) for number in unknown]
-    progress(len(ensembles) - len(unknown))
     ask = partial(_answer, question, time.time_ns() if recheck else 0)
     for number, answer in zip(unknown, _answers(ask, directories), strict=True):
         found[number] = answer
-        progress(len(ensembles) - len(unknown) + len(found))
+        progress(len(found))
     with FileCache() as file_cache:
-        for number, answer in found.items():
-            if answer.state is not None and answer.state == states[number]:
-                file_cache.keep(_KIND, names[number], answer.state, answer.text)
+        for number in unknown:
+            text, state = found[number]
+            if state is not None:
+                file_cache.keep(_KIND, names[number], state, text)
     return [
-        _verdict(each, json.loads(kept[number] or found[number].text), states[number])
-        for number, each in enumerate(ensembles)
+        _verdict(each, json.loads(found[number].text), found[number].state) for number, each in enumerate(ensembles)
     ]
+
+
+def _kept(file_cache: FileCache, name: bytes, listed: Listed) -> _Answer | None:
+    """The verdict of an earlier run, if the repository is still as it was."""
+    if not file_cache.has(_KIND, name):  # which is cheaper than the state of a directory
+        return None
+    if (state := _state(listed.directory)) is None or (text := file_cache.recall(_KIND, name, state)) is None:
+        return None
+    return _Answer(text, state)
 
 
 def is_current(verdict: Verdict, publisher: PublisherDescription) -> bool:
@@ -161,7 +166,7 @@ def _question(publisher: PublisherDescription) -> str:
 
 
 class _Answer(NamedTuple):
-    """The verdict on a repository as JSON, and the state of the repository after it was checked."""
+    """The verdict on a repository as JSON, and the state of the repository; no state if it changed meanwhile."""
 
     text: str
     state: str | None
@@ -213,9 +218,11 @@ def _interrupts_held() -> Iterator[None]:
 
 def _answer(question: str, oldest_ns: int, directory: str) -> _Answer:
     """Check one repository in a process, without values that were cached before a time."""
+    root = Path(directory)
+    before = _state(root)
     with ignoring_values_before(oldest_ns):
         found = _checked(_publisher(question), directory)
-    return _Answer(json.dumps(found), _state(Path(directory)))
+    return _Answer(json.dumps(found), before if before == _state(root) else None)
 
 
 def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
