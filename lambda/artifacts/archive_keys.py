@@ -89,22 +89,22 @@ def archive_keys(
         with _Archive.open(fileobj=content, mode="r|", tarinfo=_Member, bufsize=_BLOCK_BYTES) as members:
             for number, member in enumerate(members):
                 if number >= MAX_ENTRIES:
-                    raise _RejectedError(f"has more than {MAX_ENTRIES} files and directories")
+                    raise _RejectedError(f"contains more than {MAX_ENTRIES} files and directories")
                 length += len(member.name)
                 if length > MAX_PATHS_LENGTH:
-                    raise _RejectedError(f"has paths of more than {MAX_PATHS_LENGTH} characters together")
+                    raise _RejectedError(f"contains paths with more than {MAX_PATHS_LENGTH} characters in total")
                 _take(members, member, files)
                 members.members.clear()  # else it keeps every header
             while rest := members.fileobj.read(_BLOCK_BYTES):  # `tarfile` has read further than its last header
                 if rest.strip(b"\0"):
-                    raise _RejectedError("has data behind its end")
+                    raise _RejectedError("has data after its end")
     except (_RejectedError, RecursionError) as error:
-        fault = error if isinstance(error, _RejectedError) else "has headers within headers"
-        raise ArtifactError(f"the archive {name} {fault}; publish one that cdk-triton has packed") from error
+        fault = error if isinstance(error, _RejectedError) else "has headers nested in headers"
+        raise ArtifactError(f"the archive {name} {fault}; publish an archive that cdk-triton has packed") from error
     except _TooSlowError as error:
         raise ArtifactError(
-            f"the archive {name} takes longer to read than a function may run; move large files into inputs of recipes "
-            "(S3File), and publish again"
+            f"the archive {name} takes longer to read than a Lambda function may run; move large files into inputs of "
+            "recipes (S3File), and publish again"
         ) from error
     except (tarfile.TarError, zlib.error, EOFError, ValueError) as error:
         raise ArtifactError(f"the archive {name} is damaged ({error}); publish it again") from error
@@ -137,26 +137,29 @@ class _Member(tarfile.TarInfo):
                 raise tarfile.ReadError(str(error)) from error
             raise
         if found.type in _UNBOUNDED:
-            raise _RejectedError("has a global header or a sparse file")
+            raise _RejectedError("has a global PAX header or a sparse file")
         if found.type in _EXTENDED and found.size > MAX_HEADER_BYTES:
-            raise _RejectedError(f"has a header of {found.size} bytes, and {MAX_HEADER_BYTES} are allowed")
+            raise _RejectedError(f"has a header of {found.size} bytes, and at most {MAX_HEADER_BYTES} are allowed")
         return found
 
     def _proc_gnusparse_10(self, *_: object) -> NoReturn:
         """`tarfile` reads the map of a sparse file of PAX here, of any length, as a whole."""
-        raise _RejectedError("has a sparse file")
+        raise _RejectedError("contains a sparse file")
 
 
 def _take(members: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, str]) -> None:
     name = member.name
     if len(name) > MAX_PATH_LENGTH or name.startswith("/") or {"", ".", ".."} & set(name.split("/")):
-        raise _RejectedError(f"has the path {name[:MAX_PATH_LENGTH]!r}, which is too long or leaves the repository")
+        raise _RejectedError(
+            f"contains the path {name[:MAX_PATH_LENGTH]!r}, which is absolute, has more than {MAX_PATH_LENGTH} "
+            "characters, or has an empty part, '.' or '..'"
+        )
     if member.isdir():
         return
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
-        raise _RejectedError(f"has {name!r}, which is a link or another special file")
+        raise _RejectedError(f"contains {name!r}, which is a link or another special file")
     if name in files:
-        raise _RejectedError(f"has {name!r} twice")
+        raise _RejectedError(f"contains {name!r} twice")
     content = members.extractfile(member)
     digest = hashlib.sha256()
     while content is not None and (block := content.read(_BLOCK_BYTES)):
@@ -182,7 +185,7 @@ class _Gunzip:
                 raise _TooSlowError
             if self._stream.eof:
                 if self._stream.unused_data or self._input or next(self._chunks, b""):
-                    raise _RejectedError("has data behind its gzip member")
+                    raise _RejectedError("has data after its gzip member")
                 break
             chunk = self._input or next(self._chunks, b"")
             if not chunk:
@@ -198,6 +201,6 @@ class _Gunzip:
         self._packed += packed
         self._unpacked += unpacked
         if self._unpacked > MAX_BYTES:
-            raise _RejectedError(f"has more than {MAX_BYTES} bytes of content")
+            raise _RejectedError(f"unpacks to more than {MAX_BYTES} bytes")
         if self._unpacked > max(MIN_BOMB_BYTES, MAX_RATIO * self._packed):
-            raise _RejectedError(f"has content of more than {MAX_RATIO} times its size")
+            raise _RejectedError(f"unpacks to more than {MAX_RATIO} times its size")

@@ -205,7 +205,7 @@ def _start(
     if not unstarted and not free:
         return
     if builder is None:
-        raise ArtifactError("the plan has ensembles to build and names no builder; synthesise it again")
+        raise ArtifactError("the plan has ensembles to build and names no builder; synthesise the stack again")
     for state in unstarted.values():
         ours = [(f.commit, f.lock) for f in found if f.lock is not None and f.state in (None, state)]
         with _rejecting(ours, reject):
@@ -239,4 +239,4 @@ def _wait(found: Sequence[_KeyState]) -> None:
     links = sorted({each.state.link for each in running if each.state is not None and each.state.link})
     before = [each.lock.previous for each in running if each.lock is not None and each.lock.previous]
     reason = f"{names} is being built" + "".join(f" ({link})" for link in links[:1])
-    raise NotYetError(reason + "".join(f"; the build before it failed: {why[:300]}" for why in before[:1]), GOES_ON)
+    raise NotYetError(reason + "".join(f"; the previous build failed: {why[:300]}" for why in before[:1]), GOES_ON)

@@ -168,7 +168,7 @@ def roll_back(entry: Entry, change: Change, to: str | None = None) -> Entry:
         missing = f"the catalogue does not have {wanted} of the ensemble {entry.ensemble}"
         if not others:
             raise ArtifactError(f"{missing}: publish the ensemble")
-        raise ArtifactError(f"{missing}; it has {names}: name one of them, or publish the ensemble")
+        raise ArtifactError(f"{missing}, only {names}: name one of these, or publish the ensemble")
     return _live(entry, dataclasses.replace(found[0], live=change))
 
 
@@ -198,7 +198,9 @@ def forget(entry: Entry, change: Change) -> Entry:
 
 def _require_published(entry: Entry) -> None:
     if not entry.was_published:
-        raise ArtifactError(f"the ensemble {entry.ensemble} was never published; `fleet list` has the names")
+        raise ArtifactError(
+            f"the ensemble {entry.ensemble} was never published; `cdk-triton fleet list` shows the published names"
+        )
 
 
 def read_entry(fleet: str, platform: str, ensemble: str, storage: Storage) -> Entry:

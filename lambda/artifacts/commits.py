@@ -63,7 +63,7 @@ def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredO
     storage = invocation.storage
     source = storage.head(str(commit.asset), bucket=assets)
     if source is None:
-        raise ArtifactError(f"the archive s3://{assets}/{commit.asset} is missing; deploy again to publish it")
+        raise ArtifactError(f"the archive s3://{assets}/{commit.asset} is missing; deploy again, which uploads it")
     metadata = {"artifact-key": commit.artifact_key}
     archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn)
     return commit_archive(commit, archive, storage)
@@ -83,7 +83,7 @@ def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredOb
     source = storage.head(f"{staging(build)}out/{commit.artifact_key}/model.tar.gz")
     if source is None or source.size != report.size:
         found = "is missing" if source is None else f"has {source.size} bytes"
-        raise BrokenBuildError(f"model.tar.gz of the build {build} {found}, and its build.json has {report.size}")
+        raise BrokenBuildError(f"model.tar.gz of the build {build} {found}, but build.json records {report.size} bytes")
 
     def check(source: StoredObject, first: int, size: int) -> None:
         with reading(source, invocation.turn):
@@ -102,9 +102,10 @@ def check_owner(found: StoredObject, artifact_key: str) -> None:
     """
     owner = found.metadata.get("artifact-key")
     if owner != artifact_key:
+        has = "no artifact key" if owner is None else f"the artifact key {owner}"
         raise ArtifactError(
-            f"{found} belongs to artifact {owner}, not to {artifact_key}: cdk-triton did not write it, or its name is "
-            "used twice; delete it if nothing uses it, and deploy again"
+            f"{found} has {has} in its metadata, and {artifact_key} is expected: cdk-triton did not write the object, "
+            "or two artifacts share its name; delete the object if nothing uses it, and deploy again"
         )
 
 
@@ -170,20 +171,21 @@ def _report_of(commit: Commit, archive: StoredObject, storage: Storage) -> dict[
         return {"build": build}
     if report.size != archive.size:
         raise ArtifactError(
-            f"{archive} has {archive.size} bytes, the build {build} made {report.size}; delete it, deploy again"
+            f"{archive} has {archive.size} bytes, but the build {build} wrote {report.size}; delete the archive, and "
+            "deploy again"
         )
     return report.document
 
 
 def _verified(commit: Commit, archive: StoredObject | None, manifest: bytes) -> StoredObject:
-    fix = "restore the version of the archive that was committed, or delete both to have them written again"
+    fix = "restore the version of the archive that was committed, or delete both objects, and deploy again"
     if archive is None:
-        raise ArtifactError(f"{commit.manifest} is there, {commit.archive} is not; {fix}")
+        raise ArtifactError(f"{commit.manifest} exists, but {commit.archive} does not; {fix}")
     try:
         written = json.loads(manifest)["archive"]
         same = (written["size"], written["etag"]) == (archive.size, archive.etag)
     except (ValueError, LookupError, TypeError) as error:
         raise ArtifactError(f"{commit.manifest} is not a manifest of cdk-triton ({error!r}); {fix}") from error
     if not same:
-        raise ArtifactError(f"{archive} is not the archive that {commit.manifest} commits; {fix}")
+        raise ArtifactError(f"{archive} is not the archive that {commit.manifest} records; {fix}")
     return archive

@@ -24,7 +24,7 @@ def parse_json(text: bytes) -> Any:
     else:
         is_deep = _is_deep(document, MAX_DEPTH)
     if is_deep:
-        raise ValueError(f"it is nested in more than {MAX_DEPTH} levels")
+        raise ValueError(f"it has more than {MAX_DEPTH} levels of nesting")
     return document
 
 

@@ -18,7 +18,7 @@ from .storage import LostRaceError, StoredObject
 
 __all__ = ["commit_files"]
 
-FIX = "restore the version that was committed, or delete the manifest and the files, and deploy again"
+FIX = "restore the version that was committed, or delete the manifest and its files, and deploy again"
 
 log = logging.getLogger(__name__)
 
@@ -64,12 +64,15 @@ def _bring(commit: Commit, file: File, *, assets: str, invocation: Invocation) -
     elif there is None:
         source = storage.head(file.asset or "", bucket=assets)
         if source is None:
-            raise ArtifactError(f"the file s3://{assets}/{file.asset} is missing; deploy again to publish it")
+            raise ArtifactError(f"the file s3://{assets}/{file.asset} is missing; deploy again, which uploads it")
         there = copy_if_absent(source, key, {"artifact-key": commit.artifact_key}, storage, invocation.turn)
     if file.asset is not None:
         check_owner(there, commit.artifact_key)
     if there.size != file.size:
-        raise ArtifactError(f"{there} has {there.size} bytes and {file.path} has {file.size}; delete it, deploy again")
+        raise ArtifactError(
+            f"{there} has {there.size} bytes, but the plan has {file.size} for {file.path}; delete the object, and "
+            "deploy again"
+        )
     return there
 
 
@@ -95,12 +98,12 @@ def _verify(commit: Commit, manifest: bytes, invocation: Invocation) -> None:
     try:
         written = {each["key"]: (each["size"], each["etag"]) for each in json.loads(manifest)["files"]}
     except (ValueError, LookupError, TypeError) as error:
-        raise ArtifactError(f"{commit.manifest} is not a manifest of cdk-triton's files ({error!r}); {FIX}") from error
+        raise ArtifactError(f"{commit.manifest} is not a manifest of files by cdk-triton ({error!r}); {FIX}") from error
     keys = [commit.archive + file.path for file in commit.files or ()]
     if set(keys) != set(written):
-        raise ArtifactError(f"{commit.manifest} commits other files than those of this plan; {FIX}")
+        raise ArtifactError(f"{commit.manifest} records other files than the plan; {FIX}")
     for key, found in zip(keys, invocation.each(invocation.storage.head, keys), strict=True):
         if found is None:
-            raise ArtifactError(f"{commit.manifest} is there, {key} is not; {FIX}")
+            raise ArtifactError(f"{commit.manifest} exists, but {key} does not; {FIX}")
         if (found.size, found.etag) != written[key]:
-            raise ArtifactError(f"{found} is not the file that {commit.manifest} commits; {FIX}")
+            raise ArtifactError(f"{found} is not the file that {commit.manifest} records; {FIX}")

@@ -136,8 +136,8 @@ def _reject_published(fleet: Fleet, storage: Storage) -> None:
             and read_entry(name, platform, ensemble, storage).current is not None
         ):
             raise ArtifactError(
-                f"the ensemble {ensemble} of the stack was published too: rename it in the stack, or run "
-                f"`cdk-triton fleet unpublish {ensemble} --fleet STACK/FLEET` and deploy again"
+                f"the stack has an ensemble {ensemble}, and an ensemble of the same name is published: rename the "
+                f"stack's, or run `cdk-triton fleet unpublish {ensemble} --fleet STACK/FLEET` and deploy again"
             )
 
 
@@ -152,7 +152,7 @@ def _parse(text: bytes, name: str) -> Index:
         index = None
     if not isinstance(index, dict) or not index.keys() >= {"schema", "current"}:
         raise ArtifactError(
-            f"{name} is not an index of cdk-triton, which is a JSON object with 'schema' and 'current'; delete it and "
+            f"{name} is not an index of cdk-triton (a JSON object with 'schema' and 'current'); delete the object and "
             "deploy again"
         )
     schema = index["schema"]

@@ -101,7 +101,7 @@ def _ended(state: BuildState, progress: Progress, invocation: Invocation) -> End
     at = max(invocation.now() if progress.at is None else progress.at, state.created_at)
     own = read_failure(state.build, None, invocation.storage)
     said = f": {progress.message}" if progress.message else ""
-    ends = f"the job {state.job} ended with status {progress.status}{said} and left no archive"
+    ends = f"the job {state.job} wrote no archive and ended with status {progress.status}{said}"
     reason, lines = (ends, []) if own is None else own
     if not lines and progress.status not in {"SUCCEEDED", "Completed"}:
         lines = invocation.builders[state.kind].log_tail(progress)

@@ -158,14 +158,14 @@ class StackPlan:
         if found != sha256:
             raise ArtifactError(
                 f"the plan's SHA-256 is {found}, not {sha256}: the asset was changed after the synthesis; delete the "
-                "object that PlanKey names from the bucket of the CDK's bootstrap, and deploy again"
+                "asset (the property PlanKey has its key) from the CDK bootstrap bucket, and deploy again"
             )
         try:
             return cls._read(json.loads(text))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ArtifactError(
-                f"the plan is not one that cdk-triton writes ({type(error).__name__}: {error}); deploy the stack with "
-                "the asset that its own synthesis wrote"
+                f"cdk-triton did not write this plan ({type(error).__name__}: {error}); synthesise the stack again, "
+                "and deploy it with the assets of that synthesis"
             ) from error
 
     @classmethod

@@ -28,21 +28,21 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
     storage, origin = invocation.storage, invocation.promotes_from
     if origin is None:
         raise ArtifactError(
-            f"the plan takes {commit.repository} from another store, and this one does not promote; deploy the stack "
-            "of the artifact store first"
+            f"the plan promotes {commit.repository} from another store, but this artifact store promotes from none; "
+            "deploy the stack of this artifact store first"
         )
     found = storage.read(commit.manifest, bucket=origin)
     if found is None:
         raise ArtifactError(
-            f"the store s3://{origin} has no committed artifact of {commit.repository} that this stack could use "
-            f"({commit.platform}, key {commit.artifact_key}): first deploy a stack there with the same files, recipes, "
-            "release and GPU"
+            f"the store s3://{origin} does not have the artifact of {commit.repository} that this stack needs "
+            f"({commit.platform}, key {commit.artifact_key}): first deploy a stack with the same files, recipes, "
+            "release and GPU to that store"
         )
     source = storage.head(commit.archive, bucket=origin)
     if source is None or not _is_of(found[0], source):
         raise ArtifactError(
-            f"s3://{origin}/{commit.archive} is not the archive that its manifest commits; restore it there, and "
-            "deploy again"
+            f"s3://{origin}/{commit.archive} is not the archive that its manifest records; restore the archive in "
+            "that store, and deploy again"
         )
     check_owner(source, commit.artifact_key)
     metadata = {"artifact-key": commit.artifact_key, "promoted-from": origin}

@@ -124,9 +124,9 @@ class Item:
         for name, form in fields:
             value = getattr(item, name)
             if not isinstance(value, str) or not form.fullmatch(value):
-                raise _malformed(f"{name} of the ensemble {item.ensemble!r} is {value!r:.300}")
+                raise _malformed(f"the field {name!r} of the ensemble {item.ensemble!r} is {value!r:.300}")
         if not isinstance(item.built, bool) or (item.built and item.action != "publish"):
-            raise _malformed(f"built of the ensemble {item.ensemble!r} is {item.built!r}")
+            raise _malformed(f"the field 'built' of the ensemble {item.ensemble!r} is {item.built!r}")
         return item
 
 
@@ -238,8 +238,8 @@ def caller_of(publication: str) -> str:
     found = _PUBLICATION.fullmatch(publication)
     if found is None:
         raise ArtifactError(
-            f"the publication is {publication!r:.300}, which is not a userid, a slash and an id; run "
-            "`cdk-triton fleet`, which starts the execution itself"
+            f"the publication is {publication!r:.300}, which does not have the form USERID/ID; run `cdk-triton fleet`, "
+            "which starts the execution itself"
         )
     return found["caller"]
 
@@ -259,10 +259,10 @@ def parse_request(text: bytes) -> list[Item]:
     except (ValueError, LookupError, TypeError) as error:
         raise _malformed(f"it is not a JSON object with schema and items ({error!r})") from error
     if schema != SCHEMA:
-        raise _malformed(f"it has schema {schema!r:.300}, and {SCHEMA} is read")
+        raise _malformed(f"it has schema {schema!r:.300}, and this publisher reads schema {SCHEMA}")
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
         found = f"{len(items)} items" if isinstance(items, list) else f"{items!r:.300} for items"
-        raise _malformed(f"it has {found}, and 1 to {MAX_ITEMS:,} are read at once")
+        raise _malformed(f"it has {found}, and a request has a list of 1 to {MAX_ITEMS:,} items")
     allowed = {"ensemble", "action", "repository", "source_key", "artifact_key", "to", "built", "from_platform"}
     if any(not isinstance(each, dict) or each.keys() - allowed for each in items):
         raise _malformed(f"an item has other fields than {', '.join(sorted(allowed))}")
@@ -274,4 +274,6 @@ def parse_request(text: bytes) -> list[Item]:
 
 
 def _malformed(what: str) -> ArtifactError:
-    return ArtifactError(f"the request cannot be read, because {what}; write it with the publisher's own cdk-triton")
+    return ArtifactError(
+        f"the request cannot be read, because {what}; write the request with the publisher's version of cdk-triton"
+    )

@@ -281,15 +281,16 @@ class _Batch:
         except TooLargeError as error:
             raise ArtifactError(f"{error.full}; publish the repository {item.repository} with fewer files") from error
         if found is None:
-            raise ArtifactError(f"the build {key} is missing; publish again, which uploads it")
+            raise ArtifactError(f"the description of the build, {key}, is missing; publish again, which uploads it")
         return parse_build(found[0], item, key)
 
     def _recipes(self, item: Item, numbers: Sequence[int]) -> list[Mapping[str, Any]]:
         declared = dict(enumerate(self._description.recipes))
         if not numbers or not all(number in declared for number in numbers):
             raise ArtifactError(
-                f"the build of the repository {item.repository} names the recipes {list(numbers)}, and the publisher "
-                f"has {len(declared)}; publish with the publisher's own cdk-triton"
+                f"the build of the repository {item.repository} refers to the recipes with the numbers "
+                f"{list(numbers)}, but the publisher has {len(declared)} recipes, numbered from 0; publish with the "
+                "publisher's version of cdk-triton"
             )
         return [declared[number] for number in numbers]
 

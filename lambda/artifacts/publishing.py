@@ -144,7 +144,10 @@ class Publisher:
 
     def _prepared(self, item: Item, of_stack: set[str], there: set[str], max_builds: int) -> Item:
         if item.built and not max_builds:
-            reason = "it has to be built, and the publisher has no recipes; publish with the publisher's own cdk-triton"
+            reason = (
+                "the ensemble needs a build, but the publisher has no recipes; publish with the publisher's version "
+                "of cdk-triton"
+            )
             return dataclasses.replace(item, rejected=reason)
         if item.action in ("publish", "roll_back") and item.ensemble in of_stack:
             reason = "the stack has an ensemble of this name; publish it under another name"
@@ -233,7 +236,7 @@ class Publisher:
         is_as_asked &= item.action != "forget" or not entry.versions
         # A later execution may have changed the ensemble since: then the entry still lists this one.
         if not (is_as_asked or entry.has(self.place.execution)):
-            return "it was not reached; run the command again"
+            return "the execution ended before it changed this ensemble; run the command again"
         if entry.current is not None and self.place.served + entry.current not in there:
             return f"{entry.current} was deleted meanwhile; publish the ensemble again"
         return None
@@ -253,8 +256,8 @@ class Publisher:
             ]
             gone = f"the store does not have the version {changed.current} of the ensemble {item.ensemble} any more"
             if not others:
-                raise ArtifactError(f"{gone}, and no other one: publish the ensemble")
-            raise ArtifactError(f"{gone}; it has {', '.join(others)}: name one of them, or publish the ensemble")
+                raise ArtifactError(f"{gone}, and no other version: publish the ensemble")
+            raise ArtifactError(f"{gone}, only {', '.join(others)}: name one of these, or publish the ensemble")
         return changed
 
     def _unpublish(self, entry: Entry, _: Item, by: Change, __: str) -> Entry:
@@ -292,7 +295,9 @@ class Publisher:
         if found is not None:
             return found
         failure = self.storage.read(self.place.build_failure(item.artifact_key, item.repository))
-        raise ArtifactError("it was not built; publish again" if failure is None else json.loads(failure[0])["reason"])
+        raise ArtifactError(
+            "the ensemble was not built; publish again" if failure is None else json.loads(failure[0])["reason"]
+        )
 
 
 def batches(items: Iterable[Item], max_builds: int) -> list[list[Item]]:

@@ -52,7 +52,7 @@ class BuildReport:
         number = first // copying.PART_BYTES
         if found.hexdigest() != self.parts[number]:
             raise BrokenBuildError(
-                f"part {number + 1} of {archive} has the SHA-256 {found.hexdigest()}, and its build.json has "
+                f"part {number + 1} of {archive} has the SHA-256 {found.hexdigest()}, but build.json records "
                 f"{self.parts[number]}"
             )
 
@@ -76,7 +76,7 @@ def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | N
         raise BrokenBuildError(f"{name} is not a report of cdk-triton's build program ({error!r})") from error
     wanted = (SCHEMA, commit.artifact_key, copying.PART_BYTES, -(-report.size // copying.PART_BYTES))
     if said != wanted:
-        raise BrokenBuildError(f"{name} has schema, key, part size and number of parts {said}, expected are {wanted}")
+        raise BrokenBuildError(f"{name} has schema, key, part size and number of parts {said}, not {wanted}")
     return report
 
 
@@ -90,4 +90,4 @@ def read_failure(build: str, artifact_key: str | None, storage: Storage) -> tupl
         document: Mapping[str, Any] = parse_json(found[0])
         return str(document["reason"]), [str(line) for line in document.get("log", [])]
     except (TooLargeError, ValueError, LookupError, TypeError, AttributeError) as error:
-        return f"its failure.json cannot be read ({error!r})", []
+        return f"the failure.json of the build cannot be read ({error!r})", []

@@ -12,6 +12,7 @@ from .failure import ArtifactError
 __all__ = ["PublishedFor", "Request"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_FIX = "deploy with the version of cdk-triton that made this store"
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Request:
         properties = event.get("ResourceProperties") or {}
         sha256 = _text(properties, "PlanSha256")
         if not _SHA256.fullmatch(sha256):
-            raise ArtifactError(f"the property PlanSha256 is {sha256!r}, not 64 hexadecimal digits")
+            raise ArtifactError(f"the property PlanSha256 is {sha256!r}, not 64 hexadecimal digits; {_FIX}")
         return cls(
             is_delete=False,
             physical_id=sha256,
@@ -99,7 +100,5 @@ class Request:
 def _text(properties: Mapping[str, Any], name: str) -> str:
     value = properties.get(name)
     if not isinstance(value, str) or not value:
-        raise ArtifactError(
-            f"the property {name} is {value!r}, not a text; deploy with the cdk-triton that made this store"
-        )
+        raise ArtifactError(f"the property {name} is {value!r}, not a string with content; {_FIX}")
     return value

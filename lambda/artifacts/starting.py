@@ -43,7 +43,7 @@ def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: I
     """
     if request.build_image is None:
         raise ArtifactError(
-            "the property BuildImage is missing, but the plan has ensembles to build; synthesise it again"
+            "the property BuildImage is missing, but the plan has ensembles to build; synthesise the stack again"
         )
     invocation.builders[builder.kind]  # before anything is written: does the store have it?
     now = invocation.now()

@@ -50,13 +50,14 @@ def parse_build(text: bytes, item: Item, name: str) -> UploadedBuild:
         document = parse_json(text)
         recipes, ensemble = document["recipes"], document["ensemble"]
         if not isinstance(recipes, list) or not all(type(number) is int for number in recipes):
-            raise TypeError(f"recipes are {recipes!r}")
+            raise TypeError(f"the field 'recipes' is {recipes!r}")
         if ensemble["artifact_key"] != item.artifact_key:
             raise ValueError(f"its key is {ensemble['artifact_key']!r}, and the request has {item.artifact_key}")
         return UploadedBuild(tuple(recipes), _ensemble(ensemble, item))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ArtifactError(
-            f"the build {name} cannot be read ({error!r}); publish with the publisher's own cdk-triton"
+            f"the description of the build, {name}, cannot be read ({error!r}); publish with the publisher's version "
+            "of cdk-triton"
         ) from error
 
 

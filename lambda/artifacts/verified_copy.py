@@ -31,15 +31,15 @@ def verified(origin: str, wanted: ArchiveKeys, document: KeyDocument, storage: S
     """
     opened = storage.open(origin)
     if opened is None:
-        raise ArtifactError(f"the archive {origin} is missing; publish again")
+        raise ArtifactError(f"the archive {origin} is missing; publish again, which uploads it")
     source, chunks = opened
     # Some time stays for the copy. Another attempt would read everything again, and come no further.
     keys = archive_keys(chunks, document, origin, lambda: turn.is_over(RESERVE_MILLIS))
     if keys != wanted:
         raise ArtifactError(
-            f"the archive {origin} has the source key {keys.source} and the artifact key {keys.artifact} with the "
-            f"publisher's platform and recipes, and the request has {wanted.source} and {wanted.artifact}; publish "
-            "with the publisher's own cdk-triton"
+            f"the publisher's platform and recipes give the archive {origin} the source key {keys.source} and the "
+            f"artifact key {keys.artifact}, but the request has {wanted.source} and {wanted.artifact}; publish with "
+            "the publisher's version of cdk-triton"
         )
     return source
 
@@ -63,6 +63,6 @@ def copy_verified(source: StoredObject, target: str, wanted: ArchiveKeys, storag
         return copy_if_absent(source, target, metadata, storage, turn, resume=False)
     except TurnIsOverError as error:
         raise ArtifactError(
-            f"the archive {source.key} of {source.size:,} bytes takes longer to copy than a function may run; move "
-            "large files into inputs of recipes (S3File), and publish again"
+            f"the archive {source.key} of {source.size:,} bytes takes longer to copy than a Lambda function may run; "
+            "move large files into inputs of recipes (S3File), and publish again"
         ) from error

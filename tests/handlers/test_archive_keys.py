@@ -144,7 +144,7 @@ def test_whatever_stands_behind_the_last_file_is_noticed(at: int, garbage: bytes
     assume(garbage.strip(b"\0"))
     content = gzip.decompress(GOOD)
     archive = gzip.compress(content[:at] + garbage + content[at + len(garbage) :], 1)
-    with pytest.raises(ArtifactError, match=r"behind its end|is damaged"):
+    with pytest.raises(ArtifactError, match=r"after its end|is damaged"):
         archive_keys(iter([archive]), KEYS, "a.tar.gz")
 
 

@@ -341,7 +341,7 @@ def test_an_upload_that_is_overwritten_after_it_was_read_is_not_served(monkeypat
     overwritten(machine, monkeypatch, VERSIONS[2])
     failure = machine.run("first")
     assert failure is not None
-    assert "and the request has" in failure
+    assert "but the request has" in failure
     assert machine.live("one") is None
     assert machine.live("two") == VERSIONS[1]
 

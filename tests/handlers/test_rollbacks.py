@@ -62,7 +62,7 @@ def test_an_unpublished_ensemble_that_was_not_forgotten_is_reported() -> None:
     place = Place(FLEET, machine.platform, f"{EXECUTION}third")
     machine.attempt(place, lambda publisher: publisher.prepare(f"{CALLER}/third"))
 
-    with pytest.raises(ArtifactError, match="one: it was not reached"):
+    with pytest.raises(ArtifactError, match="one: the execution ended before it changed this ensemble"):
         machine.attempt(place, lambda publisher: publisher.count())
 
 

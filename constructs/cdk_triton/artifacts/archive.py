@@ -105,13 +105,14 @@ def _gzip(stream: BinaryIO) -> BinaryIO:
 def _check_places(files: Iterable[ArchiveFile], root: Path, target: Path) -> None:
     if target.resolve().is_relative_to(root):
         raise ArchiveError(
-            f"the archive {target} would be a part of the repository {root} that it contains: write it somewhere else"
+            f"the archive {target} would lie inside the repository {root}, which it packs: write the archive "
+            "somewhere else"
         )
     for file in files:
         # Checked when the repository was read, and again here: a link may have been put in place since.
         if file.source is not None and not file.source.resolve().is_relative_to(root):
             raise ArchiveError(
-                f"{file.source} is a link that leaves the repository, to {file.source.resolve()}: put the file itself "
+                f"{file.source} is a link to {file.source.resolve()}, outside the repository: put the file itself "
                 f"into {root}"
             )
 

@@ -28,11 +28,11 @@ def file_state(file: Path) -> os.stat_result:
         state = file.stat()
     except OSError as error:
         raise ArchiveError(
-            f"{file} cannot be read: {error.strerror}; it was there when its repository was read, so run this again "
-            "when nothing changes the repository any more"
+            f"{file} cannot be read: {error.strerror}; the file existed when its repository was read, so run this "
+            "again when nothing changes the repository any more"
         ) from error
     if not stat.S_ISREG(state.st_mode):  # opening a named pipe would wait for ever
-        raise ArchiveError(f"{file} is not a regular file, and nothing else can be packed: remove it")
+        raise ArchiveError(f"{file} is not a regular file, and only regular files can be packed: remove it")
     return state
 
 

@@ -107,13 +107,13 @@ def _compare_hashes(packages: list[dict[str, str]], cache: Path, work: Work) -> 
         name = package["url"].rpartition("/")[2]
         path = fetched.get(name) or fetched.get(unquote(name))
         if path is None:
-            work.warn(f"micromamba left no file of {name}, so that its hash was compared by micromamba alone")
+            work.warn(f"micromamba kept no file of {name}, so only micromamba itself compared the hash")
             continue
         found = digest_of(path, work.stop, package["algorithm"])
         if found != package["digest"]:
             raise BuildError(
                 f"{name} has the {package['algorithm']} {found} and the lock file has "
-                f"{package['digest']}: the channel serves another file, lock again and look at what changed"
+                f"{package['digest']}: the channel serves another file, lock again and review the changes"
             )
 
 
@@ -129,7 +129,7 @@ def _package_files(cache: Path) -> Iterator[Path]:
 def _compare_python(prefix: Path, work: Work) -> None:
     python = prefix / "bin" / "python"
     if not python.exists():
-        raise BuildError("the environment has no bin/python: lock python with it")
+        raise BuildError("the environment has no bin/python: add python to the lock file")
     lines = work.run(
         [str(python), "-c", "import sys; print('Python %d.%d' % sys.version_info[:2])"],
         what="asking the environment for its Python",
@@ -138,6 +138,6 @@ def _compare_python(prefix: Path, work: Work) -> None:
     needed = work.probed.get("python") or work.platform.get("python")
     if needed is not None and f"Python {needed}" not in lines:
         raise BuildError(
-            f"the environment has {' '.join(lines[-1:])} and this image has Python {needed}, which would find none of "
-            f"its packages: lock python={needed}"
+            f"the environment has {' '.join(lines[-1:])}, and this image has Python {needed}, which would not find "
+            f"the packages of the environment: lock python={needed}"
         )

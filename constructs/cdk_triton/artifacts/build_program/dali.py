@@ -77,7 +77,7 @@ def _compare(first: bytes, second: bytes, source: str, work: Work) -> None:
     if first != second:
         at = next((i for i, (a, b) in enumerate(zip(first, second)) if a != b), min(len(first), len(second)))
         work.warn(
-            f"the pipeline of {source} is serialised to other bytes each time (from byte {at} on), so that another "
-            "build of the same sources gives another archive: it depends on the time, on random numbers or on the "
-            "order of a set; give random operators a seed"
+            f"two serialisations of the pipeline of {source} differ (from byte {at} on), so each build of the same "
+            "sources gives another archive: give random operators a seed, and do not depend on the time or on the "
+            "order of a set"
         )

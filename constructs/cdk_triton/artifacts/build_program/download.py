@@ -47,7 +47,7 @@ def download(url: str, target: Path, stop: Stop, *, sha256: str, most_bytes: int
     if found != sha256:
         target.unlink()
         raise BuildError(
-            f"{what} from {url} has the SHA-256 {found} and not {sha256}: it is another file, and is not used"
+            f"{what} from {url} has the SHA-256 {found}, not {sha256}: the build does not use this other file"
         )
 
 

@@ -132,16 +132,16 @@ def check_tensors(
     for tensor in expected:
         binding = bindings.pop(tensor["name"], None)
         if binding is None:
-            others = ", ".join(sorted(bindings)) or "none other"
+            others = ", ".join(sorted(bindings)) or "no other"
             raise BuildError(
-                f"{name}: config.pbtxt has the {side} {tensor['name']} and the plan has it not ({others}): correct "
-                "config.pbtxt or the names in the ONNX file"
+                f"{name}: config.pbtxt has the {side} {tensor['name']}, but the plan does not (it has {others}): "
+                "correct config.pbtxt or the names in the ONNX file"
             )
         _check_type(name, side, tensor, binding)
         _check_dims(name, side, tensor, binding)
     if bindings and complete:
         raise BuildError(
-            f"{name}: the plan has the {side} {min(bindings)} and config.pbtxt has it not: write it down there"
+            f"{name}: the plan has the {side} {min(bindings)}, but config.pbtxt does not: add it to config.pbtxt"
         )
 
 

@@ -194,7 +194,10 @@ def _packed_paths(ensemble: Ensemble, steps: Sequence[Mapping[str, Any]], reposi
     paths.update(output["path"] for step in steps for output in step["outputs"])
     missing = sorted(set(ensemble.remove) - paths)
     if missing:
-        raise BuildError(f"the plan removes {missing[0]}, which is neither in the sources nor built: it is damaged")
+        raise BuildError(
+            f"the plan is damaged, because it removes {missing[0]}, which is neither in the sources nor built; "
+            "deploy again"
+        )
     litter = {path.relative_to(repository).as_posix() for path in repository.rglob("*") if not path.is_dir()} - paths
     if litter:
         log.event("left out", files=sorted(litter))

@@ -60,15 +60,17 @@ def export(question: dict[str, Any]) -> None:
         raise UserCodeError(question["shown"]) from error
     function = getattr(module, question["function"], None)
     if not callable(function):
-        raise ExportError(f"{question['shown']} has no function {question['function']!r}: correct entry of the recipe")
+        raise ExportError(
+            f"{question['shown']} has no function {question['function']!r}: correct the recipe's argument entry"
+        )
     try:
         function(question["exported"])
     except BaseException as error:  # of the user's code, which may also exit
         raise UserCodeError(f"{question['shown']}:{question['function']}") from error
     if not Path(question["exported"]).is_file():
         raise ExportError(
-            f"{question['function']} of {question['shown']} wrote no file to the path that it was called with: write "
-            "the network there"
+            f"the function {question['function']!r} of {question['shown']} wrote no file to the path in its argument: "
+            "write the network to that path"
         )
 
 
@@ -80,7 +82,7 @@ def finish(question: dict[str, Any]) -> None:
     try:
         model = onnx.load(str(exported), load_external_data=False)
     except Exception as error:  # whatever protobuf raises
-        raise ExportError(f"{question['shown']} wrote no ONNX file: {error}") from error
+        raise ExportError(f"the file that {question['shown']} wrote is not an ONNX file: {error}") from error
     _compare_outputs(model.graph, question["outputs"], question["shown"])
     if question["integer_inputs"] == "int32":
         _make_inputs_int32(model.graph, onnx, question["shown"])
@@ -103,12 +105,12 @@ def _compare_outputs(graph: Any, declared: list[str], shown: str) -> None:
     if missing or unknown:
         words = []
         if missing:
-            words.append(f"lack {', '.join(map(repr, missing))}")
+            words.append(f"{', '.join(map(repr, missing))} missing")
         if unknown:
-            words.append(f"have {', '.join(map(repr, unknown))} too")
+            words.append(f"{', '.join(map(repr, unknown))} not declared")
         raise ExportError(
-            f"the outputs that {shown} exported are {', '.join(map(repr, found))}, and {' and '.join(words)}: name "
-            "them in the export (output_names of torch.onnx.export), or correct outputs of the recipe"
+            f"{shown} exported the outputs {', '.join(map(repr, found))} ({'; '.join(words)}): name the outputs in "
+            "the export (output_names of torch.onnx.export), or correct the recipe's argument outputs"
         )
 
 
@@ -171,7 +173,9 @@ def _weight_files(model: Any, directory: Path) -> set[Path]:
             if entry.key == "location":
                 path = (directory / entry.value).resolve()
                 if directory.resolve() not in path.parents or not path.is_file():
-                    raise ExportError(f"the weights {tensor.name!r} are in {entry.value!r}, no file beside the network")
+                    raise ExportError(
+                        f"the weights {tensor.name!r} are in {entry.value!r}, which is not a file beside the network"
+                    )
                 files.add(path)
     return files
 

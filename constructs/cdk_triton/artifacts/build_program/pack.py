@@ -74,7 +74,7 @@ def pack(
         `archive` of `build.json`: size, sha256, part_bytes and the SHA-256 of each part.
 
     Raises:
-        BuildError: a file is missing or no regular file, or the disk is full.
+        BuildError: a file is missing or is not a regular file, or the disk is full.
     """
     try:
         with target.open("wb") as stream:
@@ -95,7 +95,7 @@ def _tar(repository: Path, paths: list[str], stop: Stop) -> Iterable[bytes]:
             continue
         file = repository / path
         if file.is_symlink() or not file.is_file():
-            raise BuildError(f"{path} is missing in the built repository, or no regular file")
+            raise BuildError(f"{path} is missing in the built repository, or is not a regular file")
         size = file.stat().st_size
         yield _header(path, size)
         with file.open("rb") as stream:

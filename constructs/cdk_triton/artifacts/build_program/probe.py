@@ -21,6 +21,7 @@ _GPU_WITHOUT_CAPABILITY = re.compile(r"(?P<name>[^,]+), (?P<driver>[\d.]+)")
 _PACKAGE = re.compile(r"libnvinfer\d+ (\d+(?:\.\d+)+)")
 _DALI = re.compile(r"DALI (\d+(?:\.\d+)+\S*)")
 _WORDS = {"tensorrt": "TensorRT", "dali": "DALI", "python": "Python"}
+_SAME_GPU = "build on an instance with the endpoint's GPU"
 
 
 def probe(work: Work) -> dict[str, str | None]:
@@ -61,8 +62,8 @@ def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence
         agree = expected is None or found is None or _agree(expected, found)
         if not agree and not stand_ins:
             warnings.append(
-                f"the image has {_WORDS[name]} {found} and the table of releases has {expected}: the build is for the "
-                "image; please report the table"
+                f"the image has {_WORDS[name]} {found}, but cdk-triton's table of releases has {expected}: the build "
+                "uses the image's version; please report the difference"
             )
     return warnings
 
@@ -107,22 +108,24 @@ def _check_gpu(platform: Mapping[str, Any], probed: Mapping[str, str | None]) ->
     capability, found = platform["compute_capability"], probed["compute_capability"]
     wanted = f"the artifacts are for {expected} (compute capability {capability})"
     if gpu is None:
-        raise BuildError(f"{wanted} and this machine shows no GPU: nvidia-smi is missing or failed")
+        raise BuildError(
+            f"{wanted}, but this machine shows no GPU, because nvidia-smi is missing or failed: {_SAME_GPU}"
+        )
     comparison = compare_gpu_names(expected, gpu)
     if comparison == "other" or (found is not None and found != capability):
         raise BuildError(
-            f"{wanted} and this machine has {gpu} (compute capability {found or 'unknown'}): a TensorRT plan is good "
-            "only for the GPU that it was built on, build on an instance with the endpoint's"
+            f"{wanted}, but this machine has {gpu} (compute capability {found or 'unknown'}); a TensorRT plan runs "
+            f"only on the kind of GPU that built it: {_SAME_GPU}"
         )
     if found is None and comparison == "unknown":
         raise BuildError(
-            f"{wanted} and this machine has {gpu}, and its driver {probed['driver']} does not report the compute "
-            "capability"
+            f"{wanted}, but this machine has {gpu}, whose driver {probed['driver']} does not report the compute "
+            f"capability: {_SAME_GPU}"
         )
     if found is None:
-        return [f"the driver {probed['driver']} does not report the compute capability of {gpu}; its name agrees"]
+        return [f"the driver {probed['driver']} does not report the compute capability of {gpu}; the name matches"]
     if comparison == "unknown":
-        return [f"the GPU calls itself {gpu} and {expected} was expected; the compute capability {found} agrees"]
+        return [f"the GPU's name is {gpu}, and {expected} was expected; the compute capability {found} matches"]
     return []
 
 
@@ -135,12 +138,12 @@ def _check_tensorrt(plan: BuildPlan, version: str | None) -> None:
             if version is None or find_trtexec() is None:
                 raise BuildError(
                     f"{step['name']} needs trtexec, and this image has none on PATH, in /usr/src/tensorrt/bin or in "
-                    "/opt/tensorrt/bin: build in the Triton image that serves"
+                    "/opt/tensorrt/bin: build in the endpoint's Triton image"
                 )
             if version.split(".")[0] != str(major):
                 raise BuildError(
-                    f"{step['name']} has flags for TensorRT {major} and this image has {version}: the release or the "
-                    "image of the platform does not agree with its table"
+                    f"{step['name']} has flags for TensorRT {major}, but this image has {version}: correct the "
+                    "platform's release or image; if both are right, report cdk-triton's table of releases"
                 )
 
 

@@ -56,7 +56,7 @@ def pinned_python(work: Work, requirements: str, *, name: str, own: str | None =
         raise
     except BuildError as error:
         raise BuildError(
-            f"{error.reason}; the build needs a Python package index for this, give it network access", error.log
+            f"{error.reason}; this needs a Python package index, so give the build network access", error.log
         ) from error
     complete.touch()
     return directory / "bin" / "python"

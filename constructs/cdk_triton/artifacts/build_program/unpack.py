@@ -49,12 +49,14 @@ def _unpack_sources(archive: Path, files: Mapping[str, str], repository: Path, s
         raise
     except Exception as error:  # a damaged archive makes tarfile raise nearly anything, and all of it means this
         raise BuildError(
-            f"the sources {archive.name} cannot be unpacked: {type(error).__name__}: {error}; they were damaged on "
-            "their way, deploy again"
+            f"the sources {archive.name} cannot be unpacked: {type(error).__name__}: {error}; the archive was damaged "
+            "on the way to this build, deploy again"
         ) from error
     missing = sorted(set(files) - found)
     if missing:
-        raise BuildError(f"the sources {archive.name} do not hold {', '.join(missing[:3])}, which the plan names")
+        raise BuildError(
+            f"the sources {archive.name} do not contain {', '.join(missing[:3])}, which the plan lists; deploy again"
+        )
 
 
 def _take(
@@ -66,23 +68,23 @@ def _take(
     stop: Stop,
 ) -> None:
     if not is_safe_path(member.name):
-        raise BuildError(f"the sources hold the path {member.name!r}, which leaves the repository")
+        raise BuildError(f"the sources contain the path {member.name!r}, which leaves the repository")
     if member.isdir():
         (repository / member.name).mkdir(parents=True, exist_ok=True)
         return
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
-        raise BuildError(f"the sources hold {member.name!r}, which is a link or another special file")
+        raise BuildError(f"the sources contain {member.name!r}, which is a link or another special file")
     if member.name not in files or member.name in found:
-        often = "twice" if member.name in found else "and the plan does not name it"
-        raise BuildError(f"the sources hold {member.name!r} {often}")
+        fault = " twice" if member.name in found else ", which the plan does not list"
+        raise BuildError(f"the sources contain {member.name!r}{fault}; deploy again")
     content = members.extractfile(member)
     assert content is not None  # for the type checker: it is a regular file
     with content:
         sha256 = _write(content, member.size, repository / member.name, stop)
     if sha256 != files[member.name]:
         raise BuildError(
-            f"{member.name} has the SHA-256 {sha256} in the sources and {files[member.name]} in the plan: it was "
-            "changed on its way, deploy again"
+            f"{member.name} has the SHA-256 {sha256} in the sources and {files[member.name]} in the plan: the file "
+            "was changed on the way to this build, deploy again"
         )
     found.add(member.name)
 
@@ -109,8 +111,8 @@ def _place(entry: Input, folder: Path, repository: Path, stop: Stop) -> None:
         sha256 = _write(content, source.stat().st_size, target, stop)
     if sha256 != entry.sha256:
         raise BuildError(
-            f"{entry.to} has the SHA-256 {sha256} and its S3File has {entry.sha256}: the object was changed, correct "
-            "its S3File"
+            f"{entry.to} has the SHA-256 {sha256}, but its S3File has {entry.sha256}: restore the object, or correct "
+            "the S3File"
         )
 
 
@@ -118,6 +120,6 @@ def _check_space(size: int, target: Path) -> None:
     free = shutil.disk_usage(target.parent).free
     if size > free:
         raise BuildError(
-            f"{target.name} needs {size:,} bytes and {free:,} are free on the build's disk: build on one with more "
-            "(volume_gb of the Processing builder)"
+            f"{target.name} needs {size:,} bytes, and the build's disk has {free:,} free: give the build a larger "
+            "disk (volume_gb of the Processing builder)"
         )

@@ -154,7 +154,7 @@ class CondaEnvironment:
         if needed is not None and found != needed:
             raise ConfigurationError(
                 f"the lock file {self._source} of {self} has Python {found} in line {python.line} and the container of "
-                f"{platform.release} has {needed}, which would find none of its packages: lock python={needed}"
+                f"{platform.release} has {needed}, which would not find the packages: lock python={needed}"
             )
 
     def _contents(self, repository: ModelRepository) -> frozenset[object]:

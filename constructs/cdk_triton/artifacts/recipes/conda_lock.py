@@ -91,7 +91,7 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Lock
             else:
                 problems.append(found)
     if not packages and not problems:
-        problems.append(LockFileProblem(1, f"there is no package after a line {EXPLICIT}"))
+        problems.append(LockFileProblem(1, f"no package follows a line {EXPLICIT}"))
     return tuple(packages.values()), tuple(problems)
 
 
@@ -156,7 +156,7 @@ def _package(number: int, line: str) -> LockedPackage | LockFileProblem:
 def _wrong_url(url: str, scheme: str, host: str | None, location: str) -> str | None:
     if "@" in location or _TOKEN.search(url):
         # Never shown: it is a secret.
-        return "the URL has a user or a token in it, which does not belong into a repository: remove it"
+        return "the URL contains a user or a token, which must not be in a repository: remove the user or token"
     if scheme != "https" or not host:
         return f"{url!r} is not an https URL, and only https is fetched: lock from channels with https"
     if any(character.isspace() or not character.isprintable() for character in url) or "\\" in url:

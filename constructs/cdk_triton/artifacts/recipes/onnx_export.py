@@ -192,7 +192,7 @@ class OnnxExport:
         if self._function not in functions and self._function not in text:
             known = f"it has {', '.join(functions)}" if functions else "it has none"
             raise ConfigurationError(
-                f"{self._source} has no function {self._function!r}, {known}: correct entry of {self}"
+                f"{self._source} has no function {self._function!r}, {known}: correct the argument entry of {self}"
             )
 
     def _check_requirements(self, text: str) -> None:

@@ -165,7 +165,7 @@ def _wrong_url(url: str) -> str | None:
         return f"{url!r} is not a URL"
     if "@" in parts.netloc:
         # Never shown: it is a secret.
-        return "the URL has a user or a token in it, which does not belong into a repository: remove it"
+        return "the URL contains a user or a token, which must not be in a repository: remove the user or token"
     if parts.scheme != "https" or not parts.netloc:
         return f"{url!r} is not an https URL, and only https is fetched"
     return None

@@ -195,7 +195,7 @@ def _published(fleet: Fleet, ensemble: str) -> CatalogueEntry:
     entry = read_entry(fleet, ensemble)
     if entry is None:
         near = did_you_mean(ensemble, names(fleet))
-        raise ConfigurationError(f"{ensemble!r} was never published{near}: `cdk-triton fleet list` has the names")
+        raise ConfigurationError(f"{ensemble!r} was never published{near}: `cdk-triton fleet list` shows the names")
     return entry
 
 
@@ -224,8 +224,8 @@ def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -
     if version not in versions:
         gone = f"the store does not have the version {version!r} of {entry.ensemble}"
         if not versions:
-            raise ConfigurationError(f"{gone}, and no other one: publish the ensemble")
-        raise ConfigurationError(f"{gone}; it has {', '.join(versions)}: name one of them, or publish the ensemble")
+            raise ConfigurationError(f"{gone}, and no other version: publish the ensemble")
+        raise ConfigurationError(f"{gone}, only {', '.join(versions)}: name one of these, or publish the ensemble")
 
 
 def _say(line: str) -> None:

@@ -174,7 +174,7 @@ class CloudAssembly:
                 write_archive(repository, draft)
                 # The archive has the name of what was there before: it takes its place only if that is still so.
                 if name_again() != name:
-                    raise changed_during(repository, "it was packed")
+                    raise changed_during(repository, "the repository was packed")
                 draft.replace(target)
             finally:
                 draft.unlink(missing_ok=True)
@@ -260,7 +260,7 @@ def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) 
                 found.update(block)
                 copy.write(block)
         if found.hexdigest() != sha256:
-            raise changed_during(repository, "it was copied")
+            raise changed_during(repository, "the repository was copied")
         draft.replace(target)
     except OSError as error:
         raise ArchiveError(
@@ -274,7 +274,8 @@ def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) 
 def changed_during(repository: ModelRepository, when: str) -> ArchiveError:
     """The error of a repository whose files did not stay the same while something was done."""
     return ArchiveError(
-        f"a file of {repository.root} was written to while {when}: run this again when nothing writes to it any more"
+        f"a file in {repository.root} changed while {when}: run this again when nothing writes to the directory any "
+        "more"
     )
 
 

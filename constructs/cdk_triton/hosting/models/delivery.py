@@ -116,7 +116,7 @@ def stage_artifact(
         return Artifact(repository, name, key, source, platform.label, asset)
     inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
     if inputs[0]["path"] != ensemble["sources"]:
-        raise changed_during(repository, "its recipes were checked")
+        raise changed_during(repository, "the recipes were checked")
     key = str(ensemble["artifact_key"])
     build = {"inputs": inputs, "ensemble": ensemble}
     return Artifact(repository, name, key, source_key(repository), platform.label, None, build)
