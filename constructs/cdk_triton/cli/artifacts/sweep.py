@@ -225,8 +225,8 @@ class _Removed:
 def _refuse(found: Survey) -> None:
     if found.obstacles:
         first, *others = found.obstacles
-        more = f" (and {len(others)} more such reasons)" if others else ""
-        raise StoreError(f"nothing is deleted, because {first}{more}; run this again when that has ended")
+        more = f" ({len(others)} more {'reason' if len(others) == 1 else 'reasons'})" if others else ""
+        raise StoreError(f"nothing is deleted, because {first}{more}; run this again when no deployment is running")
 
 
 def _require_versions(store: Store) -> None:

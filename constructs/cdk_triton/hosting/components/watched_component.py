@@ -32,7 +32,8 @@ COMPONENT_RULES: Final = (
     _OF_ENDPOINTS["ClientErrors"],
     replace(
         _OF_ENDPOINTS["ModelLatency"],
-        first_step="With busy GPUs add copies; else look at the CPU, the batching's delay and the models' instances",
+        first_step="If the GPUs are busy, add copies; otherwise check the CPU, the batching's queue delay and the "
+        "number of model instances",
     ),
     replace(
         _OF_ENDPOINTS["GpuUtilization"],
@@ -51,15 +52,15 @@ COMPONENT_RULES: Final = (
         _OF_ENDPOINTS["Memory"],
         metric=ComponentMetrics.metric_memory_utilization,
         meaning="more than {} of the memory that a copy reserves is used",
-        first_step="If it grows since the last deployment, a Python model leaks; else reserve more memory",
+        first_step="If memory use grows since the last deployment, a Python model leaks; otherwise reserve more memory",
     ),
     AlarmRule(
         name="NoCapacity",
         metric=ComponentMetrics.metric_no_capacity_invocation_failures,
         statistic="Sum",
         threshold="no_capacity_requests",
-        meaning="more than {} requests found no copy in each five minutes",
-        first_step="If no copy starts, look for its log and for free GPUs below max_instance_count",
+        meaning="in each period of five minutes, more than {} requests found no copy",
+        first_step="If no copy starts, read the component's log, and check that max_instance_count leaves free GPUs",
         minutes=5,
         breaching=4,
         evaluated=4,

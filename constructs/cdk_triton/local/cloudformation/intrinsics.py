@@ -130,7 +130,7 @@ class Resolver:
             TemplateError: there is no such condition.
         """
         if name not in self.conditions:
-            raise TemplateError(f"Template error: condition {name!r} is used and not defined in 'Conditions'")
+            raise TemplateError(f"Template error: condition {name!r} is used, but 'Conditions' does not define it")
         return self.predicate(self.conditions[name])
 
     def predicate(self, expression: Any) -> bool:
@@ -156,7 +156,7 @@ class Resolver:
     def _call(self, name: str, argument: Any) -> Any:
         if name not in _FUNCTIONS:
             raise TemplateError(
-                f"the intrinsic function {name!r} is not modelled by the local CloudFormation; it has "
+                f"the intrinsic function {name!r} is not modelled by the local CloudFormation; modelled are "
                 f"{_known(_FUNCTIONS)}"
             )
         try:
@@ -205,7 +205,7 @@ def _get_att_names(argument: Any) -> tuple[str, str]:
     if isinstance(argument, str):
         argument = argument.split(".", 1)
     if not isinstance(argument, list) or len(argument) != 2 or not isinstance(argument[0], str):
-        raise TemplateError(f"Template error: Fn::GetAtt needs a logical id and an attribute and got {argument!r}")
+        raise TemplateError(f"Template error: Fn::GetAtt needs a logical id and an attribute, not {argument!r}")
     return argument[0], str(argument[1])
 
 
@@ -262,7 +262,7 @@ def _select(resolver: Resolver, argument: Any) -> Any:
     if items is UNKNOWN or index is UNKNOWN:
         return UNKNOWN
     if not 0 <= int(index) < len(items):
-        raise IndexError(f"there is no item {index} among {len(items)}")
+        raise IndexError(f"item {index} does not exist in a list of {len(items)}")
     return items[int(index)]
 
 

@@ -96,7 +96,7 @@ def parse_template(text: str) -> Template:
     document = _load(text)
     if unknown := sorted(set(document) - _SECTIONS):
         raise TemplateError(
-            f"the template's section {unknown[0]!r} is not modelled by the local CloudFormation; it has "
+            f"the template's section {unknown[0]!r} is not modelled by the local CloudFormation; modelled are "
             f"{', '.join(sorted(_SECTIONS))}"
         )
     resources = _section(document, "Resources")
@@ -122,8 +122,8 @@ def _resource(name: str, body: Any) -> Resource:
         raise TemplateError(f"Template format error: resource {name!r} must be an object with a string 'Type'")
     if unknown := sorted(set(body) - _RESOURCE_ATTRIBUTES):
         raise TemplateError(
-            f"resource {name!r} has the attribute {unknown[0]!r}, which the local CloudFormation does not model; it "
-            f"has {', '.join(sorted(_RESOURCE_ATTRIBUTES))}"
+            f"resource {name!r} has the attribute {unknown[0]!r}, which the local CloudFormation does not model; "
+            f"modelled are {', '.join(sorted(_RESOURCE_ATTRIBUTES))}"
         )
     depends_on = body.get("DependsOn", [])
     return Resource(
@@ -142,8 +142,8 @@ def _policy(body: Mapping[str, Any], attribute: str, name: str) -> Policy:
     value = body.get(attribute, "Delete")
     if value not in _POLICIES or (attribute == "UpdateReplacePolicy" and value == "RetainExceptOnCreate"):
         raise TemplateError(
-            f"resource {name!r} has {attribute} {value!r}; modelled are Delete and Retain, and RetainExceptOnCreate "
-            "for DeletionPolicy (no type modelled here has snapshots)"
+            f"resource {name!r} has {attribute} {value!r}, which the local CloudFormation does not model; modelled "
+            "are Delete and Retain, for DeletionPolicy also RetainExceptOnCreate (no modelled type has snapshots)"
         )
     return cast(Policy, value)
 

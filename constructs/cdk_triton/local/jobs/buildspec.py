@@ -136,7 +136,7 @@ def _mapping(value: Any, where: str, known: Collection[str] | None = None) -> Ma
         raise BuildspecError(f"{where} is {value!r} and must be a mapping")
     if known is not None and (foreign := [name for name in value if name not in known]):
         raise BuildspecError(
-            f"{where} has {foreign[0]!r}, which is not modelled by the local AWS; it has {', '.join(sorted(known))}"
+            f"{where} has {foreign[0]!r}, which the local AWS does not model; modelled are {', '.join(sorted(known))}"
         )
     return value
 

@@ -71,7 +71,7 @@ def start(
     arguments = [str(part) for part in command]
     program = shutil.which(arguments[0], path=environment.get("PATH", os.defpath))
     if program is None:
-        raise LocalError(f"{arguments[0]!r} cannot be started, because there is no such program; install it")
+        raise LocalError(f"{arguments[0]!r} cannot be started, because this machine has no such program; install it")
     lifeline, held = os.pipe()
     try:
         guardian = subprocess.Popen(

@@ -46,9 +46,9 @@ class SharedNames:
                 self._told.update(shared)
             if shared:
                 self._log(
-                    f"target models {target_model} and {other} both have inner models named {', '.join(shared)}: each "
-                    "load of one makes Triton 24.10, which runs here, load those of the others again; give the inner "
-                    "models of each ensemble names of its own"
+                    f"target models {target_model} and {other} both have inner models named {', '.join(shared)}: when "
+                    "Triton 24.10, which runs here, loads one of the two, it loads the inner models of the other "
+                    "again; give the inner models of each ensemble unique names"
                 )
 
 

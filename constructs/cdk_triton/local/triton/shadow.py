@@ -43,7 +43,7 @@ class Shadow:
         if random.random() * production.weight >= self.variant.weight:  # noqa: S311 no secret
             return
         if not self._places.acquire(blocking=False):
-            self._log(f"{self._who} did not get a copy: {_WAITING} are waiting")
+            self._log(f"{self._who} did not get a copy: {_WAITING} copies are waiting")
             return
         with contextlib.suppress(RuntimeError):  # closed: an update swapped the variants meanwhile
             self._pool.submit(self._answer, invocation, errors).add_done_callback(lambda _: self._places.release())

@@ -231,7 +231,7 @@ class RunningVariant:
                 continue
             in_vain = 0 if generation.server.answers_ping() else in_vain + 1
             if in_vain >= _PINGS_IN_VAIN:
-                self._settings.log(f"variant {self.name}: tritonserver left {in_vain} pings unanswered; killing it")
+                self._settings.log(f"variant {self.name}: tritonserver did not answer {in_vain} pings; killing it")
                 generation.server.is_lost = True  # the next invocations wait for its successor
                 generation.server.kill()
                 in_vain = 0

@@ -214,7 +214,7 @@ class ResourceType(ABC):
         raise TemplateError(
             f"the attribute {attribute!r} of {self.type_name} "
             + ("is not modelled by the local CloudFormation" if known else "does not exist in CloudFormation")
-            + f"; it has {', '.join(sorted(self.attributes)) or 'none'} ({DOCS})"
+            + f"; modelled are {', '.join(sorted(self.attributes)) or 'none'} ({DOCS})"
         )
 
     def replacing(self, changed: Iterable[str]) -> frozenset[str]:
