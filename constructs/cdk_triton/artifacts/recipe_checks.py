@@ -62,8 +62,8 @@ def _broken_promises(repository: ModelRepository) -> list[Finding]:
             Severity.ERROR,
             SETTINGS_NAME,
             "",
-            f"produced has {path}, which is not there, and no recipe makes it",
-            "add the recipe, or put the file there",
+            f"produced lists {path}, which the repository does not have and no recipe makes",
+            "add the recipe, or put the file into the repository",
         )
         for promise in promises
         for path in promise.produces

@@ -169,12 +169,12 @@ def warn_about_key(construct: IConstruct, key: kms.IKey, wanted: str) -> None:
     Args:
         construct: what uses the key.
         key: the key.
-        wanted: who has to be let do what, as the middle of a sentence.
+        wanted: who needs which permission, as the end of "the policy allows …".
     """
     Annotations.of(construct).add_warning_v2(
         KEY_WARNING,
-        f"this app does not make the key {path_of(key)} and cannot change its policy. The policy has to let {wanted}: "
-        "allow that, then acknowledge this",
+        f"this app does not create the key {path_of(key)} and cannot change its policy. Make sure that the policy "
+        f"allows {wanted}. Then acknowledge this",
     )
 
 
@@ -183,7 +183,9 @@ def warn_about_store_key(store: IConstruct, key: kms.IKey) -> None:
     if not has_own_policy(key):
         region = stack_of(store).region
         service = "CloudWatch Logs" if has_token(region) else f"CloudWatch Logs (logs.{region}.amazonaws.com)"
-        warn_about_key(store, key, f"{service} use it and IAM give permissions, as the guide's page on keys shows")
+        warn_about_key(
+            store, key, f"{service} to use it and IAM to give permissions, as the guide's page on keys shows"
+        )
 
 
 def warn_about_topic(construct: IConstruct, topic: sns.ITopic, service: str) -> None:
@@ -200,16 +202,17 @@ def warn_about_topic(construct: IConstruct, topic: sns.ITopic, service: str) -> 
     if not isinstance(topic.node.default_child, sns.CfnTopic):
         Annotations.of(construct).add_warning_v2(
             TOPIC_WARNING,
-            f"this app does not make the topic {path_of(topic)} and cannot change its policy or its key's: make sure "
-            f"that the topic lets {service} publish (sns:Publish) and the key, if it has one, lets {service} use it "
-            "(kms:Decrypt, kms:GenerateDataKey), or messages are lost; then acknowledge this",
+            f"this app does not create the topic {path_of(topic)} and cannot change the policy of the topic or of its "
+            f"key, so messages may be lost. Make sure that the topic's policy allows {service} to publish "
+            f"(sns:Publish). If the topic has a key, make sure that the key's policy allows {service} to use the key "
+            "(kms:Decrypt, kms:GenerateDataKey). Then acknowledge this",
         )
         return
     key = topic.master_key
     if key is not None and not has_own_policy(key):
         Annotations.of(construct).add_warning_v2(
             TOPIC_WARNING,
-            f"this app does not make the key {path_of(key)} of the topic {path_of(topic)} and cannot change its "
-            f"policy. The policy has to let {service} use it (kms:Decrypt, kms:GenerateDataKey), or messages are lost: "
-            "allow that, or give the topic a key of the app, then acknowledge this",
+            f"this app does not create the key {path_of(key)} of the topic {path_of(topic)} and cannot change the "
+            f"key's policy, so messages may be lost. Make sure that the policy allows {service} to use the key "
+            "(kms:Decrypt, kms:GenerateDataKey), or give the topic a key of the app. Then acknowledge this",
         )

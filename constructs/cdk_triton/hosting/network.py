@@ -132,8 +132,8 @@ def function_network(
         scope,
         vpc,
         subnets,
-        "Lambda's functions",
-        "they reach no bucket",
+        "Lambda functions",
+        "the functions reach no bucket",
         "add_vpc_endpoints(vpc, store_functions=True)",
     )
     _check_membership(vpc, subnets, security_groups)
@@ -167,7 +167,7 @@ def model_network(
     subnets = _selected(vpc, vpc_subnets)
     _check_zones(vpc, subnets)
     _warn_of_public_subnets(
-        scope, vpc, subnets, "SageMaker's instances", "they get no archive", "add_vpc_endpoints(vpc)"
+        scope, vpc, subnets, "SageMaker's instances", "the instances get no archive", "add_vpc_endpoints(vpc)"
     )
     if security_groups is not None and not 1 <= len(security_groups) <= MAX_SECURITY_GROUPS:
         raise ConfigurationError(
@@ -364,9 +364,9 @@ def _warn_of_public_subnets(
     if any(subnet.subnet_id in public for subnet in subnets):
         Annotations.of(scope).add_warning_v2(
             PUBLIC_SUBNETS_WARNING,
-            f"vpc_subnets of {vpc.node.path} select public subnets, where the network interfaces of {whose} are not "
-            f"connected to the internet: without a VPC endpoint for S3 {harm}. Select private subnets, or call {call} "
-            "and acknowledge this",
+            f"vpc_subnets of {vpc.node.path} select public subnets, where the network interfaces of {whose} have no "
+            f"connection to the internet: without a VPC endpoint for S3, {harm}. Select private subnets, or call "
+            f"{call} and acknowledge this",
         )
 
 

@@ -177,8 +177,8 @@ class _WayOut:
             NO_WAY_OUT_WARNING,
             f"vpc_subnets of {self._network.vpc.node.path} have no route to the internet, and this app adds no VPC "
             f"endpoint for {', '.join(missing)} to the VPC. So {self._what} would wait until they "
-            f"time out. Call {call}, select subnets with a NAT gateway, or acknowledge this if the VPC has another way "
-            "there already",
+            f"time out. Call {call}, select subnets with a NAT gateway, or acknowledge this if the VPC has another "
+            "route to these services",
         )
 
 

@@ -101,11 +101,11 @@ def warning_about_host_ami(name: str | None, cuda: str | None, instance: GpuInst
     if ami is None:
         return None
     if is_blackwell and ami.driver < _BLACKWELL_DRIVER:
-        return f"its driver is {ami.driver}, and a Blackwell GPU needs {_BLACKWELL_DRIVER} or newer"
+        return f"the host's driver is {ami.driver}, and a Blackwell GPU needs {_BLACKWELL_DRIVER} or newer"
     if image is None or ami.cuda[0] == image[0]:
         return None
     if ami.cuda[0] < image[0]:
-        return f"its driver {ami.driver} is of CUDA {ami.cuda[0]}.{ami.cuda[1]}"
+        return f"the host's driver {ami.driver} is of CUDA {ami.cuda[0]}.{ami.cuda[1]}"
     if image[0] != _FAILED_ON_NEXT_MAJOR:
         return None
     failed = f"images with CUDA 12.8 and 12.9 failed on the host of CUDA {ami.cuda[0]} (deep-learning-containers#6187)"

@@ -162,7 +162,9 @@ class TritonComponents(Resource):
         if min_instance_count == 0:
             self._warn_about_zero()
         if encryption_key is not None and is_of_another_account(encryption_key, stack_of(self).account):
-            warn_about_key(self, encryption_key, "the role that deploys make grants for SageMaker (kms:CreateGrant)")
+            warn_about_key(
+                self, encryption_key, "the role that deploys to create grants for SageMaker (kms:CreateGrant)"
+            )
         if metrics_config is not None:
             metrics_config._warn(self)
         self._place = SharedPlace(self, self._config)
@@ -378,9 +380,9 @@ class TritonComponents(Resource):
         if component.copies == 0:
             Annotations.of(component).add_warning_v2(
                 NO_COPY_WARNING,
-                f"{what} has no copy at first, and SageMaker rejects such a component when it is created ('Inference "
-                "components copy count an integer larger than 0', as stdapi-ai/stdapi.ai#43 reports): begin with 1 and "
-                "call scale_to_zero(), or acknowledge this if the component already exists",
+                f"{what} starts with 0 copies, and SageMaker rejects the creation of such a component ('Inference "
+                "components copy count an integer larger than 0', as stdapi-ai/stdapi.ai#43 reports): start with 1 "
+                "copy and call scale_to_zero(), or acknowledge this if the component already exists",
             )
         if (doubt := memory_doubt(component.requirements, self.platform.instance)) is not None:
             Annotations.of(component).add_warning_v2(MEMORY_WARNING, f"a copy of {what} {doubt}")
@@ -388,10 +390,10 @@ class TritonComponents(Resource):
     def _warn_about_zero(self) -> None:
         Annotations.of(self).add_warning_v2(
             NO_INSTANCE_WARNING,
-            "min_instance_count is 0, which some regions reject: 'Min instance count needs to be greater than 0 for "
-            "enabled managed instance scaling' in eu-west-3, while us-east-1 takes it (stdapi-ai/stdapi.ai#43, August "
-            "2026). Try `aws sagemaker create-endpoint-config` in your region, which starts no instance, then "
-            "acknowledge this",
+            "min_instance_count is 0, which SageMaker rejects in some regions: 'Min instance count needs to be greater "
+            "than 0 for enabled managed instance scaling' in eu-west-3, while us-east-1 accepts 0 "
+            "(stdapi-ai/stdapi.ai#43, August 2026). Try `aws sagemaker create-endpoint-config`, which starts no "
+            "instance, in your region. Then acknowledge this",
         )
 
 

@@ -60,9 +60,9 @@ class SharedPlace:
         if execution is None:
             Annotations.of(self._scope).add_warning_v2(
                 OTHER_MODEL_WARNING,
-                f"{model.node.path} is not a TritonModel of this app, so its network, its archive and its image are "
-                "not known here: its network must be that of the other components, and components.role needs the "
-                "permissions of the model's own role. Grant them, then acknowledge this",
+                f"{model.node.path} is not a TritonModel of this app, so cdk-triton cannot check its network, archive "
+                "and image. Make sure that the model has the network of the other components, and grant "
+                "components.role the permissions of the model's own role. Then acknowledge this",
             )
             return
         if self._first is not None:

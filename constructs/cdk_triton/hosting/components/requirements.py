@@ -83,8 +83,9 @@ def memory_doubt(requirements: CopyRequirements, instance: GpuInstance) -> str |
     if instance.memory_gib is None or requirements.memory_mib < (instance.memory_gib - DOUBTFUL_GIB) * 1024:
         return None
     return (
-        f"reserves {requirements.memory_mib} MiB of the {instance.memory_gib} GiB of {instance.name}, of which the "
-        "host keeps a part that AWS does not document: by one report, ml.g5.xlarge takes a copy of 1 GiB and "
-        "rejects one of 4 GiB with 'There is not enough hardware resources on the instances'. The memory is a "
-        "reservation and not a limit, so lower it, or acknowledge this where it went well in your account"
+        f"reserves {requirements.memory_mib} MiB of the {instance.memory_gib} GiB of {instance.name}, and the host "
+        "keeps a part of the memory that AWS does not document. According to one report, ml.g5.xlarge accepts a copy "
+        "of 1 GiB and rejects a copy of 4 GiB with 'There is not enough hardware resources on the instances'. memory= "
+        "reserves memory and does not limit it, so lower memory=, or acknowledge this if such a copy starts in your "
+        "account"
     )

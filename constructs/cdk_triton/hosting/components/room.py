@@ -66,8 +66,8 @@ class RoomWarnings:
         if needed > self._initial:
             self._warn(
                 INITIAL_WARNING,
-                f"the first copies of its components need {needed} instances, and initial_instance_count is "
-                f"{self._initial}: the last copies wait for instances that SageMaker adds, or fail. Raise "
+                f"the first copies of the components need {needed} instances, and initial_instance_count is "
+                f"{self._initial}, so the last copies wait until SageMaker adds instances, or fail. Raise "
                 "initial_instance_count, or acknowledge this",
             )
 
@@ -77,10 +77,10 @@ class RoomWarnings:
         if without:
             self._warn(
                 UPDATE_WARNING,
-                f"an update of {without} starts new copies before the old ones end, and needs whole GPUs for them: too "
-                f"few are free on {self._most} {self._instance.name}, which is max_instance_count, so the update waits "
-                f"for capacity and fails. Raise max_instance_count to {needed}, or acknowledge this where you remove a "
-                "component before you change it",
+                f"an update of {without} starts new copies, which need whole GPUs, before the old copies end. "
+                f"max_instance_count is {self._most}, and {self._most} {self._instance.name} have too few free GPUs "
+                f"then, so the update waits for capacity and fails. Raise max_instance_count to {needed}, or "
+                "acknowledge this if you remove a component before you change it",
             )
 
     def _look_at_rollback(self) -> None:
@@ -89,9 +89,10 @@ class RoomWarnings:
         if without:
             self._warn(
                 ROLLBACK_WARNING,
-                f"a rollback of {without} starts all old copies at once, or as many as rollback_batch, beside the new "
-                f"ones: that needs {needed} {self._instance.name}, and max_instance_count is {self._most}. Give the "
-                "policy a smaller rollback_batch, raise max_instance_count, or acknowledge this",
+                f"a rollback of {without} starts the old copies beside the new copies: rollback_batch copies at a "
+                f"time, or all at once without rollback_batch. The rollback needs {needed} {self._instance.name}, and "
+                f"max_instance_count is {self._most}. Give the policy a smaller rollback_batch, raise "
+                "max_instance_count, or acknowledge this",
             )
 
     def _without_room(self, fresh: Callable[[TritonComponent], int]) -> tuple[str, int]:
@@ -111,9 +112,9 @@ class RoomWarnings:
         if needed > self._most:
             self._warn(
                 MAXIMUM_WARNING,
-                f"its components may scale to {len(copies)} copies together, which need {needed} instances, and "
-                f"max_instance_count is {self._most}: copies beyond that find no room. Raise max_instance_count, or "
-                "acknowledge this where they do not scale out at the same time",
+                f"the components may scale to {len(copies)} copies together, which need {needed} instances, and "
+                f"max_instance_count is {self._most}, so SageMaker cannot place the last copies. Raise "
+                "max_instance_count, or acknowledge this if the components do not scale out at the same time",
             )
 
     def _look_at_zero(self) -> None:
@@ -124,14 +125,14 @@ class RoomWarnings:
         awake = [each.node.id for each in self._components if each.min_copies != 0]
         reasons = [
             *([f"min_instance_count is {self._least}"] if self._least else []),
-            *([f"{', '.join(awake)} keeps a copy"] if awake else []),
+            *([f"{', '.join(awake)} {'keeps' if len(awake) == 1 else 'keep'} a copy"] if awake else []),
         ]
         if reasons:
             self._warn(
                 INSTANCES_STAY_WARNING,
-                f"{', '.join(asleep)} scales to zero copies, and {' and '.join(reasons)}: instances stay and cost. Set "
-                "min_instance_count=0 and let every component scale to zero, or acknowledge this where the GPUs are "
-                "for other components",
+                f"{', '.join(asleep)} may scale to zero copies, but {' and '.join(reasons)}, so instances stay and "
+                "cost money. Set min_instance_count=0 and let every component scale to zero, or acknowledge this if "
+                "other components need the GPUs",
             )
 
     def _warn(self, code: str, text: str) -> None:

@@ -203,20 +203,20 @@ def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVari
         Annotations.of(scope).add_warning_v2(
             BUCKET_WARNING,
             f"the bucket {path_of(bucket)} of the AsyncInference is in the account {bucket.env.account}, and the "
-            f"endpoint in {account}: the bucket's policy has to let the roles {roles} read below "
-            f"{storage.asynchronous.input_prefix}/ (s3:GetObject) and write below {'/ and '.join(storage.written)}/ "
-            "(s3:PutObject, s3:AbortMultipartUpload); allow that, then acknowledge this",
+            f"endpoint is in {account}. Make sure that the bucket's policy allows the roles {roles} to read below "
+            f"{storage.asynchronous.input_prefix}/ (s3:GetObject) and to write below "
+            f"{'/ and '.join(storage.written)}/ (s3:PutObject, s3:AbortMultipartUpload). Then acknowledge this",
         )
     if not isinstance(bucket, s3.Bucket):
         Annotations.of(scope).add_warning_v2(
             EXPIRATION_WARNING,
-            f"this app does not make the bucket {path_of(bucket)} and cannot add lifecycle rules to it, so "
+            f"this app does not create the bucket {path_of(bucket)} and cannot add lifecycle rules to it, so "
             f"requests and answers below {'/, '.join(storage.prefixes)}/ are never deleted: add rules to the bucket, "
             "then acknowledge this",
         )
     for key in storage.keys:
         if is_of_another_account(key, account):
-            warn_about_key(scope, key, f"the roles {roles} and callers use it ({', '.join(USE_OF_KEY)})")
+            warn_about_key(scope, key, f"the roles {roles} and the callers to use it ({', '.join(USE_OF_KEY)})")
     for variant, model in [(each, model) for each in variants for model in each.models]:
         size = getattr(model, "max_payload", None)
         if isinstance(size, int):
@@ -233,10 +233,10 @@ def _warn_about_topic(scope: Construct, topic: sns.ITopic, account: str, roles: 
     if not isinstance(topic, sns.Topic):
         Annotations.of(scope).add_warning_v2(
             TOPIC_WARNING,
-            f"this app does not make the topic {path_of(topic)} and does not read its policy or its key, so "
-            f"notifications may get lost. If the topic has a key, make sure that the key lets the roles {roles} use it "
-            f"({', '.join(USE_OF_KEY)}). If the topic is of another account, make sure that its policy lets them "
-            "publish (sns:Publish). Then acknowledge this",
+            f"this app does not create the topic {path_of(topic)} and cannot read its policy or its key, so "
+            "notifications may get lost. If the topic has a key, make sure that the key's policy allows the roles "
+            f"{roles} to use the key ({', '.join(USE_OF_KEY)}). If the topic belongs to another account, make sure "
+            "that the topic's policy allows the roles to publish (sns:Publish). Then acknowledge this",
         )
     elif key is not None and not has_own_policy(key) and is_of_another_account(key, account):
-        warn_about_key(scope, key, f"the roles {roles} use it ({', '.join(USE_OF_KEY)})")
+        warn_about_key(scope, key, f"the roles {roles} to use it ({', '.join(USE_OF_KEY)})")

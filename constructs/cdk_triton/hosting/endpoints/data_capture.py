@@ -174,9 +174,10 @@ def warn_about_scaling(scope: Construct) -> None:
     """
     Annotations.of(scope).add_warning_v2(
         SCALING_WARNING,
-        f"{path_of(scope)} has data_capture and a scaled variant, whose updates keep properties of the endpoint, and "
-        "AWS does not document whether data capture is one of them: after each change of data_capture compare "
-        "DataCaptureConfig of `aws sagemaker describe-endpoint` with it, then acknowledge this",
+        f"{path_of(scope)} has data_capture and a scaled variant. An update of a scaled endpoint keeps properties of "
+        "the running endpoint, and AWS does not document whether the update keeps data capture, too. After each change "
+        "of data_capture, compare it with DataCaptureConfig in the output of `aws sagemaker describe-endpoint`. Then "
+        "acknowledge this",
     )
 
 
@@ -187,17 +188,17 @@ def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequenc
     if is_of_another_account(bucket, account):
         Annotations.of(scope).add_warning_v2(
             BUCKET_WARNING,
-            f"the bucket {path_of(bucket)} of data_capture is in the account {bucket.env.account}, and the endpoint in "
-            f"{account}: the bucket's policy has to let the roles {roles} write below {capture.prefix}/ "
-            "(s3:PutObject); allow that, then acknowledge this",
+            f"the bucket {path_of(bucket)} of data_capture is in the account {bucket.env.account}, and the endpoint is "
+            f"in {account}. Make sure that the bucket's policy allows the roles {roles} to write below "
+            f"{capture.prefix}/ (s3:PutObject). Then acknowledge this",
         )
     if (key := capture._key) is not None and is_of_another_account(key, account):
-        warn_about_key(scope, key, f"the roles {roles} encrypt with it (kms:Decrypt, kms:GenerateDataKey)")
+        warn_about_key(scope, key, f"the roles {roles} to encrypt with it (kms:Decrypt, kms:GenerateDataKey)")
     for variant in variants:
         if variant.model.is_multi_model:
             Annotations.of(scope).add_warning_v2(
                 MULTI_MODEL_WARNING,
-                f"variant {variant.variant_name} is a multi-model one, for which SageMaker's table of supported "
-                "features does not offer data capture: check whether your account gets captured data, then "
+                f"variant {variant.variant_name} is multi-model, and SageMaker's table of supported features does not "
+                "offer data capture for multi-model endpoints: check whether your account gets captured data, then "
                 "acknowledge this",
             )

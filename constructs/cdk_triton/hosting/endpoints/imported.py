@@ -140,9 +140,9 @@ class ImportedEndpoint(Resource):
         if self._arn_is_guessed:
             Annotations.of(self).add_warning_v2(
                 CASE_WARNING,
-                "the endpoint's name is known during the deployment only, and its ARN has it in lower case: where the "
-                "name has capitals, the grant allows nothing. Import it by from_endpoint_attributes, with its ARN, or "
-                "acknowledge this",
+                "the endpoint's name is an unresolved token, and the endpoint's ARN contains the name in lower case: "
+                "if the name has capital letters, the grant allows nothing. Import the endpoint by "
+                "from_endpoint_attributes with its ARN, or acknowledge this",
             )
         return allow_invocation(self, grantee, self._arn, target_models, lambda name: check_name(name, "the ensemble"))
 

@@ -110,8 +110,8 @@ def warn_without_effect(endpoint: Resource, principal: iam.IPrincipal, grant: ia
         Annotations.of(endpoint).add_warning_v2(
             GRANT_WARNING,
             "grant_invoke got a principal without a policy, such as an account or a service, and allows nothing, "
-            "because an endpoint has no policy of its own: grant to a role of the endpoint's account, which the caller "
-            "assumes",
+            "because an endpoint has no resource-based policy: grant to a role of the endpoint's account, and let the "
+            "caller assume the role",
         )
         return
     there, here = principal.principal_account, endpoint.env.account
@@ -119,6 +119,6 @@ def warn_without_effect(endpoint: Resource, principal: iam.IPrincipal, grant: ia
         Annotations.of(endpoint).add_warning_v2(
             GRANT_WARNING,
             f"grant_invoke got a principal of the account {there}, and the endpoint is in {here}: the grant allows "
-            "nothing, because an endpoint has no policy of its own that lets another account in; grant to a role of "
-            "the endpoint's account, which the caller assumes",
+            "nothing, because an endpoint has no resource-based policy that could allow another account: grant to a "
+            "role of the endpoint's account, and let the caller assume the role",
         )

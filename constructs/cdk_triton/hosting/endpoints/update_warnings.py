@@ -80,9 +80,9 @@ class UpdateWarnings:
         if fixed:
             self._notes.add_warning_v2(
                 KEPT_COUNT_WARNING,
-                f"updates keep the instance counts of all variants if any is scaled{scaled}: "
-                f"a changed initial_instance_count of {', '.join(fixed)} deploys and does nothing. Give each variant "
-                "limits by auto_scale_instance_count, equal ones for a fixed number, or acknowledge this",
+                f"an update keeps the instance counts of all variants if one variant is scaled{scaled}, so a changed "
+                f"initial_instance_count of {', '.join(fixed)} has no effect. Call auto_scale_instance_count for each "
+                "variant, with equal limits for a fixed number, or acknowledge this",
             )
 
     def _warn_about_alarms(self, policy: DeploymentPolicy) -> None:
@@ -94,9 +94,9 @@ class UpdateWarnings:
         if variant.model.is_multi_model:
             self._notes.add_warning_v2(
                 MULTI_MODEL_WARNING,
-                f"variant {variant.variant_name} is a multi-model one, and SageMaker's table of supported features "
-                "has no deployment guardrails for these, while its list of exclusions does not name them: try "
-                f"{type(policy).__name__} in your account, then acknowledge this",
+                f"variant {variant.variant_name} is multi-model. SageMaker's table of supported features does not "
+                "offer deployment guardrails for multi-model endpoints, but SageMaker's list of exclusions does not "
+                f"contain these endpoints either: try {type(policy).__name__} in your account, then acknowledge this",
             )
 
     def _warn_about_step(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
@@ -129,12 +129,12 @@ def warn_about_alarms(
     if policy._watches and not alarms:
         notes.add_warning_v2(
             NO_ALARMS_WARNING,
-            f"{name} waits and has no alarms, so the wait only costs instances: pass alarms=, or call "
-            "add_rollback_alarms",
+            f"{name} makes an update wait, but no alarm can roll the update back during the wait, so the wait only "
+            "costs money: pass alarms=, or call add_rollback_alarms",
         )
     watched = policy._watched_seconds(most)
     slow = [
-        f"{alarm.node.path} ({datapoints} times {_text(period)})"
+        f"{alarm.node.path} ({datapoints} {'datapoint' if datapoints == 1 else 'datapoints'} of {_text(period)})"
         for alarm in alarms
         for datapoints, period in [_goes_off_after(alarm)]
         if datapoints * period >= watched
@@ -142,8 +142,8 @@ def warn_about_alarms(
     if slow:
         notes.add_warning_v2(
             SLOW_ALARM_WARNING,
-            f"{name} watches its alarms for {_text(watched)} at most, so an update may be over before these "
-            f"go off: {', '.join(slow)}. Wait longer, or give them shorter periods or fewer datapoints",
+            f"{name} watches its alarms for {_text(watched)} at most, so an update may end before these alarms go off: "
+            f"{', '.join(slow)}. Let {name} wait longer, or give the alarms shorter periods or fewer datapoints",
         )
 
 
@@ -155,7 +155,7 @@ def warn_about_step(
     *,
     is_scaled: bool,
     unit: tuple[str, str] = ("instance", "instances"),
-    other: str = "take another step, use AllAtOnce",
+    other: str = "choose another step, use AllAtOnce",
 ) -> None:
     """Warn of a first step that is not a part which SageMaker takes.
 
@@ -180,8 +180,8 @@ def warn_about_step(
         f"{what} {'may be scaled to' if is_scaled else 'starts with'} {unfit[0]} {unit[0 if unfit[0] == 1 else 1]}, "
         f"and {type(policy).__name__} with a first step of {step} needs at least {few}"
         + (f" and at most {many:.0f}" if math.isfinite(many) else "")
-        + f", because SageMaker takes steps of {policy._least_percent} to {MAX_STEP_PERCENT} %: "
-        + ("scale between other limits" if is_scaled else "start with another number")
+        + f", because SageMaker accepts steps of {policy._least_percent} to {MAX_STEP_PERCENT} %: "
+        + ("scale between other limits" if is_scaled else f"start with another number of {unit[1]}")
         + f", {other}, or acknowledge this",
     )
 

@@ -194,10 +194,11 @@ class EndpointUpdates:
             if token is None:
                 Annotations.of(self._scope).add_warning_v2(
                     NO_WAIT_WARNING,
-                    f"{path_of(self._scope)} is scaled, and no artifact store of this app delivers its models, so "
-                    "deployments do not wait while the number of instances changes, and SageMaker rejects them then; "
-                    "before a deployment, suspend scaling with `aws application-autoscaling register-scalable-target "
-                    "--suspended-state`, wait with `aws sagemaker wait endpoint-in-service`, then acknowledge this",
+                    f"{path_of(self._scope)} is scaled, and no artifact store of this app delivers its models. So "
+                    "deployments do not wait while the number of instances changes, and SageMaker rejects an update "
+                    "then. Before each deployment, suspend scaling with `aws application-autoscaling "
+                    "register-scalable-target --suspended-state`, and wait with `aws sagemaker wait "
+                    "endpoint-in-service`. Then acknowledge this",
                 )
                 return
             from cdk_triton.hosting.scaling.wait import EndpointWait

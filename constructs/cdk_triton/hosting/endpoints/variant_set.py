@@ -107,8 +107,8 @@ def warn_about_shadow(construct: IConstruct, shadow: TritonVariant | None) -> No
     if shadow is not None and shadow.initial_weight == 0:
         Annotations.of(construct).add_warning_v2(
             SHADOW_WARNING,
-            f"initial_weight of the shadow {shadow.variant_name} is 0, so no request is copied to its instances, "
-            "which run and cost all the same: give it a positive weight, omit shadow, or acknowledge this",
+            f"initial_weight of the shadow {shadow.variant_name} is 0, so SageMaker copies no request to its "
+            "instances, which still cost money: give the shadow a positive weight, omit shadow, or acknowledge this",
         )
 
 
@@ -126,15 +126,16 @@ def warn_about_storage(
             Annotations.of(construct).add_warning_v2(
                 VOLUME_SIZE_WARNING,
                 f"variant {variant.variant_name} has a volume_size, and {', '.join(types)} has "
-                "NVMe disks of its own: SageMaker rejects the size of a volume for such types, as far as is known. "
-                "Remove it, or try it in your account, then acknowledge this",
+                "NVMe disks of its own: as far as is known, SageMaker rejects a volume size for such types. "
+                "Remove volume_size, or try it in your account, then acknowledge this",
             )
     if encryption_key is not None and (types := _types_with_disks(variants)):
         Annotations.of(construct).add_warning_v2(
             KEY_WARNING,
-            f"encryption_key does not encrypt the NVMe disks of {', '.join(types)}, which the instance encrypts with a "
-            "key of its own, and SageMaker may reject the endpoint configuration for it. Remove it, or acknowledge "
-            "this if your organisation requires a key and a try in your account went well",
+            f"encryption_key does not encrypt the NVMe disks of {', '.join(types)}: the instance encrypts its disks "
+            "with a key of its own, and SageMaker may reject an endpoint configuration that names a key. Remove "
+            "encryption_key, or acknowledge this if your organisation requires a key and SageMaker accepts the key in "
+            "your account",
         )
 
 
@@ -158,8 +159,9 @@ def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]
         Annotations.of(construct).add_warning_v2(
             NETWORKS_WARNING,
             f"the models of {'variants' if len(names) > 1 else 'variant'} {', '.join(names)} differ in their subnets "
-            "or in network_isolation, and AWS does not document whether one endpoint takes that: give them the same, "
-            "or try them with `aws sagemaker create-endpoint-config`, which starts no instance, then acknowledge this",
+            "or in network_isolation, and AWS does not document whether one endpoint accepts such models: give them "
+            "the same values, or try `aws sagemaker create-endpoint-config`, which starts no instance, then "
+            "acknowledge this",
         )
 
 
@@ -196,9 +198,9 @@ def warn_about_target_models(construct: IConstruct, production: Sequence[TritonV
         shown = ", ".join(somewhere[:3]) + (f" and {len(somewhere) - 3} more" if len(somewhere) > 3 else "")
         Annotations.of(construct).add_warning_v2(
             DIFFERENT_MODELS_WARNING,
-            f"requests that name no variant reach {', '.join(v.variant_name for v in reached)}, and not each of these "
-            f"serves {shown}: such requests fail at the others. Give all but one the weight 0 and let callers name the "
-            "variant, or acknowledge this where they name it always",
+            f"a request that names no variant goes to one of {', '.join(v.variant_name for v in reached)}, and not "
+            f"each of these variants serves {shown}, so a request for such a target model may fail. Give all variants "
+            "but one the weight 0 and let callers name the variant, or acknowledge this if callers always name it",
         )
 
 
@@ -243,10 +245,10 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
         if not are_deployed_together(here, there):
             Annotations.of(construct).add_warning_v2(
                 STACKS_WARNING,
-                f"the endpoint is in the stack {root_stack(here).node.path}, and its model {model.node.path} in "
-                f"{root_stack(there).node.path}: "
-                "a changed model has another name, and CloudFormation rejects a change of an imported value, so "
-                "every update will fail. Put both into one stack; callers may be anywhere",
+                f"the endpoint is in the stack {root_stack(here).node.path}, and its model {model.node.path} is in the "
+                f"stack {root_stack(there).node.path}. A changed model gets another name, and CloudFormation rejects "
+                "the change of a value that another stack imports, so every change of the model will fail. Put "
+                "endpoint and model into one stack; callers may be in any stack",
             )
 
 

@@ -243,10 +243,10 @@ class CloudAssembly:
             archives.is_told = True
             Annotations.of(self._stage).add_warning_v2(
                 PIPELINE_WARNING,
-                f"with {self._stage.node.path} the archives of the app have more than {PIPELINE_BYTES // 10**6} MB "
-                "together. A pipeline of CDK Pipelines hands each deployment the whole cloud assembly, of 256 MB "
-                "at most: let large files of recipes come as S3File(bucket, key, sha256), or acknowledge this if no "
-                "pipeline deploys it",
+                f"with the stage {self._stage.node.path}, the archives of the app have more than "
+                f"{PIPELINE_BYTES // 10**6} MB together. CDK Pipelines passes the whole cloud assembly to each "
+                "deployment, and the assembly may have 256 MB at most. Give recipes their large files as "
+                "S3File(bucket, key, sha256), or acknowledge this if no pipeline deploys the app",
             )
 
 

@@ -210,7 +210,7 @@ def _warn_about_pull(scope: Construct, image: ContainerImage, role: str) -> None
     Annotations.of(scope).add_warning_v2(
         PULL_WARNING,
         f"the image {image.uri} does not name a repository of Amazon ECR, so the execution role got no permission "
-        f"to pull it: call grant_pull({role}) on its repository, then acknowledge this",
+        f"to pull the image: call grant_pull({role}) on the image's repository, then acknowledge this",
     )
 
 

@@ -28,25 +28,26 @@ DALI_MEMORY_WARNING = "cdk-triton:DaliMemory"
 def warn_about_host(construct: IConstruct, platform: ServingPlatform) -> None:
     """Warn where the host's driver is not known to suit GPU and image, and of a release whose versions are assumed."""
     if (warning := platform.host_ami_warning) is not None:
-        host = platform.inference_ami_version or "no inference_ami_version"
+        given = platform.inference_ami_version
+        host = "without inference_ami_version" if given is None else f"with the host {given}"
         cuda = platform.versions.cuda if platform.versions is not None else None
         image = "an image of your own" if cuda is None else f"Triton {platform.release} with CUDA {cuda}"
         derived = replace(platform, inference_ami_version=DERIVED).inference_ami_version
         fix = (
             "Serve with release 25.09 or newer"
-            if platform.inference_ami_version == derived
-            else "Omit inference_ami_version to have it derived from release and GPU"
+            if given == derived
+            else "Omit inference_ami_version, so that cdk-triton derives it from release and GPU"
         )
         Annotations.of(construct).add_warning_v2(
             HOST_WARNING,
-            f"the platform has {host}, {image} and {platform.instance_type}: {warning}. The container may not find a "
-            f"GPU. {fix}, or try it in your account, then acknowledge this",
+            f"the serving platform is {image} on {platform.instance_type} {host}: {warning}. The container may not "
+            f"find a GPU. {fix}, or try the platform in your account, then acknowledge this",
         )
     if (assumed := platform.release_warning) is not None:
         Annotations.of(construct).add_warning_v2(
             RELEASE_WARNING,
-            f"{assumed}. The checks take the newest known versions and rules. Upgrade cdk-triton if a newer version "
-            "has this release, or try the image in your account, then acknowledge this",
+            f"{assumed}. The checks use the newest known versions and rules. Upgrade cdk-triton if a newer version "
+            "contains this release, or try the image in your account, then acknowledge this",
         )
 
 
@@ -57,9 +58,9 @@ def warn_about_multi_model(
     if settings.model_load_gpu_limit is not None:
         Annotations.of(construct).add_warning_v2(
             LOAD_LIMIT_WARNING,
-            f"model_load_gpu_limit is {settings.model_load_gpu_limit}, and a load beyond it is answered with 400: "
-            "SageMaker unloads other models at 507 only, so the invocation fails and no room is made. Remove it, "
-            "or acknowledge this",
+            f"model_load_gpu_limit is {settings.model_load_gpu_limit}. The container answers 400 to a load beyond this "
+            "limit, but SageMaker unloads other models only after 507, so the invocation fails and no memory is freed. "
+            "Remove model_load_gpu_limit, or acknowledge this",
         )
     dali = [name for name, used in backends.items() if "dali" in used]
     given = [f"--{option}={value}" for option, value in given_options(settings.additional_args)]

@@ -52,7 +52,7 @@ def warn_about_reloads(
         return
     told = listed([f"{model} of {listed(ensembles, shown=4)}" for model, ensembles in shared.items()], shown=4)
     cause = (
-        f"the Python models of {platform.release} write bytecode into their directories"
+        f"Python models of Triton {platform.release} write bytecode into their directories"
         if old
         else f"without {NO_BYTECODE} Python models write bytecode into their directories"
     )
@@ -60,8 +60,8 @@ def warn_about_reloads(
     Annotations.of(construct).add_warning_v2(
         RELOAD_WARNING,
         f"ensembles have inner models of the same names ({told}), and {cause}: each time SageMaker loads one of these "
-        "ensembles, Triton loads the others again, which answer meanwhile more slowly. Give the inner models of each "
-        f"ensemble names of their own, or {fix}, or acknowledge this",
+        "ensembles, Triton loads the others again, and they answer more slowly meanwhile. Give the inner models of "
+        f"each ensemble names of their own, {fix}, or acknowledge this",
     )
 
 

@@ -79,7 +79,7 @@ class MetricsConfig:
         which = "utilization and invocations" if self.enhanced_metrics else "utilization"
         Annotations.of(construct).add_warning_v2(
             FREQUENCY_WARNING,
-            f"publish_frequency lets the metrics of {which} come every {seconds / MINUTE:g} minutes: alarms and "
-            "scaling policies that evaluate each minute find most minutes empty, so they react late or never. Use one "
-            "minute or less, give your alarms longer periods, or acknowledge this",
+            f"publish_frequency is {seconds / MINUTE:g} minutes, so alarms and scaling policies that evaluate the "
+            f"metrics of {which} each minute find no data in most minutes, and react late or never. Use one minute or "
+            "less, give your alarms longer periods, or acknowledge this",
         )

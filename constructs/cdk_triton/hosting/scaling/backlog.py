@@ -115,8 +115,8 @@ class StaysAtZero:
         if not any(child.node.id.endswith(FROM_ZERO) for child in scope.node.children):
             Annotations.of(node).add_warning_v2(
                 STAYS_AT_ZERO_WARNING,
-                "min_capacity is 0, and no scale_on_backlog starts the first instance: requests may wait until they "
-                "expire; call scale_on_backlog, or acknowledge this if something else adds instances",
+                "min_capacity is 0, and no policy of scale_on_backlog starts the first instance, so requests may wait "
+                "until they expire. Call scale_on_backlog, or acknowledge this if something else adds instances",
             )
 
 

@@ -171,8 +171,8 @@ class NothingScales:
         if not fixed and not policies and not stack_of(node).resolve(node.scheduled_actions):
             Annotations.of(node).add_warning_v2(
                 NOTHING_SCALES_WARNING,
-                f"the number of {self._what} has limits, and nothing scales it within them: call a scale_on_ method on "
-                f"the object that {self._method} returned, or acknowledge this",
+                f"no policy and no schedule scales the number of {self._what} within its limits: call a scale_on_ "
+                f"method on the object that {self._method} returned, or acknowledge this",
             )
 
 

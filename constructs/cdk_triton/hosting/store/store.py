@@ -377,9 +377,9 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
         elif isinstance(store, TritonArtifactStore) and protects_nothing(stack):
             Annotations.of(store).add_warning_v2(
                 WEAK_WARNING,
-                f"other stacks use the artifact store {path_of(store)} by weak references, so CloudFormation lets "
-                f"{path_of(stack_of(store))} be deleted, or the store in it be replaced, while endpoints need it: call "
-                "CrossStackReferences.of(store).produce(ReferenceStrength.STRONG), or give that stack "
+                f"other stacks use the artifact store {path_of(store)} by weak references, so CloudFormation allows "
+                f"you to delete the stack {path_of(stack_of(store))}, or to replace the store, while endpoints need "
+                "the store. Call CrossStackReferences.of(store).produce(ReferenceStrength.STRONG), or give the stack "
                 "termination_protection=True, then acknowledge this",
             )
         return store
@@ -390,8 +390,9 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
     keep_when_creation_fails(own.bucket)
     Annotations.of(own).add_warning_v2(
         IN_STACK_WARNING,
-        f"{path_of(stack)} got an artifact store of its own, which is good for a first try: a deployment that fails "
-        "the first time orphans its bucket. Put a TritonArtifactStore into a stack of its own and pass it as store=",
+        f"{path_of(stack)} got an artifact store of its own, because no store= was given. That is good for a first "
+        "try, but if the first deployment fails, its bucket stays and belongs to no stack. Put a TritonArtifactStore "
+        "into a stack of its own and pass it as store=",
     )
     return own
 
