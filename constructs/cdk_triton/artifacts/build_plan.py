@@ -158,8 +158,8 @@ def in_order(recipes: Iterable[BuildRecipe]) -> tuple[BuildRecipe, ...]:
         if ready is None:
             circle = " and ".join(f"{recipe} reads {_shared(recipe, missing)}" for recipe in waiting)
             raise ConfigurationError(
-                f"no order of the recipes satisfies all of them, because they wait for each other: {circle}; "
-                "let one of them read another file"
+                f"the recipes have a circular dependency ({circle}), so none of them can run first: let one recipe "
+                "read another file"
             )
         waiting.remove(ready)
         ordered.append(ready)
@@ -177,8 +177,8 @@ def _s3_files(recipes: Iterable[BuildRecipe]) -> Mapping[str, S3File]:
         for path, file in recipe.s3_files.items():
             if files.setdefault(path, file).sha256 != file.sha256:
                 raise ConfigurationError(
-                    f"{recipe} puts {file.key} at {path}, where another recipe puts {files[path].key}: give both the "
-                    "same file"
+                    f"{recipe} puts the S3 object {file.key} at {path}, where another recipe puts the S3 object "
+                    f"{files[path].key}: give both recipes the same S3File"
                 )
     return files
 
@@ -190,21 +190,21 @@ def _check_files(repository: ModelRepository, recipes: tuple[BuildRecipe, ...], 
         for path in recipe.produces:
             if makers[path] > 1:
                 both = " and ".join(str(each) for each in recipes if path in each.produces)
-                raise ConfigurationError(f"{path} is written by {both}: remove one of them")
+                raise ConfigurationError(f"{both} write the same file, {path}: keep one of these recipes")
             if path in here or path in s3_files:
                 raise ConfigurationError(f"{recipe} writes {path}, which the repository has already: remove that file")
         for path in recipe.s3_files:
             if path in here:
                 raise ConfigurationError(
-                    f"{recipe} puts a file from S3 at {path}, where the repository has one: remove either of them"
+                    f"{recipe} puts a file from S3 at {path}, and the repository has a file there: remove one of them"
                 )
         for path in recipe.consumes:
             if path not in here and path not in makers and path not in s3_files:
                 if (repository.root / path).is_dir():
                     raise ConfigurationError(f"{recipe} reads {path}, which is a directory: name its files")
                 raise ConfigurationError(
-                    f"{recipe} reads {path}, which {repository.root} does not have and no recipe makes: put the file "
-                    "there, or name another one"
+                    f"{recipe} reads {path}, which {repository.root} does not contain and no recipe makes: add the "
+                    "file, or name another file"
                 )
 
 

@@ -51,7 +51,7 @@ def open_shape(config: ModelConfig) -> str:
     if not config.input:
         return "config.pbtxt names no input"
     if config.batch_input:
-        return "config.pbtxt has a batch_input, whose size it does not contain"
+        return "config.pbtxt does not contain the size of its batch_input"
     if config.sequence_batching.control_input or config.sequence_batching.state:
         return "config.pbtxt has controls or states of sequences, which are inputs as well"
     for tensor in config.input:

@@ -148,13 +148,13 @@ class CondaEnvironment:
         if python is None:
             raise ConfigurationError(
                 f"the lock file {self._source} of {self} has no python, which the Python backend needs: "
-                f"add python={needed or '3.12'} to what is locked"
+                f"add python={needed or '3.12'} to the packages, and lock them again"
             )
         found = ".".join(python.version.split(".")[:2])
         if needed is not None and found != needed:
             raise ConfigurationError(
-                f"the lock file {self._source} of {self} has Python {found} in line {python.line} and the container of "
-                f"{platform.release} has {needed}, which would not find the packages: lock python={needed}"
+                f"the lock file {self._source} of {self} has Python {found} in line {python.line}, but Python {needed} "
+                f"of the container of {platform.release} would not find the packages: lock python={needed}"
             )
 
     def _contents(self, repository: ModelRepository) -> frozenset[object]:
@@ -167,12 +167,12 @@ def _refuse_other_forms(path: str, text: str) -> None:
         return
     if _CONDA_LOCK_YAML.search(text) and PurePosixPath(path).suffix in (".yml", ".yaml"):
         raise ConfigurationError(
-            f"{path} is a lock file of conda-lock's own form: write the explicit one with `conda-lock render --kind "
-            f"explicit --platform linux-64 {PurePosixPath(path).name}`, and name that"
+            f"{path} is in conda-lock's own format, and the recipe reads explicit lock files only: write one with "
+            f"`conda-lock render --kind explicit --platform linux-64 {PurePosixPath(path).name}`, and name that file"
         )
     if _YAML.search(text) or PurePosixPath(path).suffix in (".yml", ".yaml"):
         raise ConfigurationError(
-            f"{path} is not locked, and may give another environment in a later build: lock it with `conda-lock "
+            f"{path} does not lock packages, so a later build may get other packages: lock them with `conda-lock "
             f"--kind explicit --platform linux-64 --file {PurePosixPath(path).name}`, which writes "
-            "conda-linux-64.lock, and name that"
+            "conda-linux-64.lock, and name that file"
         )

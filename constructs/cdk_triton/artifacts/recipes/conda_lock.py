@@ -158,7 +158,7 @@ def _wrong_url(url: str, scheme: str, host: str | None, location: str) -> str | 
         # Never shown: it is a secret.
         return "the URL contains a user or a token, which must not be in a repository: remove the user or token"
     if scheme != "https" or not host:
-        return f"{url!r} is not an https URL, and only https is fetched: lock from channels with https"
+        return f"{url!r} is not an https URL, and builds download over https only: lock from https channels"
     if any(character.isspace() or not character.isprintable() for character in url) or "\\" in url:
         return f"{url!r} has a character that no conda package's URL has"
     return None

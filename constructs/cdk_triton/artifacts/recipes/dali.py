@@ -108,15 +108,16 @@ class DaliPipeline:
         """See `BuildRecipe.validate`."""
         model = model_of(repository, self.model, str(self))
         if model.backend_name != "dali":
+            backend = f"the backend {model.backend_name!r}" if model.backend_name else "no backend"
             raise ConfigurationError(
-                f'{self} is for a model of the backend {model.backend_name!r}: write backend: "dali" into '
-                f"{model.config_path}, or remove the recipe"
+                f"{self} needs a model of the DALI backend, but {model.config_path} has {backend}: write "
+                'backend: "dali" there, or remove the recipe'
             )
         release = platform.release
         if not self.serialize and release is not None and not is_at_least(release, _AUTOSERIALIZED_SINCE):
             raise ConfigurationError(
-                f"{self} leaves it to Triton to serialise the pipeline, and {release} cannot: its python3 finds DALI "
-                f"from {_AUTOSERIALIZED_SINCE} on only: write serialize=True"
+                f"{self} leaves it to Triton to serialise the pipeline, but the python3 of Triton {release} does not "
+                f"find DALI (from {_AUTOSERIALIZED_SINCE} on it does): write serialize=True"
             )
         self._check_file(repository, model)
         self._check_definition(required_text(repository, self._source, f"the pipeline of {self}"))
@@ -155,13 +156,13 @@ class DaliPipeline:
         if served not in (default, _FALLBACK):
             names = sorted({default, _FALLBACK})
             raise ConfigurationError(
-                f"{self} would be served from {served}, and the backend looks for {' and '.join(names)} only: write "
-                f"default_model_filename: {served!r} into {model.config_path}"
+                f"the DALI backend would not load {served} of {self}, because it looks for {' and '.join(names)} only: "
+                f"write default_model_filename: {served!r} into {model.config_path}"
             )
         if served != default and any(file.path.as_posix() == self._in_version(default) for file in repository.files):
             raise ConfigurationError(
-                f"{self} would not be served, because the backend takes {self._in_version(default)} first: remove "
-                "that file"
+                f"the DALI backend would load {self._in_version(default)} instead of {served} of {self}: remove "
+                f"{self._in_version(default)}"
             )
 
     def _check_definition(self, text: str) -> None:
@@ -174,6 +175,6 @@ class DaliPipeline:
         if needed not in words and "*" not in words:
             hint = " of nvidia.dali.plugin.triton" if needed == "autoserialize" else " of nvidia.dali"
             raise ConfigurationError(
-                f"{self._source} has no function with @{needed}: decorate the one that defines the pipeline with "
-                f"@{needed}{hint}" + (", or write serialize=True" if self._target is None else "")
+                f"{self._source} has no function with @{needed}: add @{needed}{hint} to the function that defines the "
+                "pipeline" + (", or write serialize=True" if self._target is None else "")
             )

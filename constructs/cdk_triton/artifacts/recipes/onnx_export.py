@@ -76,7 +76,7 @@ class OnnxExport:
         file, separator, function = self.entry.rpartition(":")
         if not separator or not function.isidentifier() or not file.endswith(".py"):
             raise ConfigurationError(
-                f"entry of {self} is {quoted(self.entry)} and must name a file and a function of it, such as "
+                f"entry of {self} is {quoted(self.entry)} and must name a file and a function in it, such as "
                 "'export.py:export'"
             )
         if self.integer_inputs not in (None, "int32"):
@@ -88,7 +88,9 @@ class OnnxExport:
             require_type(f"{name} of {self}", values, _TEXTS)
             object.__setattr__(self, name, tuple(values))
         if self.outputs is not None and (not self.outputs or len(set(self.outputs)) < len(self.outputs)):
-            raise ConfigurationError(f"outputs of {self} is {list(self.outputs)!r} and must name each output once")
+            raise ConfigurationError(
+                f"outputs of {self} is {list(self.outputs)!r} and must name one output or more, each once"
+            )
         if self._target in self.consumes:
             raise ConfigurationError(f"{self} would write {self._target}, which it reads: give onnx another name")
 
@@ -149,7 +151,7 @@ class OnnxExport:
             for given in model.config.input:
                 if given.data_type == DataType.Value("TYPE_INT64"):
                     raise ConfigurationError(
-                        f"{self} makes every INT64 input an INT32 one, and {model.config_path} has the input "
+                        f"{self} changes every INT64 input to INT32, but {model.config_path} has the input "
                         f"{given.name!r} of TYPE_INT64: write TYPE_INT32 there, or remove integer_inputs"
                     )
 
@@ -180,8 +182,8 @@ class OnnxExport:
         names = () if model.config is None else tuple(output.name for output in model.config.output)
         if not names:
             raise ConfigurationError(
-                f"{self} does not name the outputs, and {model.config_path} names none: write "
-                "outputs=['…'], which the export is compared with"
+                f"neither {self} nor {model.config_path} names the outputs, with which the build compares the export: "
+                "write outputs=['…']"
             )
         return names
 
@@ -190,9 +192,10 @@ class OnnxExport:
         functions = [each.name for each in body if isinstance(each, ast.FunctionDef)]
         # A name can also come from an import, an assignment or a condition; the build finds out.
         if self._function not in functions and self._function not in text:
-            known = f"it has {', '.join(functions)}" if functions else "it has none"
+            known = ", ".join(functions) or "none"
             raise ConfigurationError(
-                f"{self._source} has no function {self._function!r}, {known}: correct the argument entry of {self}"
+                f"{self._source} has no function {self._function!r} (it has {known}): "
+                f"correct the argument entry of {self}"
             )
 
     def _check_requirements(self, text: str) -> None:
@@ -201,6 +204,6 @@ class OnnxExport:
         packages = pinned_packages(text, self._requirements, str(self), command)
         if not any(package.name == "onnx" for package in packages):
             raise ConfigurationError(
-                f"the requirements file {path} of {self} has no onnx, with which the export is compared: add onnx to "
-                f"{path.with_suffix('.in').name} and run {command}"
+                f"the requirements file {path} of {self} has no onnx, with which the build checks the export: add onnx "
+                f"to {path.with_suffix('.in').name} and run {command}"
             )

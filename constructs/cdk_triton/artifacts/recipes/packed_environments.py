@@ -36,7 +36,7 @@ def archive_target(recipe: BuildRecipe, model: str, archive: str) -> str:
     target = path_in_model(model, archive, f"archive of {recipe}")
     if not target.endswith(".tar.gz"):
         raise ConfigurationError(
-            f"archive of {recipe} is {archive!r} and must end with .tar.gz, which is what is packed"
+            f"archive of {recipe} is {archive!r} and must end with .tar.gz, because the build packs a gzipped tar file"
         )
     return target
 
@@ -49,7 +49,7 @@ def check_host(recipe: BuildRecipe, platform: ServingPlatform) -> None:
     """
     if platform.instance.host != "x86_64":
         raise ConfigurationError(
-            f"{recipe} makes an environment for linux-64 and {platform.instance_type} has an Arm host: use an "
+            f"{recipe} makes an environment for linux-64, but {platform.instance_type} has an Arm host: use an "
             "instance type with an x86-64 host"
         )
 
@@ -83,7 +83,7 @@ def check_numpy(
     if any(file.path.as_posix() == stub for file in repository.files):
         return
     raise ConfigurationError(
-        f"{recipe} locks numpy {' and '.join(versions)} and the Python backend of {platform.release} misreads "
+        f"{recipe} locks numpy {' and '.join(versions)}, but the Python backend of {platform.release} misreads "
         f"arrays of numpy 2: lock numpy<2, or use release {_NUMPY_2_SINCE} or newer"
     )
 
@@ -122,8 +122,8 @@ def check_is_only_copy(
             return  # the first of several copies is right, the later ones are not
         if isinstance(other, type(recipe)) and packages(recipe) == packages(other):
             raise ConfigurationError(
-                f"{recipe} and {other} lock the same packages, and one archive is enough: remove {recipe}, and let "
-                f'{model} name "$$TRITON_MODEL_DIRECTORY/../{other.produces[0]}" as EXECUTION_ENV_PATH'
+                f"{recipe} and {other} lock the same packages, and one archive is enough: remove {recipe}, and set "
+                f'EXECUTION_ENV_PATH of {model} to "$$TRITON_MODEL_DIRECTORY/../{other.produces[0]}"'
             )
 
 

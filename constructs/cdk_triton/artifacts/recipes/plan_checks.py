@@ -48,14 +48,14 @@ def check_model(recipe: str, model: Model) -> ModelConfig:
     if model.backend_name != "tensorrt":
         backend = f"the backend {model.backend_name!r}" if model.backend_name else "no backend"
         raise ConfigurationError(
-            f"{recipe} builds a plan, and {model.config_path} has {backend}, which reads none: write "
-            'platform: "tensorrt_plan"'
+            f"{recipe} builds a plan, which only the TensorRT backend loads, but {model.config_path} has {backend}: "
+            'write platform: "tensorrt_plan" there'
         )
     named = [config.default_model_filename, *config.cc_model_filenames.values()]
     other = next((name for name in named if name not in ("", PLAN_NAME)), None)
     if other is not None:
         raise ConfigurationError(
-            f"{recipe} writes {PLAN_NAME}, and {model.config_path} has the server load {other!r}: remove "
+            f"{recipe} writes {PLAN_NAME}, but {model.config_path} makes the server load {other!r}: remove "
             "default_model_filename and cc_model_filenames"
         )
     return config
@@ -113,8 +113,8 @@ def required_release(recipe: str, platform: ServingPlatform) -> str:
     """
     if platform.release is None:
         raise ConfigurationError(
-            f"the options of trtexec for {recipe} depend on its TensorRT, and the serving platform has an image of "
-            "its own without a release: give the release of the image too, such as release='25.09'"
+            f"{recipe} chooses the options of trtexec by the release, but the serving platform has a custom image "
+            "without a release: give the release of the image too, such as release='25.09'"
         )
     return platform.release
 
@@ -132,8 +132,9 @@ def check_options(recipe: str, options: Iterable[str], release: str) -> None:
         oldest = tuple(map(int, oldest_with(option).split(".")))
         bound = f"from {oldest_with(option)} on" if oldest > possible[0] else f"up to {newest_with(option)}"
         raise ConfigurationError(
-            f"{recipe} needs trtexec {option}, which TensorRT has {bound}, and Triton {release} has "
-            f"{release_facts(release).tensorrt}: remove the argument that needs it, or serve with another release"
+            f"{recipe} needs trtexec {option}, which TensorRT has {bound}, but Triton {release} has TensorRT "
+            f"{release_facts(release).tensorrt}: remove the argument that needs the option, or serve with another "
+            "release"
         )
 
 
@@ -146,14 +147,14 @@ def check_gpu(recipe: str, platform: ServingPlatform, compatibility: str | None,
     capability = tuple(map(int, platform.compute_capability.split(".")))
     if compatibility == "ampere+" and capability < (8, 0):  # NvInfer.h, HardwareCompatibilityLevel::kAMPERE_PLUS
         raise ConfigurationError(
-            f"{recipe} has hardware_compatibility='ampere+', which TensorRT builds on Ampere and newer GPUs only, and "
+            f"{recipe} has hardware_compatibility='ampere+', which TensorRT builds on Ampere and newer GPUs only, but "
             f"{platform.instance_type} has the {platform.gpu} (compute capability {platform.compute_capability}): "
-            "remove it, or serve on an instance type such as ml.g5.xlarge"
+            "remove the argument, or serve on an instance type such as ml.g5.xlarge"
         )
     if workspace_mib is not None and workspace_mib > platform.gpu_memory_gb * 1024:
         raise ConfigurationError(
-            f"{recipe} has workspace_mib={workspace_mib} and the {platform.gpu} has {platform.gpu_memory_gb} GB: take "
-            "less, or omit it to use all of it"
+            f"{recipe} has workspace_mib={workspace_mib}, but the {platform.gpu} has {platform.gpu_memory_gb} GB: "
+            "lower the number, or omit workspace_mib to use all memory of the GPU"
         )
 
 

@@ -64,13 +64,13 @@ def check_precision(
     _check_has_flags(recipe, precision, types)
     if precision == "bf16" and tuple(map(int, platform.compute_capability.split("."))) < (8, 0):
         raise ConfigurationError(
-            f"{recipe} has precision='bf16' and the GPU {platform.gpu} of {platform.instance_type} (compute capability "
-            f"{platform.compute_capability}) has no BF16, which Ampere and newer have: use precision='fp16'"
+            f"{recipe} has precision='bf16', but the {platform.gpu} of {platform.instance_type} (compute capability "
+            f"{platform.compute_capability}) does not have BF16, which needs Ampere or newer: use precision='fp16'"
         )
     if precision == "int8" and types is not None and not types.is_quantized:
         # trtexec sets the same range for every tensor then: sampleEngines.cpp, setTensorDynamicRange.
         raise ConfigurationError(
-            f"{recipe} has precision='int8' and its network has no QuantizeLinear or DequantizeLinear, so trtexec "
+            f"{recipe} has precision='int8', but its network has no QuantizeLinear or DequantizeLinear, so trtexec "
             f"would invent the ranges of all tensors: quantise the network first, with {_CONVERTERS['int8']}"
         )
 
@@ -84,7 +84,7 @@ def _check_has_flags(recipe: str, precision: Precision, types: NetworkTypes | No
     for type_, flag in (("FP16", "--fp16"), ("BF16", "--bf16")):
         if types is not None and type_ in types.floats and not {flag, "--stronglyTyped"} & set(_FLAGS[precision]):
             raise ConfigurationError(
-                f"{recipe} has precision={precision!r} and its network has weights of {type_}, which TensorRT builds "
+                f"{recipe} has precision={precision!r}, but its network has weights of {type_}, which TensorRT builds "
                 f"with {flag} only: write precision={type_.lower()!r}, or 'strongly_typed' from TensorRT 10 on"
             )
 
@@ -92,13 +92,13 @@ def _check_has_flags(recipe: str, precision: Precision, types: NetworkTypes | No
 def _check_strongly_typed(recipe: str, precision: Precision, release: str, types: NetworkTypes | None) -> None:
     if precision == "strongly_typed":
         return
-    because = f"Triton {release} has TensorRT {major_version(release)}, which builds a network in its own types only"
+    rule = f"TensorRT {major_version(release)} of Triton {release} keeps the types of the network"
     if types is None:
         if precision == "fp32":
             return
         raise ConfigurationError(
-            f"{recipe} has precision={precision!r} and {because}, and the app cannot read the network's types before "
-            f"the build: write precision='strongly_typed', and convert the network with {_CONVERTERS[precision]}"
+            f"{recipe} has precision={precision!r}, but {rule}, which the app cannot read before the build: write "
+            f"precision='strongly_typed', and convert the network with {_CONVERTERS[precision]}"
         )
     if precision == "int8":
         if types.is_quantized:
@@ -110,6 +110,6 @@ def _check_strongly_typed(recipe: str, precision: Precision, release: str, types
         found = f"has weights of {' and '.join(sorted(types.floats)) or 'no floating-point type'}"
     fix = f"convert the network with {_CONVERTERS[precision]}, or " if precision in _CONVERTERS else ""
     raise ConfigurationError(
-        f"{recipe} has precision={precision!r}, its network {found}, and {because}: {fix}write "
-        "precision='strongly_typed' to take it as it is"
+        f"{recipe} has precision={precision!r}, but its network {found}, and {rule}: {fix}write "
+        "precision='strongly_typed' to leave the network as it is"
     )

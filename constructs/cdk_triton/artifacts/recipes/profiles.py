@@ -46,7 +46,10 @@ def _shapes(given: Shapes, name: str, recipe: str) -> ProfileShapes:
     literal(name, f"the name of an input in a profile of {recipe}")
     what = f"the shapes of {name!r} in a profile of {recipe}"
     if "," in name or "'" in name:
-        raise ConfigurationError(f"{what} cannot be given to trtexec, whose lists end at , and ': rename the input")
+        raise ConfigurationError(
+            f"a profile of {recipe} has the input {name!r}, but trtexec cannot read a name with a comma or a quotation "
+            "mark: rename the input"
+        )
     if isinstance(given, ProfileShapes):
         given = (given.minimum, given.optimum, given.maximum)
     if not isinstance(given, tuple | list) or len(given) != 3 or any(not _is_shape(shape) for shape in given):
@@ -57,11 +60,12 @@ def _shapes(given: Shapes, name: str, recipe: str) -> ProfileShapes:
     low, best, high = (tuple(shape) for shape in given)
     if not len(low) == len(best) == len(high):
         raise ConfigurationError(
-            f"{what} have unlike numbers of dimensions: {low}, {best} and {high}; give each as many"
+            f"{what} differ in their number of dimensions: {low}, {best} and {high}; give each shape the same number"
         )
     if any(not a <= b <= c for a, b, c in zip(low, best, high, strict=True)):
         raise ConfigurationError(
-            f"{what} must not become smaller from one to the next: {low}, {best} and {high}; sort them"
+            f"{what} are not in ascending order: {low}, {best} and {high}; give the smallest, the usual and the "
+            "largest size of each dimension"
         )
     return ProfileShapes(low, best, high)
 
@@ -93,10 +97,10 @@ def check_profiles(
         if missing:
             unknown = sorted(profile.keys() - names)
             close = get_close_matches(missing[0], unknown, n=1)
-            instead = f", or write it for {close[0]!r} if that is meant" if close else ""
+            instead = f", or rename {close[0]!r} to {missing[0]!r}" if close else ""
             raise ConfigurationError(
-                f"{what} lacks the input {missing[0]!r} of config.pbtxt: add its shapes, a profile has those "
-                f"of all inputs{instead}"
+                f"{what} does not have the input {missing[0]!r}, but needs the shapes of all inputs in config.pbtxt: "
+                f"add them{instead}"
             )
         for tensor in config.input:
             _check_shapes(profile[tensor.name], tensor, config.max_batch_size, what)
@@ -106,8 +110,8 @@ def check_profiles(
     reached = max((min(profile[name].maximum[0] for name in batched) for profile in profiles if batched), default=None)
     if reached is not None and reached < config.max_batch_size:
         raise ConfigurationError(
-            f"the largest batch of the profiles of {recipe} is {reached} and config.pbtxt has max_batch_size: "
-            f"{config.max_batch_size}, so the server would not load the plan: raise the one or lower the other"
+            f"the largest batch of the profiles of {recipe} is {reached}, so Triton would not load the plan with "
+            f"max_batch_size: {config.max_batch_size} of config.pbtxt: raise the batch, or lower max_batch_size"
         )
 
 
@@ -133,13 +137,13 @@ def _check_shapes(shapes: ProfileShapes, tensor: ModelInput, max_batch_size: int
         count = len(shapes.maximum)
         raise ConfigurationError(
             f"{what} has {count} {'dimension' if count == 1 else 'dimensions'} for the input {tensor.name!r}, and "
-            f"config.pbtxt has dims: {list(dims)}{beside}; write {len(dims) + batch} numbers in each of its shapes"
+            f"config.pbtxt has dims: {list(dims)}{beside}; write {len(dims) + batch} numbers in each shape"
         )
     for size, low, high in zip(dims, shapes.minimum[batch:], shapes.maximum[batch:], strict=True):
         if size >= 0 and not low <= size <= high:
             raise ConfigurationError(
-                f"{what} goes from {low} to {high} where the input {tensor.name!r} has {size} in config.pbtxt, "
-                f"dims: {list(dims)}: let the profile include that size"
+                f"{what} has sizes from {low} to {high} for a dimension of the input {tensor.name!r}, but config.pbtxt "
+                f"has {size} (dims: {list(dims)}): include {size} in the profile"
             )
 
 

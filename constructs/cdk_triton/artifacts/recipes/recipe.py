@@ -78,8 +78,8 @@ def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
     for recipe in repository.recipes:
         if isinstance(recipe, PromisedFiles):
             raise ConfigurationError(
-                f"the cdk-triton.toml of {repository.root} lists {recipe.produces[0]}, which is not there, and no "
-                "recipe makes it: add the recipe, or put the file there"
+                f"the cdk-triton.toml of {repository.root} lists {recipe.produces[0]}, which the repository does not "
+                "contain and no recipe makes: add the recipe, or add the file"
             )
         if not isinstance(recipe, BuildRecipe):
             raise ConfigurationError(

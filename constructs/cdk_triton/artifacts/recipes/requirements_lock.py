@@ -87,7 +87,7 @@ def pinned_packages(text: str, path: str, recipe: str, command: str) -> tuple[Pi
         more = f"; and {len(problems) - _SHOWN_PROBLEMS} more" if len(problems) > _SHOWN_PROBLEMS else ""
         raise ConfigurationError(
             f"the requirements file {PurePosixPath(path)} of {recipe} does not pin every package with its hash: "
-            f"{shown}{more}; write it with {command} (or pip-compile --generate-hashes)"
+            f"{shown}{more}; write the file with {command} (or pip-compile --generate-hashes)"
         )
     return packages
 
@@ -144,12 +144,12 @@ def _requirement(number: int, line: str) -> PinnedPackage | str:
             return f"a hash of {name[0] if name else repr(rest)} cannot be read: write --hash=sha256:<64 digits>"
         if name is None or "/" in rest.split(";")[0]:
             return f"{rest.split('@')[-1]!r} is not a package with a version"
-        return f"{name[0]} has no pinned version"
+        return f"{name[0]!r} has no pinned version"
     wrong = None if match["url"] is None else _wrong_url(match["url"])
     if wrong is not None:
         return wrong
     if not hashes:
-        return f"{match['name']} has no hash"
+        return f"{match['name']!r} has no hash"
     for each in hashes:
         if len(each["digest"]) != _DIGITS.get(each["algorithm"]):
             return (
@@ -167,5 +167,5 @@ def _wrong_url(url: str) -> str | None:
         # Never shown: it is a secret.
         return "the URL contains a user or a token, which must not be in a repository: remove the user or token"
     if parts.scheme != "https" or not parts.netloc:
-        return f"{url!r} is not an https URL, and only https is fetched"
+        return f"{url!r} is not an https URL, and builds download over https only"
     return None

@@ -47,13 +47,13 @@ class S3File:
         literal(self.sha256, "the sha256 of an S3File")
         if _BUCKET.fullmatch(self.bucket) is None:
             raise ConfigurationError(
-                f"the bucket of an S3File is {quoted(self.bucket)}, which is not the name of a bucket: write it "
-                "without s3:// and without a path"
+                f"the bucket of an S3File is {quoted(self.bucket)}, which is not the name of a bucket: write 3 to 63 "
+                "lower-case letters, digits, '.' and '-', without s3:// and without a path"
             )
         if not self.key or len(self.key.encode()) > _LONGEST_KEY or self.key.startswith("s3://"):
             raise ConfigurationError(
                 f"the key of an S3File is {quoted(self.key)}, which is not an object key: write 1 to {_LONGEST_KEY} "
-                "bytes, such as 'models/bert.onnx'"
+                "bytes without s3:// and the bucket, such as 'models/bert.onnx'"
             )
         if _SHA256.fullmatch(self.sha256) is None:
             raise ConfigurationError(

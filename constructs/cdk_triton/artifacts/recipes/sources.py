@@ -28,8 +28,8 @@ def required_text(repository: ModelRepository, path: str, label: str) -> str:
     files = {file.path.as_posix(): file.source for file in repository.files}
     if path not in files:
         raise ConfigurationError(
-            f"{label} is missing: there is no {path}{did_you_mean(path, files)} in {repository.root}; put the file "
-            "there, or name another one"
+            f"{label} is missing: {repository.root} does not contain {path}{did_you_mean(path, files)}; add the file, "
+            "or name another file"
         )
     source = files[path]
     try:

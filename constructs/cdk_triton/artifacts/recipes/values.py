@@ -79,7 +79,7 @@ def path_in_model(model: str, path: str, label: str) -> str:
     if not parts or path.startswith("/") or ".." in parts or "\\" in path or path.endswith("/"):
         raise ConfigurationError(
             f"{label} is {quoted(path)} and must be the path of a file in the directory of the model {quoted(model)}, "
-            "relative to that directory and with /"
+            "relative to that directory, with '/' between names and without '..'"
         )
     return PurePosixPath(model, path).as_posix()
 
@@ -99,7 +99,8 @@ def model_of(repository: ModelRepository, model: str, recipe: str) -> Model:
     if found is None:
         known = [each.directory.as_posix() for each in repository.models]
         raise ConfigurationError(
-            f"{recipe} is for the model {quoted(model)}{did_you_mean(model, known)}, and the repository "
-            f"{repository.root} has {', '.join(map(repr, known))}: write the name of one of these directories"
+            f"{recipe} is for the model {quoted(model)}{did_you_mean(model, known)}, which the repository "
+            f"{repository.root} does not contain: write the name of a directory of a model "
+            f"({', '.join(map(repr, known))})"
         )
     return found

@@ -143,8 +143,8 @@ class WheelEnvironment:
         if found is not None and needed is not None and found["python"] != needed:
             command = lock_command(self._source, "--python-version", needed)
             raise ConfigurationError(
-                f"the requirements file {self._source} of {self} was locked for Python {found['python']} and the "
-                f"container of {platform.release} has {needed}, for which other versions may be right: lock it with "
+                f"the requirements file {self._source} of {self} was locked for Python {found['python']}, but Python "
+                f"{needed} of the container of {platform.release} may need other versions of packages: lock it with "
                 f"{command}"
             )
 
