@@ -50,11 +50,11 @@ def refuse_token(value: object, label: str) -> None:
     """
     if is_number_token(value):
         raise ConfigurationError(
-            f"{label} is an unresolved token, which has no number before the deployment, but it is needed while the "
-            "app runs: write the number out"
+            f"{label} is an unresolved token, which has no number before the deployment, but synth needs the number: "
+            "write the number itself"
         )
     text = value if isinstance(value, str) else ""
     if has_token(text):
         raise ConfigurationError(
-            f"{label} {text!r} contains a CDK token, whose value is needed while the app runs: write it out"
+            f"{label} {text!r} contains a CDK token, but synth needs its value: write the value itself"
         )

@@ -178,7 +178,7 @@ def test_a_model_without_batches_takes_its_dims(endpoint: Any, tmp_path: Path) -
     """
     client = TritonClient("texts", endpoint.runtime()).for_repository(repository(tmp_path, model=config))
     assert client.infer({"x": [1, 2]})["x"].tolist() == [[1], [2]]
-    with pytest.raises(ConfigurationError, match=r"has the shape \[1, 2\], and its dims are \[2, 1\]: give"):
+    with pytest.raises(ConfigurationError, match=r"has the shape \[1, 2\], but config.pbtxt has dims: \[2, 1\]: give"):
         client.infer({"x": [[1, 2]]})
     answers: list[Any] = client.infer_many([{"x": [1, 2]}, {"x": [3, 4]}])
     assert [each["x"].ravel().tolist() for each in answers] == [[1, 2], [3, 4]]

@@ -55,7 +55,7 @@ class CheckContext:
     def __post_init__(self) -> None:
         """Reject a mode that does not exist."""
         if self.mode not in get_args(Mode):
-            raise ConfigurationError(f"mode is 'single' or 'multi', got {self.mode!r}; choose one of them")
+            raise ConfigurationError(f"mode is {self.mode!r}: use 'single' or 'multi'")
 
     @cached_property
     def entry(self) -> Model | None:

@@ -92,7 +92,9 @@ class AsyncResult:
             ConfigurationError: a location is not an S3 URI, or `timeout` is not a number of seconds.
         """
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
-            raise ConfigurationError(f"timeout is {timeout!r}: give seconds, 0 or more; 0 looks once")
+            raise ConfigurationError(
+                f"timeout is {timeout!r}: give seconds, 0 or more; with 0, the call looks for the answer once"
+            )
         s3 = default_client("s3") if self.s3 is None else self.s3
         end, pause = time.monotonic() + timeout, _FIRST_PAUSE
         while True:

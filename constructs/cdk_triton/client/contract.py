@@ -50,10 +50,10 @@ class TensorContract:
         array = self._typed(value)
         found = self._completed(array.shape, max_batch_size)
         if found is None:
-            batch = f", behind a batch dimension of 1 to {max_batch_size}" if max_batch_size else ""
+            batch = f" after a batch dimension of 1 to {max_batch_size}" if max_batch_size else ""
             raise ConfigurationError(
-                f"input '{self.name}' has the shape {list(array.shape)}, and its dims are {list(self.dims)}{batch}: "
-                "give it that shape"
+                f"input '{self.name}' has the shape {list(array.shape)}, but config.pbtxt has dims: "
+                f"{list(self.dims)}{batch}: give an array of this shape"
             )
         return array.reshape(found)
 
@@ -109,7 +109,7 @@ class TensorContract:
             else:
                 is_same = bool(np.all(np.isfinite(array.astype(np.float64)) | ~np.isfinite(given)))
         if not is_same:
-            raise ValueError("it has values that this type does not have")
+            raise ValueError("it has values that this type cannot hold")
         return array
 
     @property
@@ -146,8 +146,8 @@ class Contract:
         model = repository.entry_model()
         if model is None:
             raise ConfigurationError(
-                f"repository '{repository.name}' does not have one model that callers invoke: give a repository with "
-                "one model or one outermost ensemble"
+                f"repository '{repository.name}' does not have exactly one model that callers invoke: give a "
+                "repository with one model or one outermost ensemble"
             )
         if model.config_error is not None:
             raise model.config_error
@@ -179,7 +179,9 @@ class Contract:
         arrays = {name: self.inputs[name].array(value, self.max_batch_size) for name, value in inputs.items()}
         if self.max_batch_size and len({array.shape[0] for array in arrays.values()}) > 1:
             rows = ", ".join(f"'{name}' {array.shape[0]}" for name, array in arrays.items())
-            raise ConfigurationError(f"the inputs have unequal numbers of rows ({rows}): give each the same batch")
+            raise ConfigurationError(
+                f"the inputs have unequal numbers of rows ({rows}): give each input the same batch size"
+            )
         return arrays
 
     def check_outputs(self, outputs: Iterable[str | InferRequestedOutput] | None) -> None:

@@ -163,7 +163,7 @@ def check_bounds(max_batch_size: int, concurrency: int) -> None:
     """
     for name, value in {"max_batch_size": max_batch_size, "concurrency": concurrency}.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigurationError(f"{name} is {value!r}: give a whole number from 1")
+            raise ConfigurationError(f"{name} is {value!r}: give a whole number, at least 1")
 
 
 def _rows(inputs: Arrays) -> int:
@@ -172,8 +172,8 @@ def _rows(inputs: Arrays) -> int:
     if len(rows) != 1 or not first:
         shapes = ", ".join(f"'{name}' {list(array.shape)}" for name, array in inputs.items())
         raise ConfigurationError(
-            f"the inputs of a request have the shapes {shapes or '(there are none)'}: give each the same first "
-            "dimension, the batch, or use max_batch_size=1"
+            f"the inputs of a request have the shapes {shapes or '(no inputs)'}: give each input the same first "
+            "dimension of at least 1, the batch size, or use max_batch_size=1"
         )
     return first
 

@@ -132,7 +132,7 @@ def encode(
     if not binary:
         raise ConfigurationError(
             "binary=False cannot send an InferInput that holds binary data: "
-            "fill it with set_data_from_numpy(array, binary_data=False), or leave binary=True"
+            "fill it with set_data_from_numpy(array, binary_data=False), or use binary=True"
         )
     return b"".join([header, *data]), f"{_BINARY}{len(header)}"
 

@@ -187,6 +187,6 @@ def _reject_unused_settings(url: str, profile: str | None, fix: str) -> None:
     )
     if bundle and scheme == "https":
         raise ConfigurationError(
-            f"the environment has certificates of its own for {url} ({bundle}), which only boto3 uses: {fix}, or unset "
+            f"the environment has a CA bundle for {url} ({bundle}), which only boto3 uses: {fix}, or unset "
             "AWS_CA_BUNDLE, REQUESTS_CA_BUNDLE and ca_bundle of the profile"
         )

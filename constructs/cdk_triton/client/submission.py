@@ -98,8 +98,9 @@ class Submission:
             )
         if place is None:
             raise ConfigurationError(
-                f"the request to {self.where} has {len(self.body):,} bytes, and a call takes {MAX_INLINE_BYTES:,}: "
-                "give the client input_location=, or make it by from_parameters, so that it can upload the request"
+                f"the request to {self.where} has {len(self.body):,} bytes, but a call takes {MAX_INLINE_BYTES:,} "
+                "at most: give the client input_location=, or make the client by from_parameters, so that it can "
+                "upload the request"
             )
         own = objects.Location(place.bucket, f"{place.key}/{self.inference_id}")
         objects.put(s3, own, self.body, self.content_type, where=self.where)

@@ -66,7 +66,7 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
     datatype = datatype_of(name, array)
     if not binary and datatype in _BINARY_ONLY:
         raise ConfigurationError(
-            f"input '{name}' is {datatype}, which Triton accepts only as binary data: leave binary=True"
+            f"input '{name}' is {datatype}, which Triton accepts only as binary data: use binary=True"
         )
     entry: dict[str, Any] = {"name": name, "shape": array.shape, "datatype": datatype}
     if not binary:
@@ -191,7 +191,9 @@ def _from_lists(name: str, value: Sequence[Any]) -> npt.NDArray[np.object_]:
     try:
         return np.array(value, dtype=object)
     except ValueError as error:
-        raise ConfigurationError(f"input '{name}' is not a tensor: its rows differ in shape ({error})") from error
+        raise ConfigurationError(
+            f"input '{name}' is not a tensor: its rows differ in shape ({error}); give each row the same shape"
+        ) from error
 
 
 def _flat(array: npt.NDArray[Any]) -> list[Any]:
@@ -261,7 +263,7 @@ def _texts(name: str, array: npt.NDArray[Any]) -> list[str]:
                 texts[number] = element.decode()
             except UnicodeDecodeError as error:
                 raise ConfigurationError(
-                    f"input '{name}' has bytes that are not UTF-8, which JSON cannot carry: leave binary=True"
+                    f"input '{name}' has bytes that are not UTF-8, which JSON cannot carry: use binary=True"
                 ) from error
     return texts
 
@@ -278,8 +280,8 @@ def _utf8(name: str, text: str) -> bytes:
 def _not_text(name: str, element: object) -> ConfigurationError:
     # tritonclient would send str(element), so that None arrives as the text "None".
     return ConfigurationError(
-        f"input '{name}' has a value of type {type(element).__name__}, and a tensor of objects or a list takes str and "
-        "bytes only: make it numpy.asarray(value, dtype=…), with the type in config.pbtxt"
+        f"input '{name}' has a value of type {type(element).__name__}, but a list or an array of objects may hold "
+        "str and bytes only: convert the input with numpy.asarray(value, dtype=…), with the type in config.pbtxt"
     )
 
 

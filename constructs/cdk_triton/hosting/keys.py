@@ -65,8 +65,8 @@ def require_key(key: kms.IKey, what: str) -> kms.IKey:
     if found is None:
         name = key.key_id
         raise ConfigurationError(
-            f"{what} is the alias {name}, which may move to another key, so nobody could read what the first one "
-            f"has encrypted: pass the key, as kms.Key.from_lookup(self, 'Key', alias_name='{name}') or "
+            f"{what} is the alias {name}, which may move to another key, so data of the first key would become "
+            f"unreadable: pass the key itself, by kms.Key.from_lookup(self, 'Key', alias_name='{name}') or "
             "kms.Key.from_key_arn"
         )
     return found

@@ -89,7 +89,7 @@ def check_network(vpc: ec2.IVpc | None, vpc_subnets: object, security_groups: ob
         ConfigurationError: there is no VPC.
     """
     if vpc is None and (vpc_subnets is not None or security_groups):
-        raise ConfigurationError("vpc_subnets and security_groups need their vpc: give it, or remove them")
+        raise ConfigurationError("vpc_subnets and security_groups need a vpc: give vpc= too, or remove both")
 
 
 def build_network(

@@ -202,9 +202,9 @@ def _check_published_release(release: str) -> None:
 def _check_own_image(image: str) -> None:
     if has_token(_digest(image)):
         raise ConfigurationError(
-            "the digest of image is an unresolved token, but it decides while the app runs what is built: write the "
-            "digest out, as <registry>/<repository>@sha256:<64 hexadecimal digits>; only registry and repository may "
-            "be tokens"
+            "the digest of image is an unresolved token, but synth needs the digest to decide what to build: write the "
+            "digest itself, as <registry>/<repository>@sha256:<64 hexadecimal digits>; only registry and repository "
+            "may be tokens"
         )
     if _BY_DIGEST.fullmatch(image) is None:
         raise ConfigurationError(

@@ -56,7 +56,8 @@ def read_manifest(path: Path) -> list[Listed]:
             each = _parsed(row, path if path.is_dir() else path.parent)
             if each.ensemble in firsts:
                 raise ConfigurationError(
-                    f"{each.ensemble!r} is listed in {unit} {firsts[each.ensemble]} too; give each a name of its own"
+                    f"{each.ensemble!r} is listed in {unit} {firsts[each.ensemble]} too; give each ensemble a name of "
+                    "its own"
                 )
         except ConfigurationError as error:
             faults.append(f"{unit} {place}: {error}")
@@ -132,7 +133,9 @@ def _of_csv(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     try:
         header = next(reader, [])
         if sorted(header) != sorted(_FIELDS):
-            raise ConfigurationError(f"line 1 of {path} is {','.join(header)!r}: write ensemble,repository")
+            raise ConfigurationError(
+                f"line 1 of {path} is {','.join(header)!r}: begin the file with the header ensemble,repository"
+            )
         for row in reader:
             if row:  # else an empty line
                 yield str(reader.line_num), dict(zip(header, row, strict=len(row) == len(header))) | _surplus(row)
@@ -156,7 +159,9 @@ def _of_json(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 
 def _parsed(row: Any, root: Path) -> Listed:
     if not isinstance(row, dict) or set(row) != set(_FIELDS) or not all(isinstance(each, str) for each in row.values()):
-        raise ConfigurationError("it does not consist of the texts ensemble and repository; give these two only")
+        raise ConfigurationError(
+            "it does not have the two texts ensemble and repository; write these two and nothing else"
+        )
     directory = root / row["repository"]
     if not row["repository"] or not directory.is_dir():
         raise ConfigurationError(

@@ -62,8 +62,8 @@ class Publication:
         count, size = len(self.items), len(self.body)
         if count > _MOST_ITEMS or size > _MOST_BYTES:
             raise ConfigurationError(
-                f"{count:,} ensembles would change, by a request of {size:,} bytes; one execution changes at most "
-                f"{_MOST_ITEMS:,}, by a request of {_MOST_BYTES:,} bytes: publish them in parts, with several manifests"
+                f"{count:,} ensembles would change, in a request of {size:,} bytes, but one execution takes at most "
+                f"{_MOST_ITEMS:,} ensembles and {_MOST_BYTES:,} bytes: publish them in parts, with several manifests"
             )
 
     @cached_property

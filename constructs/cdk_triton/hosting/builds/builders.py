@@ -103,7 +103,9 @@ def minutes(
         return default
     seconds = _seconds(value)
     if seconds is None:
-        raise ConfigurationError(f"{what} is a CDK token, but build plans contain the number: write it out")
+        raise ConfigurationError(
+            f"{what} is a CDK token, but build plans contain the number: write the duration itself"
+        )
     if seconds % 60 or not least <= seconds / 60 <= most:
         raise ConfigurationError(f"{what} is {value.to_human_string()}: use whole minutes, from {least} to {most}")
     return int(seconds // 60)

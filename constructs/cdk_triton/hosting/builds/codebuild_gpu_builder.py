@@ -234,8 +234,8 @@ class CodeBuildGpuBuilder(Builder):
 def _check_compute_type(compute_type: Any) -> None:
     if compute_type == codebuild.ComputeType.LARGE:
         raise ConfigurationError(
-            "compute_type LARGE of CodeBuild's GPU environment has NVIDIA V100s, which TensorRT supports up to 10.4 "
-            "only, and which no plan for another GPU can be built on: remove compute_type"
+            "compute_type LARGE of CodeBuild's GPU environment has NVIDIA V100s, which cannot build plans for other "
+            "GPUs and which TensorRT supports up to 10.4 only: remove compute_type"
         )
     if compute_type != codebuild.ComputeType.SMALL:
         name = getattr(compute_type, "name", compute_type)
@@ -247,8 +247,8 @@ def _check_fleet(builder: CodeBuildGpuBuilder) -> None:
     if builder.fleet is None:
         if builder.gpu is not None:
             raise ConfigurationError(
-                f"gpu {builder.gpu!r} describes the machines of a fleet, and there is no fleet: give fleet= too, "
-                f"or remove gpu, for CodeBuild's own {codebuild_gpu()}"
+                f"gpu {builder.gpu!r} describes the machines of a fleet, and CodeBuildGpuBuilder has no fleet: give "
+                f"fleet= too, or remove gpu to build on CodeBuild's own {codebuild_gpu()}"
             )
         return
     if builder.gpu not in gpus:
@@ -257,5 +257,5 @@ def _check_fleet(builder: CodeBuildGpuBuilder) -> None:
         )
     if builder.vpc is not None:
         raise ConfigurationError(
-            "a CodeBuild project with a fleet has no vpc of its own: remove vpc and give it to the fleet"
+            "a CodeBuild project with a fleet cannot have a vpc of its own: remove vpc, and set the VPC of the fleet"
         )

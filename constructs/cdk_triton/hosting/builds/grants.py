@@ -58,8 +58,8 @@ def object_arn(file: S3File) -> str:
     """
     if set("*?$") & set(file.key):
         raise ConfigurationError(
-            f"the key of s3://{file.bucket}/{file.key} has a character that IAM takes for a pattern, and the "
-            "handler may read exact objects only: copy the object to a key without '*', '?' and '$'"
+            f"the key of s3://{file.bucket}/{file.key} has a character that IAM reads as a wildcard, but the "
+            "store's handler may read exact objects only: copy the object to a key without '*', '?' and '$'"
         )
     return f"arn:{Aws.PARTITION}:s3:::{file.bucket}/{file.key}"
 

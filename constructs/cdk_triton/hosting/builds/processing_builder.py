@@ -165,10 +165,15 @@ def _volume_gb(volume: Size | None) -> int:
     if volume is None:
         return DEFAULT_VOLUME_GB
     if volume.is_unresolved():
-        raise ConfigurationError("the volume is a CDK token, but plans need its size: write it out")
+        raise ConfigurationError(
+            "volume of SageMakerProcessingBuilder is a CDK token, but build plans contain its size: write the size "
+            "itself"
+        )
     gibibytes = volume.to_gibibytes(rounding=SizeRoundingBehavior.FLOOR)
     if not 1 <= gibibytes <= MAX_VOLUME_GB:
-        raise ConfigurationError(f"the volume has {gibibytes:g} GiB: use 1 to {MAX_VOLUME_GB}")
+        raise ConfigurationError(
+            f"volume of SageMakerProcessingBuilder is {gibibytes:g} GiB: use 1 to {MAX_VOLUME_GB} GiB"
+        )
     return int(gibibytes)
 
 

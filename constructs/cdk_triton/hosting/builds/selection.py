@@ -40,8 +40,8 @@ class BuilderChoice:
         for builder in self.builders:
             if kinds.count(builder._kind) > 1:
                 raise ConfigurationError(
-                    f"{store.node.path} has two builders of the kind {type(builder).__name__}: give one of "
-                    "each, or put the other into a store of its own"
+                    f"{store.node.path} has two builders of the kind {type(builder).__name__}: keep one of them, or "
+                    "give the other to another artifact store"
                 )
 
     def builder_for(self, scope: Construct, platform: ServingPlatform) -> Builder:
@@ -76,11 +76,11 @@ class BuilderChoice:
             fix = f"give the store the builder {type(possible[0]).__name__}()"
         else:
             fix = (
-                "no builder of this library has that GPU. Build on a machine that has one, in the same image, put the "
-                "outputs of the recipes into the repository and remove the recipes, or serve on another GPU"
+                "no builder of this library has this GPU, so build on a machine that has it, in the same image, and "
+                "put the outputs into the repository instead of the recipes, or serve on another GPU"
             )
         return (
             f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, and the "
-            f"artifact store {self._store.node.path} has no builder for it ({'; '.join(refusals) or 'it has none'}): "
-            f"{fix}"
+            f"artifact store {self._store.node.path} has no builder for this GPU "
+            f"({'; '.join(refusals) or 'builders is empty'}): {fix}"
         )

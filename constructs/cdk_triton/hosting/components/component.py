@@ -168,8 +168,8 @@ class TritonComponent(Resource, ComponentMetrics):
         """
         if min_capacity == 0 and not isinstance(min_capacity, bool):
             raise ConfigurationError(
-                f"min_capacity of {self._what} is 0, and target tracking does not start a first copy: call "
-                "scale_to_zero(), which adds the policy and the alarm that do"
+                f"min_capacity of {self._what} is 0, but target tracking does not start a first copy: call "
+                "scale_to_zero(), which adds a policy and an alarm to start it"
             )
         return self._scalable(min_capacity, max_capacity)
 
@@ -273,8 +273,8 @@ class TritonComponent(Resource, ComponentMetrics):
 
         if self._copy_count is not None:
             raise ConfigurationError(
-                f"{self._what} is scaled already: add policies to what the first auto_scale_copies or scale_to_zero "
-                "returned"
+                f"{self._what} is scaled already: add policies to the object that the first auto_scale_copies() or "
+                "scale_to_zero() returned"
             )
         check_copy_capacities(self._what, self.copies, min_capacity, max_capacity)
         self._copy_count = ScalableCopyCount(

@@ -214,7 +214,7 @@ class TritonComponents(Resource):
         self._check_model(what, model)
         check_real_time_payload(what, model)
         requirements = copy_requirements(what, self.platform.instance, accelerators, memory, cpus)
-        check_count(f"copies of {what}", copies, 0, "and 1 or more where SageMaker is to create it")
+        check_count(f"copies of {what}", copies, 0, "and at least 1 for a component that SageMaker has to create")
         self._check_room(what, requirements, copies)
         check_policy(what, deployment_policy)
         if self._parameter_path is not None:
@@ -356,9 +356,9 @@ class TritonComponents(Resource):
     def _check_model(self, what: str, model: ITritonModel) -> None:
         if model.is_multi_model:
             raise ConfigurationError(
-                f"the model of {what} is a multi-model one: a component has one archive, and a request names a "
-                "component or a target model; give each ensemble a TritonModel and a component of its own, or serve "
-                "the TritonMultiModel on a TritonEndpoint"
+                f"the model of {what} is a TritonMultiModel, but a component has one archive, and a request names a "
+                "component or a target model, not both: give each ensemble a TritonModel and a component of its own, "
+                "or serve the TritonMultiModel on a TritonEndpoint"
             )
         if model.platform != self.platform:
             raise ConfigurationError(
@@ -371,9 +371,9 @@ class TritonComponents(Resource):
         needed = instances_for(all_copies, self.platform.instance)
         if needed > self._max_instance_count:
             raise ConfigurationError(
-                f"with {what} there are {len(all_copies)} copies at first, which need {needed} "
-                f"{self.platform.instance_type} of {self.platform.gpu_count} GPUs, and max_instance_count is "
-                f"{self._max_instance_count}: raise it, or lower copies or accelerators"
+                f"{what} raises the initial copies of the endpoint to {len(all_copies)}, which need {needed} "
+                f"{self.platform.instance_type} of {self.platform.gpu_count} GPUs, but max_instance_count is "
+                f"{self._max_instance_count}: raise max_instance_count, or lower copies or accelerators"
             )
 
     def _warn_about(self, component: TritonComponent, what: str) -> None:
@@ -399,7 +399,7 @@ class TritonComponents(Resource):
 
 def _instance_counts(path: str, least: int, most: int, initial: int | None) -> int:
     """The initial number of instances."""
-    check_count(f"min_instance_count of {path}", least, 0, "which lets the instances go")
+    check_count(f"min_instance_count of {path}", least, 0, "with which SageMaker may remove all instances")
     check_count(f"max_instance_count of {path}", most, 1, "because components run on instances")
     if initial is not None:
         check_count(f"initial_instance_count of {path}", initial, 1, "because an endpoint needs an instance")

@@ -40,20 +40,20 @@ def check_numbers(children: Construct, id: str, what: str, model: ITritonModel) 
     if not id:
         raise ConfigurationError(f"{what} has an empty id: give it a name")
     if children.node.try_find_child(id) is not None:
-        raise ConfigurationError(f"{what} is there already: give each component an id of its own")
+        raise ConfigurationError(f"{what} exists already: give each component an id of its own")
     if len(children.node.children) == MAX_COMPONENTS:
         raise ConfigurationError(
-            f"{what} would be number {MAX_COMPONENTS + 1}: a role has ten managed policies at most, and an update "
-            "that changes a component's policy attaches the new one beside the old one, so put it onto another "
+            f"{what} would be number {MAX_COMPONENTS + 1}, but a role takes ten managed policies at most, and an "
+            "update can need two for each component, the old one and the new one: add the component to another "
             "TritonComponents"
         )
     owner = model.role.node.scope
     is_own_role = owner is not None and path_of(owner) == model.node.path  # a role of the user gets inline policies
     if is_own_role and len(_components_of(model.role)) == MAX_COMPONENTS_OF_A_MODEL:
         raise ConfigurationError(
-            f"{what} would be number {MAX_COMPONENTS_OF_A_MODEL + 1} of the model {model.node.path}: a role has ten "
-            "managed policies at most, and an update that changes the model's policies attaches the new ones beside "
-            "the old ones; make another TritonModel of the same repository"
+            f"{what} would be number {MAX_COMPONENTS_OF_A_MODEL + 1} of the model {model.node.path}, but a role takes "
+            "ten managed policies at most, and an update can attach the model's new policies beside the old ones: make "
+            "another TritonModel of the same repository"
         )
 
 

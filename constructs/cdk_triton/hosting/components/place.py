@@ -49,9 +49,9 @@ class SharedPlace:
         path, place = self._first
         if self._described(execution) != place:
             raise ConfigurationError(
-                f"{model.node.path} and {path} differ in vpc, vpc_subnets, security_groups or network_isolation, and "
-                "the components of an endpoint share those of its configuration: give both the same, and in a VPC the "
-                "same security_groups instead of one of their own each"
+                f"{model.node.path} and {path} differ in vpc, vpc_subnets, security_groups or network_isolation, but "
+                "all components of an endpoint share them: give both the same values; in a VPC, pass security_groups, "
+                "because each model makes its own otherwise"
             )
 
     def take(self, model: ITritonModel) -> None:

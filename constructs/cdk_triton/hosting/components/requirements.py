@@ -35,17 +35,20 @@ def copy_requirements(
     """
     check_count(f"accelerators of {what}", accelerators, 1, "because a GPU is not shared between copies or components")
     if memory.is_unresolved():
-        raise ConfigurationError(f"memory of {what} is an unresolved token, and the room for it is computed: write it")
+        raise ConfigurationError(
+            f"memory of {what} is an unresolved token, but synth compares it with the memory of the instance: write "
+            "the size itself"
+        )
     mebibytes = memory.to_mebibytes(rounding=SizeRoundingBehavior.NONE)
     if mebibytes < MIN_COPY_MEMORY_MIB or mebibytes != int(mebibytes):
         raise ConfigurationError(
-            f"memory of {what} is {mebibytes:g} MiB: SageMaker takes whole ones, at least {MIN_COPY_MEMORY_MIB}"
+            f"memory of {what} is {mebibytes:g} MiB: SageMaker takes whole MiB, at least {MIN_COPY_MEMORY_MIB}"
         )
     if cpus is not None:
         refuse_token(cpus, f"cpus of {what}")
         if not is_number(cpus) or cpus < MIN_COPY_CPUS:
             raise ConfigurationError(
-                f"cpus of {what} is {cpus!r}: SageMaker takes a number of vCPUs, at least {MIN_COPY_CPUS}, or omit it"
+                f"cpus of {what} is {cpus!r}: use a number of vCPUs, at least {MIN_COPY_CPUS}, or omit cpus"
             )
     found = CopyRequirements(accelerators=accelerators, memory_mib=int(mebibytes), cpus=cpus or 0)
     if (excess := found.excess_over(instance)) is not None:

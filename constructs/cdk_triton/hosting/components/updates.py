@@ -97,11 +97,11 @@ class ComponentUpdates:
         path = self._scope.node.path
         if self._policy is None:
             raise ConfigurationError(
-                f"{path} has rollback alarms and no deployment policy that waits while they are watched: pass "
-                "deployment_policy=Rolling(…) to add_component"
+                f"{path} has rollback alarms, but no deployment policy with a wait in which SageMaker watches them: "
+                "pass deployment_policy=Rolling(…) to add_component"
             )
         if not alarms:
-            raise ConfigurationError(f"{path} is given no rollback alarm: name one, or remove the call")
+            raise ConfigurationError(f"add_rollback_alarms() of {path} has no alarm: pass one, or remove the call")
         known = {alarm.node.path for alarm in self._alarms}
         new = list({alarm.node.path: alarm for alarm in alarms if alarm.node.path not in known}.values())
         self._policy._check_alarms([*self._alarms, *new])

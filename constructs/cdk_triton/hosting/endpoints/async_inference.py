@@ -98,8 +98,8 @@ class AsyncInference:
         self._check_expiration()
         if self.bucket is not None and self.access_logs_bucket is not None:
             raise ConfigurationError(
-                "an AsyncInference has access_logs_bucket and bucket, and the endpoint makes no bucket that could "
-                "log: set server_access_logs_bucket of your own bucket"
+                "an AsyncInference has both access_logs_bucket and bucket, but access_logs_bucket is only for a bucket "
+                "that the endpoint makes: remove it, and set server_access_logs_bucket of your own bucket"
             )
 
     def _check_expiration(self) -> None:
@@ -107,9 +107,9 @@ class AsyncInference:
             return
         if self.bucket is not None and not isinstance(self.bucket, s3.Bucket):
             raise ConfigurationError(
-                f"expiration of an AsyncInference is {self.expiration.to_human_string()}, and this app does not make "
-                f"the bucket {path_of(self.bucket)} and cannot add a lifecycle rule to it: add one to the bucket, and "
-                "omit expiration"
+                f"expiration of an AsyncInference is {self.expiration.to_human_string()}, but this app does not make "
+                f"the bucket {path_of(self.bucket)}, so it cannot add a lifecycle rule: omit expiration, and add the "
+                "rule where the bucket is made"
             )
         days = None if self.expiration.is_unresolved() else self.expiration.to_days(integral=False)
         if days is None or days < 1 or days != int(days):
@@ -176,8 +176,8 @@ def check_async(
             require_same("region", path, here, path_of(topic), topic.env.region, reason)
             if topic.fifo:
                 raise ConfigurationError(
-                    f"the topic {path_of(topic)} of the AsyncInference of {path} is a FIFO one, whose messages need a "
-                    "MessageGroupId that SageMaker has no setting for: use a standard topic"
+                    f"the topic {path_of(topic)} of the AsyncInference of {path} is a FIFO topic, whose messages "
+                    "need a MessageGroupId, which SageMaker cannot set: use a standard topic"
                 )
 
 
@@ -189,9 +189,9 @@ def _check_variants(path: str, variants: Sequence[TritonVariant], *, shadow: boo
     for variant in variants:
         if variant.model.is_multi_model:
             raise ConfigurationError(
-                f"{path} is asynchronous, and the model {variant.model.node.path} of variant {variant.variant_name} is "
-                "a multi-model one, which InvokeEndpointAsync cannot address: it has no TargetModel, and SageMaker's "
-                "table of supported features does not offer multi-model endpoints there; make a TritonModel and an "
+                f"{path} is asynchronous, but the model {variant.model.node.path} of variant {variant.variant_name} is "
+                "a TritonMultiModel, InvokeEndpointAsync has no TargetModel, and SageMaker's table of supported "
+                "features does not offer multi-model endpoints for asynchronous inference: make a TritonModel and an "
                 "endpoint for each ensemble"
             )
     fault = None

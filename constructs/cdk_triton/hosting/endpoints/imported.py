@@ -190,7 +190,7 @@ def _arn_of_name(scope: Construct, endpoint_name: str) -> str:
 def _check_arn(endpoint_arn: str) -> None:
     if not has_token(endpoint_arn) and not _ARN.fullmatch(endpoint_arn):
         raise ConfigurationError(
-            f"endpoint_arn {endpoint_arn!r} names no endpoint: use one such as "
+            f"endpoint_arn {endpoint_arn!r} is not the ARN of an endpoint: use one such as "
             "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/search, or import the endpoint by from_endpoint_name"
         )
 
@@ -199,6 +199,6 @@ def _check_same(endpoint_name: str, endpoint_arn: str) -> None:
     in_arn = endpoint_arn.rpartition("/")[2]
     if in_arn.lower() != endpoint_name.lower() and not has_token(endpoint_name) and not has_token(in_arn):
         raise ConfigurationError(
-            f"endpoint_name is {endpoint_name!r}, and endpoint_arn names the endpoint {in_arn!r}: callers would call "
-            "one and be allowed the other, so give both of the same endpoint"
+            f"endpoint_name is {endpoint_name!r}, but endpoint_arn names the endpoint {in_arn!r}, so callers would "
+            "call an endpoint for which they have no permission: give both of the same endpoint"
         )

@@ -47,7 +47,9 @@ def allow_invocation(
     conditions = None
     if ensembles is not None or published is not None:
         if ensembles is not None and not ensembles:
-            raise ConfigurationError("target_models is empty: name an ensemble, or remove it to allow all")
+            raise ConfigurationError(
+                "target_models is empty: name an ensemble, or remove target_models to allow all ensembles"
+            )
         for name in ensembles or ():
             check(name)
         names = [*(ensembles or ()), *_checked_patterns(published)]

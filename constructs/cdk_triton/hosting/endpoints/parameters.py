@@ -167,8 +167,8 @@ def put_parameters(
     def put_catalogue(uri: str) -> None:
         if parameters.node.try_find_child(_CATALOGUE) is not None:
             raise ConfigurationError(
-                f"the variants of {endpoint.node.path} have two multi-models with a publisher, and a parameter has one "
-                "catalogue: remove ssm_parameter_path, or one of the publishers"
+                f"the variants of {endpoint.node.path} have two TritonMultiModels with a publisher, but a parameter "
+                "names one catalogue: remove ssm_parameter_path, or one of the publishers"
             )
         catalogue = ssm.StringParameter(
             parameters, _CATALOGUE, parameter_name=f"{prefix}/{_CATALOGUE}", string_value=uri

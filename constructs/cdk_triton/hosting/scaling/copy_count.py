@@ -37,7 +37,7 @@ def check_copy_capacities(what: str, copies: int, min_capacity: int, max_capacit
     """
     for name, capacity in (("min_capacity", min_capacity), ("max_capacity", max_capacity)):
         refuse_token(capacity, f"{name} of {what}")
-    check_capacities(what, copies, min_capacity, max_capacity, least=0, counted="copies", begins="{} copies")
+    check_capacities(what, copies, min_capacity, max_capacity, least=0, counted="copies", begins="copies={}")
 
 
 class ScalableCopyCount(Construct, ScheduledScaling):
