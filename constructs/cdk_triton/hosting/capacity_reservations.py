@@ -72,7 +72,8 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
     if len({arn for arn in given.values() if not has_token(arn)}) > 1:
         raise ConfigurationError(
             f"{path} has different values of capacity_reservation_arn for its variants {' and '.join(given)}: "
-            "SageMaker takes one reservation for an endpoint, so give one to all, or move a variant to another endpoint"
+            "SageMaker takes one reservation for an endpoint, so give all variants the same one, or move a variant to "
+            "another endpoint"
         )
     here = stack_of(scope)
     for name, arn in given.items():
@@ -83,7 +84,7 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
         reason = f"instances start in the region of their reservation, so use a reservation in {here.region}"
         require_same("region", path, here.region, reserved, reservation.region, reason)
         if reservation.kind == TRAINING_PLAN:
-            reason = f"SageMaker shares no training plan with another account, so use a plan of {here.account}"
+            reason = f"AWS accounts cannot share a training plan, so use a plan of {here.account}"
             require_same("account", path, here.account, reserved, reservation.account, reason)
 
 

@@ -81,7 +81,7 @@ class EndpointVariant(Construct, VariantMetrics):
         what = f"variant {self.variant.variant_name} of {self.node.scopes[-2].node.path}"
         if self._instance_count is not None:
             raise ConfigurationError(
-                f"{what} is scaled already: add policies to what the first auto_scale_instance_count returned"
+                f"{what} is scaled already: add policies to the object that the first call returned"
             )
         self._instance_count = ScalableInstanceCount(
             self,

@@ -42,14 +42,14 @@ def check_pools(what: str, models: Sequence[ITritonModel], routing_strategy: str
     """
     if len(models) > MAX_INSTANCE_POOLS:
         raise ConfigurationError(
-            f"{what} has {len(models) - 1} fallback_models: SageMaker takes {MAX_INSTANCE_POOLS} instance pools, so "
-            f"use {MAX_INSTANCE_POOLS - 1} at most beside model"
+            f"{what} has {len(models) - 1} fallback_models: SageMaker takes {MAX_INSTANCE_POOLS} instance pools, and "
+            f"model needs one of them, so use at most {MAX_INSTANCE_POOLS - 1} fallback_models"
         )
     for model in models:
         if model.is_multi_model:
             raise ConfigurationError(
-                f"{what} has fallback_models, and {model.node.path} is a multi-model one: SageMaker offers instance "
-                "pools to single models only, so serve one ensemble as a TritonModel for each GPU, or remove "
+                f"{what} has fallback_models, and {model.node.path} is a multi-model: SageMaker offers instance pools "
+                "to single models only, so serve one ensemble with a TritonModel for each instance type, or remove "
                 "fallback_models"
             )
     for first, second in combinations(models, 2):
@@ -66,7 +66,7 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
     if one.instance_type == other.instance_type:
         raise ConfigurationError(
             f"{what} has two models for {one.instance_type}, {first.node.path} and {second.node.path}: SageMaker takes "
-            "an instance type once, so give each model a platform with another instance_type"
+            "one instance pool for each instance type, so give each model a platform with its own instance_type"
         )
     if one.image_identity != other.image_identity:
         raise ConfigurationError(
@@ -86,8 +86,8 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
         here, there = (f"{limit:,} bytes" if isinstance(limit, int) else "Triton's own limit" for limit in limits)
         raise ConfigurationError(
             f"{what} would take requests up to {here} on {one.instance_type} and up to {there} on "
-            f"{other.instance_type}; the limit of a request would depend on the free instances: give all models the "
-            "same max_payload"
+            f"{other.instance_type}, so the limit depends on which instances are free: give all models the same "
+            "max_payload"
         )
 
 
@@ -107,7 +107,7 @@ def check_provision_timeout(what: str, timeout: Duration | None) -> None:
     if seconds is None or (MIN_PROVISION_SECONDS <= seconds <= MAX_PROVISION_SECONDS and seconds == int(seconds)):
         return
     raise ConfigurationError(
-        f"instance_provision_timeout of {what} is {seconds:g} seconds: SageMaker takes whole ones, "
+        f"instance_provision_timeout of {what} is {seconds:g} seconds: SageMaker takes whole seconds, "
         f"{MIN_PROVISION_SECONDS} to {MAX_PROVISION_SECONDS}"
     )
 

@@ -98,7 +98,7 @@ class TritonVariant:
         if not is_whole(count, 1):
             raise ConfigurationError(
                 f"initial_instance_count of variant {self.variant_name} is {count!r}: use a whole number, at "
-                "least 1; an asynchronous endpoint goes to zero when it scales"
+                "least 1; only scaling takes an asynchronous endpoint to zero instances"
             )
         if not (is_token(weight) or (is_number(weight) and weight >= 0)):
             raise ConfigurationError(
@@ -119,7 +119,8 @@ class TritonVariant:
             if self.capacity_reservation_arn is not None:
                 raise ConfigurationError(
                     f"variant {self.variant_name} has fallback_models and a capacity_reservation_arn: a reservation "
-                    "has one instance type, and no instance starts outside of it, so remove one of the two"
+                    "has one instance type, and SageMaker starts no instance outside the reservation, so remove "
+                    "fallback_models or capacity_reservation_arn"
                 )
 
     @property
@@ -136,7 +137,8 @@ class TritonVariant:
         if seconds is None or (MIN_TIMEOUT_SECONDS <= seconds <= MAX_TIMEOUT_SECONDS and seconds == int(seconds)):
             return
         raise ConfigurationError(
-            f"{what} is {seconds:g} seconds: SageMaker takes whole ones, {MIN_TIMEOUT_SECONDS} to {MAX_TIMEOUT_SECONDS}"
+            f"{what} is {seconds:g} seconds: SageMaker takes whole seconds, {MIN_TIMEOUT_SECONDS} to "
+            f"{MAX_TIMEOUT_SECONDS}"
         )
 
     def _check_volume_size(self) -> None:
@@ -145,16 +147,16 @@ class TritonVariant:
         for platform in (model.platform for model in self.models):
             if instance_storage(platform.instance).takes_volume_size is False:
                 raise ConfigurationError(
-                    f"variant {self.variant_name} has a volume_size, and SageMaker rejects one for "
-                    f"{platform.instance_type}, which keeps models on NVMe disks of its own: remove volume_size"
+                    f"variant {self.variant_name} has a volume_size, and SageMaker rejects volume sizes for "
+                    f"{platform.instance_type}, which keeps models on its own NVMe disks: remove volume_size"
                 )
         if self.volume_size.is_unresolved():
             return
         size = self.volume_size.to_gibibytes(rounding=SizeRoundingBehavior.NONE)
         if not (MIN_VOLUME_GB <= size <= MAX_VOLUME_GB and size == int(size)):
             raise ConfigurationError(
-                f"volume_size of variant {self.variant_name} is {size:g} GiB: SageMaker takes {MIN_VOLUME_GB} to "
-                f"{MAX_VOLUME_GB}, as a whole number"
+                f"volume_size of variant {self.variant_name} is {size:g} GiB: use a whole number, "
+                f"{MIN_VOLUME_GB} to {MAX_VOLUME_GB}"
             )
 
     def _check_routing_strategy(self) -> None:

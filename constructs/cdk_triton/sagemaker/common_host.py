@@ -37,8 +37,8 @@ def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | No
         other = next(each for each in by_hand if each.inference_ami_version == given[1])
         raise ConfigurationError(
             f"{what} has the host AMI {_text(given[0])} for {by_hand[0].instance_type} and {_text(given[1])} for "
-            f"{other.instance_type}: SageMaker takes one for all instance pools, so give both platforms the same "
-            "inference_ami_version"
+            f"{other.instance_type}: SageMaker takes one host AMI for all instance pools, so give both platforms "
+            "the same inference_ami_version"
         )
     candidates = given or wanted
     for name in candidates:
@@ -63,8 +63,8 @@ def _unfit(what: str, name: str | None, platforms: Sequence[ServingPlatform]) ->
         f"{what} has pools on {owner.instance_type} and {other.instance_type}, and no host AMI suits both with "
         f"{owner.image_identity}: {owner.instance_type} has {_text(name)}, and on {other.instance_type} "
         f"{_conflict(name, other)}. Use a release with CUDA {newest.cuda[0]}, which {newest.name} serves on every GPU. "
-        f"Or serve the two instance types by endpoints of their own, or give both platforms the same "
-        "inference_ami_version after a try"
+        "Or serve each of the two instance types by its own endpoint, or test one host AMI on both and set it as "
+        "inference_ami_version of both platforms"
     )
 
 

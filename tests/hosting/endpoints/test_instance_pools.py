@@ -235,7 +235,7 @@ def rejected(messages: Messages, *said: str, **variant: Any) -> None:
 def test_too_many_pools_are_rejected(messages: Messages, world: World, stack: cdk.Stack) -> None:
     sizes = ("xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
     first, *others = (model_on(world, stack, f"ml.g5.{size}") for size in sizes)
-    rejected(messages, "4 at most", model=first, fallback_models=others)
+    rejected(messages, "at most 4 fallback_models", model=first, fallback_models=others)
 
 
 def test_two_models_of_one_instance_type_are_rejected(messages: Messages, world: World, stack: cdk.Stack) -> None:

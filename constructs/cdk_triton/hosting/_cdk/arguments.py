@@ -130,7 +130,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "AsyncInference": _Type("an AsyncInference", "AsyncInference(success_topic=topic)"),
     "BuildRecipe": _Type("a recipe", "TensorRTPlan('bert')", "produces"),
     "Builder": _Type("a builder", "CodeBuildGpuBuilder()", "_provide"),
-    "Capacity": _Type("a share of the instances or copies", "Capacity(25) for 25 % or Capacity(instances=1)"),
+    "Capacity": _Type("a Capacity", "Capacity(25) for 25 % or Capacity(instances=1)"),
     "Construct": _Type("the stack or construct that it belongs to", "self", "node"),
     "DataCapture": _Type("a DataCapture", "DataCapture(bucket=bucket, sampling_percentage=10)"),
     "DeploymentPolicy": _Type(

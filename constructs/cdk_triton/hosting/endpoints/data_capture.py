@@ -82,7 +82,7 @@ class DataCapture:
         if not is_whole(share, 1, 100):
             raise ConfigurationError(
                 f"sampling_percentage of a DataCapture is {share!r}: use a whole number, 1 to 100, or remove "
-                "data_capture to keep nothing"
+                "data_capture to capture nothing"
             )
         check_prefix("prefix of a DataCapture", self.prefix, self.bucket)
         if not (self.capture_requests or self.capture_responses):

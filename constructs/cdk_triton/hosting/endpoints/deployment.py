@@ -58,7 +58,7 @@ class Capacity:
     def __post_init__(self) -> None:
         """Reject what UpdateEndpoint or UpdateInferenceComponent would reject."""
         if [self.percent, self.instances, self.copies].count(None) != 2:
-            raise ConfigurationError(f"{self!r} has none or several values: give one of percent, instances and copies")
+            raise ConfigurationError(f"{self!r} does not have exactly one value: give percent, instances or copies")
         values = (
             ("percent", self.percent, 100),
             ("instances", self.instances, math.inf),
@@ -142,8 +142,8 @@ class DeploymentPolicy(ABC):
             )
         if alarms and not self._watches:
             raise ConfigurationError(
-                f"{name} has alarms and no waiting time, and SageMaker watches alarms in waiting times only: let it "
-                "wait for some minutes"
+                f"{name} has alarms and never waits, and SageMaker watches alarms only while an update waits: let the "
+                "policy wait for some minutes"
             )
 
     @property
@@ -168,15 +168,16 @@ class DeploymentPolicy(ABC):
         limit = literal_seconds(self.maximum_time)
         if limit is not None and waiting >= limit:
             raise ConfigurationError(
-                f"maximum_time of {type(self).__name__} is {limit:g} seconds and its waiting takes {waiting:g}, so "
-                "every update would time out and be rolled back: allow more time, or wait less"
+                f"maximum_time of {type(self).__name__} is {limit:g} seconds, and the waits take {waiting:g} seconds, "
+                "so every update would time out and be rolled back: raise maximum_time, or shorten the waits"
             )
 
     def _check_seconds(self, name: str, duration: Duration | None, least: int, most: int) -> None:
         seconds = literal_seconds(duration)
         if seconds is not None and not (least <= seconds <= most and seconds == int(seconds)):
             raise ConfigurationError(
-                f"{name} of {type(self).__name__} is {seconds:g} seconds: SageMaker takes whole ones, {least} to {most}"
+                f"{name} of {type(self).__name__} is {seconds:g} seconds: SageMaker takes whole seconds, {least} to "
+                f"{most}"
             )
 
     @property

@@ -72,8 +72,8 @@ def _reject_composite(alarm: cloudwatch.IAlarm) -> None:
 
     if isinstance(alarm, cloudwatch.CompositeAlarm):
         raise ConfigurationError(
-            f"the alarm {alarm.node.path} is a composite one, which the models' roles could read only with a "
-            "permission for every alarm of the account: name the alarms that it is made of"
+            f"{alarm.node.path} is a composite alarm, which the models' roles could read only with a permission for "
+            "every alarm of the account: name the alarms that the composite alarm combines"
         )
 
 
@@ -89,8 +89,8 @@ def _reject_elsewhere(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
         other = next((each for each in others if each is not None and not has_token(each)), own)
         if other != own and not has_token(own):
             raise ConfigurationError(
-                f"the alarm {alarm.node.path} is in the {what} {other} and {scope.node.path} in {own}, where "
-                "SageMaker looks for a rollback alarm by its name: make one in the endpoint's stack"
+                f"the alarm {alarm.node.path} is in the {what} {other}, and SageMaker looks for the rollback alarms "
+                f"of {scope.node.path} by name in {own}: create the alarm in the endpoint's stack"
             )
 
 

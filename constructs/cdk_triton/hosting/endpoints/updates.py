@@ -46,7 +46,7 @@ def check_deployment(
         return
     if policy._is_for_one_variant and len(variants) > 1:
         raise ConfigurationError(
-            f"{path} has {len(variants)} variants and is updated by {type(policy).__name__}, which "
+            f"{path} has {len(variants)} variants and the deployment policy {type(policy).__name__}, which "
             "SageMaker offers to endpoints with one variant only: use Canary, Linear or AllAtOnce"
         )
     for name, part in policy._parts.items():
@@ -71,9 +71,8 @@ def require_name(endpoint_name: str | None, path: str, what: str) -> str:
     """
     if endpoint_name is None or has_token(endpoint_name):
         raise ConfigurationError(
-            f"{path} has {what} and no literal endpoint_name: they need the endpoint's name, and the endpoint needs "
-            "them to be there first, which CloudFormation rejects as a circular dependency when it makes up the name; "
-            "give endpoint_name="
+            f"{path} has {what} and no literal endpoint_name: with a generated name, the {what} and the endpoint would "
+            "depend on each other, which CloudFormation rejects as a circular dependency; give endpoint_name="
         )
     return endpoint_name
 
@@ -133,7 +132,8 @@ class EndpointUpdates:
         if self._policy is None:
             raise ConfigurationError(
                 f"{path} has rollback alarms and no deployment policy, so SageMaker ends the old instances before "
-                "any alarm can go off: pass one that waits, such as deployment_policy=AllAtOnce(termination_wait=…)"
+                "any alarm can go off: pass a policy that waits, such as "
+                "deployment_policy=AllAtOnce(termination_wait=…)"
             )
         if not alarms:
             raise ConfigurationError(f"add_rollback_alarms() of {path} has no alarm: pass one, or remove the call")

@@ -50,7 +50,8 @@ def production_variants(
             no variant with a weight.
     """
     if (model is None) == (variants is None):
-        raise ConfigurationError("a TritonEndpoint takes either model= or variants=, and exactly one of them")
+        given = "neither model= nor variants=" if model is None else "both model= and variants="
+        raise ConfigurationError(f"a TritonEndpoint got {given}: give exactly one of the two")
     found = (TritonVariant(model=model),) if model is not None else tuple(variants or ())
     if not 1 <= len(found) <= MAX_PRODUCTION_VARIANTS:
         raise ConfigurationError(
@@ -59,7 +60,10 @@ def production_variants(
     _check_names(found)
     weights = [variant.initial_weight for variant in found]
     if not any(is_token(weight) or weight > 0 for weight in weights):
-        raise ConfigurationError("every variant has the weight 0, so no request would be answered: raise one")
+        raise ConfigurationError(
+            "initial_weight is 0 for every variant, so no request would be answered: give at least one variant a "
+            "positive initial_weight"
+        )
     return found
 
 
@@ -76,29 +80,29 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
     if len(production) > 1:
         raise ConfigurationError(
             f"the endpoint has the shadow {shadow.variant_name} beside {len(production)} production variants: "
-            "SageMaker takes one production variant and one shadow, so leave one variant or move the others to an "
-            "endpoint of their own"
+            "SageMaker takes one production variant and one shadow, so keep one production variant, and move the "
+            "others to another endpoint"
         )
     if pooled := [variant.variant_name for variant in (*production, shadow) if variant.fallback_models]:
         raise ConfigurationError(
-            f"the endpoint has the shadow {shadow.variant_name}, and {' and '.join(pooled)} has fallback_models: AWS "
-            "names instance pools for endpoints without shadow variants only, so remove fallback_models while you "
+            f"the endpoint has the shadow {shadow.variant_name}, and fallback_models for {' and '.join(pooled)}: AWS "
+            "documents instance pools only for endpoints without shadow variants, so remove fallback_models while you "
             "compare the models"
         )
     multi_models = [variant.variant_name for variant in (*production, shadow) if variant.model.is_multi_model]
     if multi_models:
         raise ConfigurationError(
             f"the endpoint has the shadow {shadow.variant_name}, and the model of {' and '.join(multi_models)} is a "
-            "multi-model one: SageMaker copies requests between single models only, so shadow one ensemble as a "
-            "TritonModel on an endpoint of its own"
+            "multi-model: SageMaker copies requests between single models only, so compare one ensemble as a "
+            "TritonModel on another endpoint"
         )
     _check_names((*production, shadow))
     weights = (shadow.initial_weight, production[0].initial_weight)
     if not any(map(is_token, weights)) and weights[0] > weights[1]:
         raise ConfigurationError(
-            f"initial_weight of the shadow {shadow.variant_name} is {weights[0]:g} and that of "
-            f"{production[0].variant_name} {weights[1]:g}: their ratio is the share of the requests that are copied, so"
-            f" use at most {weights[1]:g}, which copies all"
+            f"initial_weight of the shadow {shadow.variant_name} is {weights[0]:g}, and initial_weight of "
+            f"{production[0].variant_name} is {weights[1]:g}: SageMaker copies the first divided by the second as a "
+            f"share of the requests, so give the shadow at most {weights[1]:g}, which copies every request"
         )
 
 
@@ -220,7 +224,9 @@ def check_environments(
             symmetric one.
     """
     here = stack_of(scope)
-    reason = "SageMaker finds models of an endpoint's own account and region only, so make a model there"
+    reason = (
+        "SageMaker finds models of an endpoint's own account and region only, so create the model where the endpoint is"
+    )
     for model in (model for variant in variants for model in variant.models):
         there = _stack_of_model(model)
         if not are_deployed_together(here, there):

@@ -43,7 +43,9 @@ def check_not_monitored(scope: Construct) -> None:
         ConfigurationError: the endpoint is monitored already.
     """
     if scope.node.try_find_child(ID) is not None:
-        raise ConfigurationError(f"{scope.node.path} is monitored already: keep what its first monitor() returned")
+        raise ConfigurationError(
+            f"{scope.node.path} is monitored already: use the object that the first monitor() returned"
+        )
 
 
 class EndpointMonitoring(Construct):
