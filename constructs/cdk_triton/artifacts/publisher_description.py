@@ -125,16 +125,21 @@ class PublisherDescription:
             keys = document["keys"]
         except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise ConfigurationError(
-                f"the publisher {where} is not one of this version of cdk-triton ({error}): use the version that its "
-                "stack was deployed with, or deploy the stack with this one"
+                f"another version of cdk-triton has deployed the publisher {where} ({_reason(error)}): install that "
+                "version, or deploy the publisher's stack with this version"
             ) from error
         # The keys of recipes also contain the version of the build program.
         if keys != key_document(platform) or builds.get("program", PROGRAM_VERSION) != PROGRAM_VERSION:
             raise ConfigurationError(
-                f"the publisher {where} computes other keys than this version of cdk-triton: use the version that its "
-                "stack was deployed with, or deploy the stack with this one"
+                f"the publisher {where} computes other artifact keys than this version of cdk-triton: install the "
+                "version that deployed the publisher, or deploy the publisher's stack with this version"
             )
         return found
+
+
+def _reason(error: Exception) -> str:
+    """The reason for which a description cannot be read; a KeyError contains nothing but the name."""
+    return f"no entry {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def require_symmetric(key: kms.IKey, what: str) -> None:
     if isinstance(spec, str) and spec != SYMMETRIC:
         raise ConfigurationError(
             f"{what} is the key {path_of(key_behind(key) or key)} with the key spec {spec}, and S3, EBS and CloudWatch "
-            "Logs encrypt with symmetric keys only: omit key_spec and key_usage of the key, or pass another one"
+            "Logs encrypt with symmetric keys only: omit key_spec and key_usage of the key, or pass another key"
         )
 
 
@@ -155,7 +155,7 @@ def require_store_keys(
         if any(stack.resolve(key.key_arn) == current for key in former):
             raise ConfigurationError(
                 f"former_keys of {path_of(store)} contain its encryption_key {path_of(encryption_key)}: list only the "
-                "keys that it had before"
+                "keys that the store had before"
             )
     for key in (*([] if encryption_key is None else [encryption_key]), *former):
         reason = f"S3 and CloudWatch Logs encrypt with keys of their own region, so use a key in {region_of(store)}"

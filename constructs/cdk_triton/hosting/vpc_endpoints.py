@@ -103,8 +103,8 @@ def add_vpc_endpoints(
         )
     if any(vpc.node.try_find_child(_id(service)) is not None for service in (*VPC_ENDPOINTS, *FUNCTION_ENDPOINTS)):
         raise ConfigurationError(
-            f"{path_of(vpc)} has the VPC endpoints of add_vpc_endpoints already: keep what its first call returned, "
-            "and pass store_functions=True there if a store's functions run in the VPC too"
+            f"{path_of(vpc)} has the VPC endpoints of add_vpc_endpoints already: use the endpoints that the first call "
+            "returned, and pass store_functions=True to the first call if a store's functions run in the VPC too"
         )
     try:
         return _add_vpc_endpoints(vpc, subnets, [service for service in services if service not in exclude])

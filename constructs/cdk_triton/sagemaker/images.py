@@ -95,8 +95,8 @@ def image_uri(release: str, region: str) -> str:
     offered = accounts(release)
     if region not in offered:
         raise ConfigurationError(
-            f"SageMaker has no image of Triton {release} in the region {region!r}{_hint(release, region)}: use one of "
-            f"{in_words(offered)}, or give the serving platform an image of your own by digest"
+            f"SageMaker has no image of Triton {release} in the region {region!r}{_hint(release, region)}: use the "
+            f"region {in_words(offered)}, or give the serving platform an image of your own by digest"
         )
     return f"{offered[region]}.dkr.ecr.{region}.{url_suffix(region)}/{image_name(release)}"
 
@@ -108,7 +108,7 @@ def url_suffix(region: str) -> str:
 
 def _hint(release: str, region: str) -> str:
     if region.startswith(("us-gov-", "us-iso")):
-        return ", none of this library's sources names an account there"
+        return ", because none of this library's sources names an AWS account with images there"
     there = [other for other in image_releases() if region in accounts(other)]
     if not there:
         return did_you_mean(region, accounts(release))

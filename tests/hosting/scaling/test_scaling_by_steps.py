@@ -94,9 +94,9 @@ def test_a_schedule_that_cannot_be_meant_is_refused(
         ("cron(0 7, * * ? *)", "'' as hours"),
         ("cron(? 7 * * ? *)", "'?' as minutes"),
         ("at(tomorrow)", "at(2027-01-31T07:00:00)"),
-        ("at(2026-02-30T07:00:00)", "no date and time"),
-        ("at(2026-12-24)", "no date and time"),
-        ("at(2026-12-24T20:00:00Z)", "no date and time"),
+        ("at(2026-02-30T07:00:00)", "valid date and time"),
+        ("at(2026-12-24)", "valid date and time"),
+        ("at(2026-12-24T20:00:00Z)", "valid date and time"),
     ],
 )
 def test_an_expression_that_is_no_schedule_is_refused(

@@ -72,7 +72,7 @@ def parse_recipe(document: Mapping[str, Any]) -> DeclaredRecipe:
     """
     recipe: DeclaredRecipe = _made(document["recipe"], document["arguments"])
     if recipe.parameters() != document["parameters"]:
-        raise ConfigurationError(f"{recipe} has other parameters here")
+        raise ConfigurationError(f"this version computes other parameters for {recipe}")
     return recipe
 
 

@@ -130,13 +130,13 @@ def reject_archives(repository: ModelRepository, store: ITritonArtifactStore) ->
     """
     if repository.recipes:
         raise ConfigurationError(
-            f"{repository.root} has recipes, and uncompressed=True serves files as they are: builds write archives. "
-            "Remove uncompressed, or put the outputs of the recipes into the repository"
+            f"{repository.root} has recipes, whose builds write archives, and uncompressed=True serves files without "
+            "an archive: remove uncompressed, or put the outputs of the recipes into the repository"
         )
     if store.promotes_from is not None:
         raise ConfigurationError(
-            f"{repository.root} is to be served uncompressed, and its store takes archives from another one: remove "
-            "uncompressed, or give the model a store that promotes from none"
+            f"{repository.root} has uncompressed=True, and its store promotes archives from another store: remove "
+            "uncompressed, or give the model a store without promotes_from"
         )
 
 

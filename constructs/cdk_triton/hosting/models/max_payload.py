@@ -67,8 +67,8 @@ def payload_bytes(scope: Construct, max_payload: Size | None, platform: ServingP
         )
     if not is_at_least(release, SETTABLE_SINCE):
         raise ConfigurationError(
-            f"{what} is {int(size):,} bytes, and SageMaker's front end of Triton {release} keeps its limit of 64 MiB "
-            f"of JSON whatever --{OPTION} is: serve with release {SETTABLE_SINCE} or newer, or omit max_payload and "
+            f"{what} is {int(size):,} bytes, and the SageMaker front end of Triton {release} limits JSON to 64 MiB and "
+            f"ignores --{OPTION}: serve with release {SETTABLE_SINCE} or newer, or omit max_payload and "
             "send binary tensors, which have no limit"
         )
     return int(size)
@@ -88,8 +88,8 @@ def check_real_time_payload(what: str, model: ITritonModel) -> None:
     if isinstance(size, int) and size > MAX_INVOCATION_BYTES:
         raise ConfigurationError(
             f"{what} is real-time, and its model {model.node.path} has a max_payload of {size:,} bytes: SageMaker "
-            f"passes on at most {MAX_INVOCATION_BYTES:,} bytes there, so make the endpoint asynchronous, or omit "
-            "max_payload"
+            f"takes at most {MAX_INVOCATION_BYTES:,} bytes in a request to a real-time endpoint, so make the endpoint "
+            "asynchronous, or omit max_payload"
         )
 
 

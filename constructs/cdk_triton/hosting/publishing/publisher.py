@@ -335,16 +335,18 @@ def add_publisher(
             the next platform serves the same archives; or the runbook is not the address of a page.
     """
     if scope.node.try_find_child("Publisher") is not None:
-        raise ConfigurationError(f"{path_of(scope)} has a publisher: keep what add_publisher() returned, and use it")
+        raise ConfigurationError(
+            f"{path_of(scope)} has a publisher: use the object that the first add_publisher() returned"
+        )
     if served.store.promotes_from is not None:
         raise ConfigurationError(
-            f"{path_of(scope)} cannot have a publisher, because its store takes archives from another one and serves "
-            "nothing that was not tested there: use add_publisher() with the store that is promoted from"
+            f"{path_of(scope)} cannot have a publisher, because its store promotes archives from another store and "
+            "serves only archives that were tested there: use add_publisher() in the app of that other store"
         )
     if not 1 <= max_concurrency <= MAX_CONCURRENCY:
         raise ConfigurationError(
             f"max_concurrency of the publisher of {path_of(scope)} is {max_concurrency}: use 1 to {MAX_CONCURRENCY}, "
-            "which is what Step Functions runs at a time"
+            "because Step Functions runs no more at the same time"
         )
     if next_platform is not None and next_platform.label == served.platform.label:
         raise ConfigurationError(

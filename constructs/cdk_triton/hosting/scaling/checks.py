@@ -61,8 +61,8 @@ def check_capacities(
         return
     if not min_capacity <= initial <= max_capacity:
         raise ConfigurationError(
-            f"{what} begins with {begins.format(initial)} and scales between {min_capacity} and {max_capacity}: begin "
-            "within these limits"
+            f"{what} begins with {begins.format(initial)} and scales between {min_capacity} and {max_capacity}: use an "
+            f"initial number from {min_capacity} to {max_capacity}"
         )
 
 
@@ -127,7 +127,9 @@ def check_percent(what: str, number: float) -> None:
     """
     check_number(what, number, at_most=100)
     if number < 1:
-        raise ConfigurationError(f"{what} is {number!r}, less than one percent: write {100 * number:g} for the share")
+        raise ConfigurationError(
+            f"{what} is {number!r}, less than one percent: write {100 * number:g} for {100 * number:g} %"
+        )
 
 
 def check_number(what: str, number: float, *, at_most: float = math.inf) -> None:

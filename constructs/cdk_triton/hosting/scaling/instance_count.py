@@ -104,7 +104,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         self._metrics = metrics
         self._is_async = is_async
         self._counted = "instances"
-        self._way_to_zero = "begin with a min_capacity of 0" if is_async else None
+        self._way_to_zero = "set min_capacity=0 in auto_scale_instance_count()" if is_async else None
         self._scheduled = set()
         self.scalable_target = scalable_target(
             self,

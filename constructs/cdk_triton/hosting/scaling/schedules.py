@@ -73,7 +73,7 @@ class ScheduledScaling:
             (min_capacity, max_capacity),
             standing,
             least=least,
-            why=None if self._way_to_zero is None else f", or {self._way_to_zero} to scale to none",
+            why=None if self._way_to_zero is None else f", or {self._way_to_zero} to scale to zero",
             counted=self._counted,
         )
         self._scheduled.add(id)
@@ -143,7 +143,8 @@ def _check_time(what: str, expression: str, text: str) -> None:
         datetime.strptime(text, "%Y-%m-%dT%H:%M:%S")
     except ValueError:
         raise ConfigurationError(
-            f"{what} is {quoted(expression)}, which has no date and time: write at(2027-01-31T07:00:00)"
+            f"{what} is {quoted(expression)}, which does not contain a valid date and time: write a time such as "
+            "at(2027-01-31T07:00:00)"
         ) from None
 
 

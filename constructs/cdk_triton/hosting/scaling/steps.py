@@ -25,11 +25,11 @@ def check_steps(what: str, steps: Sequence[autoscaling.ScalingInterval]) -> None
     """
     if not 2 <= len(steps) <= MAX_STEPS:
         raise ConfigurationError(
-            f"{what} has {len(steps)} scaling_steps: it takes 2 to {MAX_STEPS}, such as one that adds instances above "
-            "a value and one that takes them away below another"
+            f"{what} has {len(steps)} scaling_steps: give 2 to {MAX_STEPS}, such as one step that adds instances above "
+            "a value and one step that removes instances below another value"
         )
     if not any(step.change for step in steps):
-        raise ConfigurationError(f"no step of {what} changes the number of instances: give one a change")
+        raise ConfigurationError(f"no step of {what} changes the number of instances: give at least one step a change")
 
 
 def set_scale_in_cooldown(policy: autoscaling.StepScalingPolicy, cooldown: Duration) -> None:

@@ -134,7 +134,7 @@ def cooldown_of(what: str, given: Duration | None, default: int) -> Duration:
     """
     seconds = literal_seconds(given)
     if seconds is not None and seconds != int(seconds):
-        raise ConfigurationError(f"{what} is {seconds:g} seconds: Application Auto Scaling takes whole ones")
+        raise ConfigurationError(f"{what} is {seconds:g} seconds: Application Auto Scaling takes whole seconds")
     return Duration.seconds(default) if given is None else given
 
 
