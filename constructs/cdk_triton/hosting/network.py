@@ -171,8 +171,8 @@ def model_network(
     )
     if security_groups is not None and not 1 <= len(security_groups) <= MAX_SECURITY_GROUPS:
         raise ConfigurationError(
-            f"security_groups has {len(security_groups)} groups: SageMaker takes 1 to {MAX_SECURITY_GROUPS}; remove "
-            "it for a group of the model's own"
+            f"security_groups has {len(security_groups)} groups: SageMaker takes 1 to {MAX_SECURITY_GROUPS}; omit "
+            "security_groups to get a new group for the model"
         )
     _check_membership(vpc, subnets, security_groups or ())
     groups = [_own_group(scope, vpc, "instances")] if security_groups is None else list(security_groups)
@@ -277,7 +277,7 @@ def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.
         _refuse_list(subnet.subnet_id, f"the subnets of {vpc.node.path}")
     if not 1 <= len(subnets) <= MAX_SUBNETS:
         raise ConfigurationError(
-            f"vpc_subnets of {vpc.node.path} select {len(subnets)} subnets: AWS takes 1 to {MAX_SUBNETS}; select others"
+            f"vpc_subnets of {vpc.node.path} select {len(subnets)} subnets: select 1 to {MAX_SUBNETS}, which AWS takes"
         )
     return subnets
 
@@ -290,8 +290,8 @@ def _refuse_list(id: str, what: str) -> None:
     """
     if id.startswith("#{Token["):
         raise ConfigurationError(
-            f"{what} come from a list that is one unresolved token, so neither their number nor one of them is "
-            "known at synth: pass each as a text of its own, such as [Fn.select(0, ids), Fn.select(1, ids)] for two"
+            f"{what} come from a list that is one unresolved token, so synth cannot read their number or their ids: "
+            "pass each id as a separate text, such as [Fn.select(0, ids), Fn.select(1, ids)] for two"
         )
 
 
@@ -323,7 +323,7 @@ def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
         found = f"{len(subnets)} subnets in one availability zone" if len(subnets) > 1 else "one subnet"
         raise ConfigurationError(
             f"vpc_subnets of {vpc.node.path} select {found}: SageMaker requires at least two subnets, in different "
-            "availability zones, even for one instance; give the VPC more, or select others"
+            "availability zones, even for one instance; add subnets to the VPC, or select others"
         )
 
 
@@ -342,7 +342,7 @@ def _check_membership(
             what = "security group" if isinstance(resource, ec2.CfnSecurityGroup) else "subnet"
             raise ConfigurationError(
                 f"the {what} {each.node.path} is in another VPC than {vpc.node.path}: an instance has the subnets and "
-                "security groups of one VPC only, so give those of vpc="
+                f"security groups of one VPC only, so use a {what} of the VPC in vpc="
             )
 
 

@@ -192,9 +192,9 @@ def _check_published_release(release: str) -> None:
         ) from None
     if release > (newest := releases()[-1].release):
         raise ConfigurationError(
-            f"Triton {release!r} is newer than the releases in this version of cdk-triton (up to {newest}) and than "
-            f"SageMaker's images (up to {published[-1]}): use one of them, update cdk-triton, or build an image of "
-            "your own and give it by digest"
+            f"Triton {release!r} is newer than {newest}, the newest release that this version of cdk-triton supports, "
+            f"and than {published[-1]}, SageMaker's newest image: use a release up to {published[-1]}, update "
+            "cdk-triton, or build an image of your own and give it by digest"
         )
     images.image_name(release)  # says that SageMaker has no image of it, and which releases are nearest
 
@@ -209,8 +209,8 @@ def _check_own_image(image: str) -> None:
     if _BY_DIGEST.fullmatch(image) is None:
         raise ConfigurationError(
             f"image {quoted(image)} must be named by its digest, as <registry>/<repository>@sha256:<64 hexadecimal "
-            "digits>: a tag may come to mean another image, and what is built for one image is served by exactly "
-            "that image"
+            "digits>: a tag can be moved to another image, and archives that are built for one image must be served "
+            "by exactly that image"
         )
     if len(image) > MAX_IMAGE_LENGTH and not has_token(image):
         raise ConfigurationError(
@@ -227,8 +227,8 @@ def _check_instance(platform: ServingPlatform) -> None:
     instance = platform.instance
     if not instance.hosting:
         raise ConfigurationError(
-            f"{instance.name} cannot serve an endpoint, SageMaker does not offer it for hosting: use "
-            f"{in_words(_same_gpu(instance))}, with the same GPU"
+            f"{instance.name} cannot serve an endpoint, because SageMaker does not offer it for hosting: use one of "
+            f"the types with the same GPU, {in_words(_same_gpu(instance))}"
         )
     if instance.host != "x86_64" and platform.image is None:
         raise ConfigurationError(

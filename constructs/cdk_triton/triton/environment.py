@@ -169,7 +169,7 @@ class ContainerEnvironment:
         value = getattr(self, name)
         if value is not None and not (isinstance(value, type(allowed[0])) and value in allowed and value is not True):
             choices = " or ".join(map(repr, allowed))
-            raise ConfigurationError(f"{name} is {choices}, got {value!r}; choose one of them or omit it")
+            raise ConfigurationError(f"{name} must be {choices}, got {value!r}; choose one of them or omit it")
 
     def _check_number(self, name: str, minimum: int, maximum: int) -> None:
         value = getattr(self, name)
@@ -178,7 +178,7 @@ class ContainerEnvironment:
         refuse_token(value, name)
         if not _is_whole(value) or not minimum <= value <= maximum:
             bounds = f"from {minimum} to {maximum}" if maximum <= MAX_PORT else f"from {minimum:,} to {maximum:,}"
-            raise ConfigurationError(f"{name} is a whole number {bounds}, got {value!r}; choose one or omit it")
+            raise ConfigurationError(f"{name} must be a whole number {bounds}, got {value!r}; choose one or omit it")
 
     def _check_fraction(self, name: str) -> None:
         value = getattr(self, name)
@@ -187,7 +187,7 @@ class ContainerEnvironment:
         # std::stod, by which the server reads it, rejects what is too small for a normal number.
         if value is not None and not (number and sys.float_info.min <= value <= 1):
             raise ConfigurationError(
-                f"{name} is a fraction of a GPU's memory above 0 and at most 1, got {value!r}; 0.9 is 90 %"
+                f"{name} must be a fraction of a GPU's memory above 0 and at most 1, got {value!r}; write 0.9 for 90 %"
             )
 
     def _check_port_range(self) -> None:
@@ -199,7 +199,8 @@ class ContainerEnvironment:
         pair = isinstance(ports, tuple | list) and len(ports) == 2 and all(map(_is_whole, ports))
         if not pair or not 1 <= ports[0] <= ports[1] <= MAX_PORT:
             raise ConfigurationError(
-                f"safe_port_range is two ports from 1 to 65535, the lower one first, got {ports!r}; write (9000, 9010)"
+                f"safe_port_range must be two ports from 1 to 65535, the lower port first, got {ports!r}; write a "
+                "range such as (9000, 9010)"
             )
         object.__setattr__(self, "safe_port_range", tuple(ports))
 
@@ -209,13 +210,14 @@ class ContainerEnvironment:
         for label, number in self._opened_ports():
             if number in used:
                 raise ConfigurationError(
-                    f"{label} is {number}, and so is {used[number]}, so the server would not start; choose another one"
+                    f"{label} and {used[number]} are both {number}, so the server would not start; choose another port "
+                    f"for {label}"
                 )
             used[number] = label
             if self.safe_port_range is not None and not self.safe_port_range[0] <= number <= self.safe_port_range[1]:
                 raise ConfigurationError(
                     f"{label} is {number}, outside of safe_port_range {self.safe_port_range}, so the server "
-                    "would not start; choose one of these"
+                    "would not start; choose a port in this range"
                 )
 
     def _opened_ports(self) -> Iterator[tuple[str, int]]:
@@ -250,8 +252,8 @@ class ContainerEnvironment:
         for name, value in self.variables.items():
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise ConfigurationError(
-                    f"variables holds the name {quoted(name)}; a name is letters, digits and '_', and starts with no "
-                    "digit"
+                    f"variables holds the name {quoted(name)}; use letters, digits and '_' only, and do not begin with "
+                    "a digit"
                 )
             if (reserved := reserved_because(name)) is not None:
                 reason, fix = reserved
@@ -346,8 +348,8 @@ def _refuse_single_model_fields(environment: ContainerEnvironment) -> None:
     for name in ("default_model_name", "additional_models", "inference_type"):
         if value := getattr(environment, name):
             raise ConfigurationError(
-                f"{name}={value!r} has no effect on a multi-model endpoint, which loads models by their archives and "
-                "always infers; remove it"
+                f"{name}={value!r} has no effect on a multi-model endpoint, which loads the models of the requested "
+                f"archive and always uses the inference type 'infer'; remove {name}"
             )
     if (model := _given(environment.additional_args).get("load-model")) is not None:
         raise ConfigurationError(
@@ -415,20 +417,23 @@ def _within_limits(variables: dict[str, str]) -> dict[str, str]:
     """Reject more than CreateModel takes."""
     if len(variables) > MAX_VARIABLES:
         raise ConfigurationError(
-            f"the container would have {len(variables)} environment variables and SageMaker takes {MAX_VARIABLES}; "
-            "put some of them into a file of the model repository"
+            f"the container would have {len(variables)} environment variables, and SageMaker takes at most "
+            f"{MAX_VARIABLES}; put some of them into a file of the model repository"
         )
     for name, value in variables.items():
-        for what, text in (("name", name), ("value", value)):
+        for what, text, fix in (
+            ("name", name, "shorten the name"),
+            ("value", value, "put the value into a file of the model repository"),
+        ):
             if (size := len(text.encode())) > MAX_TEXT_BYTES:
                 raise ConfigurationError(
-                    f"the {what} of the environment variable {name[:60]} has {size:,} bytes and SageMaker takes "
-                    f"{MAX_TEXT_BYTES:,}; put it into a file of the model repository"
+                    f"the {what} of the environment variable {name[:60]} has {size:,} bytes, and SageMaker takes at "
+                    f"most {MAX_TEXT_BYTES:,}; {fix}"
                 )
     total = sum(len(text.encode()) for variable in variables.items() for text in variable)
     if total > MAX_BYTES:
         raise ConfigurationError(
-            f"the names and values of the container's environment variables have {total:,} bytes together and "
-            f"SageMaker takes {MAX_BYTES:,}; put the longest into a file of the model repository"
+            f"the names and values of the container's environment variables have {total:,} bytes together, and "
+            f"SageMaker takes at most {MAX_BYTES:,}; put the longest value into a file of the model repository"
         )
     return dict(sorted(variables.items()))

@@ -56,7 +56,7 @@ def looks_secret(name: str, value: str) -> str | None:
     Another rule judges a value with a CDK token, by the template.
     """
     if STORES_OF_SECRETS.search(value):
-        return "refers to a store of secrets, and CloudFormation would write the secret itself into the model"
+        return "refers to a store of secrets, so CloudFormation would write the secret itself into the model"
     for what, form in _FORMS.items():
         if re.search(form, value):
             return f"has the form of {what}"
@@ -64,13 +64,13 @@ def looks_secret(name: str, value: str) -> str | None:
         return None
     key = _SHORT_KEY if name.lower() == "token" else _KEY
     if _SECRET_NAME.search(name) or (_TOKEN_NAME.search(name) and key.fullmatch(value)):
-        return "is a secret by its name"
+        return "has the name of a secret"
     return None
 
 
 def secret_refusal(name: str, why: str) -> str:
     """The sentence about it, without the value."""
     return (
-        f"the environment variable {name!r} {why}, and everybody who may describe the model can read that: "
-        "keep it in Secrets Manager, pass its ARN, and let the model fetch it with the execution role"
+        f"the environment variable {name!r} {why}, and everybody who may describe the model can read the value: keep "
+        "the secret in Secrets Manager, pass the ARN, and let the model fetch the secret with the execution role"
     )

@@ -153,7 +153,10 @@ def _read(arguments: Sequence[str], release: str) -> Iterator[Given | ArgumentFa
             reason = (
                 "which has one dash, and every option of tritonserver has two"
                 if argument[:1] == "-"
-                else ("which belongs to no option before it, so tritonserver would end with: Unexpected argument")
+                else (
+                    "which is neither an option nor an option's value, so tritonserver would exit with "
+                    "'Unexpected argument'"
+                )
             )
             yield ArgumentFault(argument, reason, _FIX)
             return
@@ -212,7 +215,7 @@ def _value_fault(argument: str, option: str, kind: str, value: str, release: str
             return ArgumentFault(argument, "and the server cannot start that many threads", f"give {threads}")
     if allowed is None:
         return None
-    return ArgumentFault(argument, f"and tritonserver reads no value of --{option} in it", f"give {allowed}")
+    return ArgumentFault(argument, f"and tritonserver does not accept that value of --{option}", f"give {allowed}")
 
 
 class _Reserved(NamedTuple):
@@ -232,19 +235,19 @@ _LEAST_THREADS: Mapping[str, int] = {
 
 # What the start script sets, or SageMaker by it, and what must not be set to anything else.
 _RESERVED: Mapping[str, _Reserved] = {
-    "help": _Reserved(None, "with which tritonserver prints its options and ends", "remove it"),
+    "help": _Reserved(None, "with which tritonserver prints its options and exits", "remove it"),
     "allow-sagemaker": _Reserved(
-        "true", "without which nothing answers SageMaker's /ping and /invocations", "remove it"
+        "true", "with which the server does not answer SageMaker's requests to /ping and /invocations", "remove it"
     ),
     "allow-vertex-ai": _Reserved(
-        "false", "with which the server ends, because SageMaker sets no variables of Vertex AI", "remove it"
+        "false", "with which the server exits, because SageMaker sets no variables of Vertex AI", "remove it"
     ),
     "sagemaker-port": _Reserved(
-        None, "and SageMaker sends its requests to the port that SAGEMAKER_BIND_TO_PORT has", "use the field port"
+        None, "and SageMaker sends its requests to the port in SAGEMAKER_BIND_TO_PORT", "set the field port instead"
     ),
     "model-control-mode": _Reserved(
         "explicit",
-        "and the start script loads models by name, which the server takes with the mode 'explicit' only",
+        "and the start script loads models by name, which the server allows only in the mode 'explicit'",
         "remove it",
     ),
     **dict.fromkeys(

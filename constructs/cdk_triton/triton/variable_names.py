@@ -11,8 +11,6 @@ from typing import Final
 
 __all__ = ["reserved_because"]
 
-_IMAGE: Final = "set it in an image of your own, by ENV"
-
 # Prefix → the reason, and what to do.
 _PREFIXES: Final = {
     "SAGEMAKER_TRITON_": (
@@ -22,7 +20,7 @@ _PREFIXES: Final = {
     "LD_": (
         "which the dynamic loader reads for every program of the container, the start script's shell included",
         "name libraries of plugins and operators in additional_args ('--backend-config=tensorrt,plugins=<file>') or in "
-        "config.pbtxt (model_operations); or set it by ENV in an image of your own",
+        "config.pbtxt (model_operations); or set the variable by ENV in an image of your own",
     ),
     "BASH": ("which the shell of the container's start script reads or replaces", "choose another name"),
 }
@@ -55,7 +53,7 @@ _REPLACED: Final = (
 _NAMES: Final = {
     "PATH": (
         "by which the container finds its start script, tritonserver and python3",
-        f"write whole paths of programs in your models, or {_IMAGE}",
+        "use absolute paths of programs in your models, or set PATH by ENV in an image of your own",
     ),
     **dict.fromkeys(_BY_FIELD, ("which the container's start script reads", "use the field of ContainerEnvironment")),
     **dict.fromkeys(

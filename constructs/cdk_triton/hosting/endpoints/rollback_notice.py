@@ -79,9 +79,9 @@ def add_rollback_notification(
             raise
         arn = "" if has_token(to.topic_arn) else f" ({to.topic_arn})"
         raise ConfigurationError(
-            f"the topic {path_of(to)}{arn} is in another account or region than {path_of(scope)}, whose rule of "
-            "EventBridge publishes to topics of its own only: give one of them, or omit topic and subscribe to "
-            "what add_rollback_notification returns"
+            f"the topic {path_of(to)}{arn} is in another account or region than {path_of(scope)}, whose "
+            "EventBridge rule publishes only to topics of the same account and region: give such a topic, or omit "
+            "topic and subscribe to the topic that add_rollback_notification returns"
         ) from error
     return to
 

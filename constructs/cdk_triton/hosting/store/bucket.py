@@ -91,16 +91,17 @@ def _check_name(scope: Construct, name: str) -> None:
         )
     reserved = [*filter(known.startswith, _RESERVED_BEGINNINGS), *filter(known.endswith, _RESERVED_ENDS)]
     if reserved:
+        where = "begin" if reserved[0] in _RESERVED_BEGINNINGS else "end"
         raise ConfigurationError(
-            f"{what}, and S3 keeps names with {reserved[0]!r} at this end for itself: choose another name"
+            f"{what}, and S3 reserves names that {where} with {reserved[0]!r}: choose another name"
         )
 
 
 def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
     """Reject a bucket that S3 would not log to ("Enabling Amazon S3 server access logging", S3's user guide)."""
     reason = (
-        "S3 writes access logs to a bucket of the same account and region only, so use such a bucket; an "
-        "imported one counts as being where its stack is, unless from_bucket_attributes sets another place"
+        "S3 writes access logs to a bucket of the same account and region only, so use such a bucket; the "
+        "CDK places an imported bucket where its stack is, unless from_bucket_attributes gives its region and account"
     )
     require_own_region(scope, bucket, reason)
     require_same("account", path_of(scope), stack_of(scope).account, path_of(bucket), bucket.env.account, reason)

@@ -99,8 +99,8 @@ def check_promotion(
     """
     if promotes_from is not None and builders:
         raise ConfigurationError(
-            f"{store.node.path} promotes what another store has built, and got builders too: remove builders, or "
-            "promotes_from to build here"
+            f"{store.node.path} promotes archives that another store has built, and has builders too: remove builders, "
+            "or remove promotes_from to build in this store"
         )
     if promotes_from is not None and export_prefix is not None:
         raise ConfigurationError(

@@ -366,7 +366,7 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
     if isinstance(store, ImportedArtifactStore):
         raise ConfigurationError(
             f"{scope.node.path} got an imported artifact store, and SageMaker reads models from a store of its own "
-            "account and region: give it a TritonArtifactStore(…, promotes_from=…) that takes over from that one"
+            "account and region: pass a TritonArtifactStore(…, promotes_from=…) that promotes from the imported store"
         )
     stack = stack_of(scope)
     if isinstance(store, TritonArtifactStore):
@@ -406,9 +406,9 @@ def _require_same_stage(scope: Construct, store: TritonArtifactStore) -> None:
     theirs, own = (Stage.of(each) for each in (store, scope))
     if theirs is not None and own is not None and theirs.node.path != own.node.path:
         raise ConfigurationError(
-            f"{path_of(scope)} uses the artifact store {path_of(store)} of another stage, and the CDK lets no stage "
-            "refer to another: create the store in this stage, or give that one an export_prefix and use "
-            "TritonArtifactStore.from_exports here"
+            f"{path_of(scope)} uses the artifact store {path_of(store)} of another stage, and the CDK rejects "
+            "references between stages: create the store in this stage, or give that store an export_prefix and import "
+            "it here with TritonArtifactStore.from_exports"
         )
 
 
