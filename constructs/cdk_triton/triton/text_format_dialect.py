@@ -126,7 +126,8 @@ def _refused_characters(text: str) -> Iterator[tuple[int, str]]:
         if match.group() == "\ufeff" and start == 0:
             yield start, "the file begins with a byte-order mark; save it as UTF-8 without one"
         elif match.lastgroup == "stray":
-            yield start, f"{_called(token)} stands outside quotes, where only ASCII is read; remove it, or quote it"
+            reason = "is outside quotes, where the server reads only ASCII"
+            yield start, f"{_called(token)} {reason}; remove it, or quote it"
         elif match.lastgroup == "plus":
             yield start, "'+' stands before a number; remove it"
         elif match.lastgroup == "number" and _NOT_C.match(token):

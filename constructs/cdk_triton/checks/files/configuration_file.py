@@ -62,8 +62,9 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
         if CONFIG_NAME in model.subdirectories:
             yield Problem(
                 model.config_path,
-                "it is a directory, and the server would crash when it reads it: basic_string::_M_replace_aux",
-                "put the configuration into a file of this name",
+                "config.pbtxt is a directory, and the server would crash on reading that directory: "
+                "basic_string::_M_replace_aux",
+                "replace the directory with a file that contains the configuration",
             )
 
 
@@ -93,8 +94,8 @@ def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
         if model.config_error is not None and model.config is not None:
             yield Problem(
                 model.config_path,
-                f"{fault_of(model.config_error)}; this is the schema of {SCHEMA_RELEASE}, and the server is {release}, "
-                "whose schema may have more fields",
+                f"{fault_of(model.config_error)}; the check used the schema of {SCHEMA_RELEASE}, and the server is "
+                f"{release}, whose schema may have more fields",
                 f"{model.config_error.fix} Or check the name against the release's model_config.proto"
                 if model.config_error.fix
                 else "check the name against the release's model_config.proto, or install a newer tritonclient",
@@ -186,8 +187,8 @@ def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:
         if name not in ("", model.name) and not context.is_renamed(model):
             yield Problem(
                 model.config_path,
-                f"the name is {name!r} in the directory {model.name!r}, and the server would not load it: unexpected "
-                f"directory name '{model.name}' for model '{name}', directory name must equal model name",
+                f"the name is {name!r} in the directory {model.name!r}, and the server would not load the model: "
+                f"unexpected directory name '{model.name}' for model '{name}', directory name must equal model name",
                 f'write name: "{model.name}", or rename the directory to {name!r}',
                 "name",
             )
@@ -234,8 +235,8 @@ def no_backend(context: CheckContext) -> Iterator[Problem]:
             said = f"unexpected platform type '' for {said_name(model)}"
         yield Problem(
             model.directory if model.config_text is None else model.config_path,
-            f"the configuration names no backend and the files of {model.name!r} do not determine one, so the server "
-            f"would not load it: {said}",
+            f"the configuration does not name a backend, and the files of {model.name!r} do not determine the backend, "
+            f"so the server would not load the model: {said}",
             'name the backend, for example backend: "python"',
             "backend",
         )
@@ -270,7 +271,7 @@ def misplaced_configuration(context: CheckContext) -> Iterator[Problem]:
             if in_version or (not below and name.lower() in _SIMILAR):
                 yield Problem(
                     file.path,
-                    f"{model.name!r} has no {model.config_path}, and the server reads no other file: it would serve "
-                    "the model with the defaults, or not load it",
-                    f"move it to {model.config_path}",
+                    f"the server does not read this file, and {model.config_path} is missing: the server would serve "
+                    f"{model.name!r} with the defaults, or not load {model.name!r}",
+                    f"move this file to {model.config_path}",
                 )

@@ -64,9 +64,9 @@ def missing_file(context: CheckContext) -> Iterator[Problem]:
         if path not in missing:
             yield Problem(
                 path,
-                "the file is missing, from which the backend completes inputs and outputs whatever cc_model_filenames "
-                f"contains, and the server would not load {model.name!r}: unable to find '{path}' for model instance "
-                f"'{model.name}'",
+                "the file is missing; the backend completes inputs and outputs from this file and not from those in "
+                f"cc_model_filenames, so the server would not load {model.name!r}: unable to find '{path}' for model "
+                f"instance '{model.name}'",
                 f"name inputs and outputs in the configuration, or add the file as {path.name}",
                 "input" if not config.input else "output",
             )
@@ -151,9 +151,9 @@ def empty_version(context: CheckContext) -> Iterator[Problem]:
             if version in model.versions and directory not in needed and not files.has_directory(directory):
                 yield Problem(
                     directory,
-                    f"the version directory of {model.name!r} is empty; it works here, and is missing in a fresh "
-                    "clone, because git does not keep empty directories: at least one version must be available under "
-                    f"the version policy of model '{model.name}'",
+                    f"the version directory of {model.name!r} is empty; the server would not load the model from a "
+                    "fresh clone, because git does not keep empty directories: at least one version must be available "
+                    f"under the version policy of model '{model.name}'",
                     f"create the empty file {directory / '.gitkeep'}",
                 )
 
@@ -194,8 +194,8 @@ def missing_file_for_capability(context: CheckContext) -> Iterator[Problem]:
                     continue
                 yield Problem(
                     model.config_path,
-                    f"the file {path} is named for GPUs of compute capability {capability} and missing; on such a GPU "
-                    f"the server would not load {model.name!r}",
+                    f"the file {path} for GPUs of compute capability {capability} is missing; on such a GPU the "
+                    f"server would not load {model.name!r}",
                     "add the file, or remove it from cc_model_filenames",
                     f'cc_model_filenames["{capability}"]',
                 )
@@ -228,8 +228,8 @@ def incomplete_saved_model(context: CheckContext) -> Iterator[Problem]:
         if not any(each.files.has(each.path / name) for name in ("saved_model.pb", "saved_model.pbtxt")):
             yield Problem(
                 each.path,
-                f"it contains no saved_model.pb, and the server would not load {each.model.name!r}: Could not find "
-                "SavedModel .pb or .pbtxt at supplied export directory path",
+                f"the directory contains no saved_model.pb, and the server would not load {each.model.name!r}: Could "
+                "not find SavedModel .pb or .pbtxt at supplied export directory path",
                 "put TensorFlow's export (saved_model.pb, variables/) directly into this directory",
             )
 
@@ -263,9 +263,9 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
         if not each.files.has(weights):
             yield Problem(
                 weights,
-                f"the file is missing beside {each.path.name}; a network with weights would not load: bin file "
-                "cannot be found",
-                f"copy the .bin file that OpenVINO wrote beside {each.path.name}",
+                f"the file is missing beside {each.path.name}; the server would not load a network with weights: bin "
+                "file cannot be found",
+                f"copy the .bin file that OpenVINO exported together with {each.path.name}",
             )
 
 
@@ -300,10 +300,10 @@ def pointer_file(context: CheckContext) -> Iterator[Problem]:
         if file.path in seen or not is_pointer(context, file):
             continue
         seen.add(file.path)
-        instead = f"what {model.name!r} is to read"
+        instead = f"the content that {model.name!r} reads"
         if file.path in own:
             instead = f"the model itself, and the server would not load {model.name!r}"
-        yield Problem(file.path, f"the file is a pointer of Git LFS and not {instead}", "run: git lfs pull")
+        yield Problem(file.path, f"the file is a Git LFS pointer, not {instead}", "run: git lfs pull")
 
 
 def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile]]:
@@ -385,12 +385,12 @@ def missing_labels(context: CheckContext) -> Iterator[Problem]:
             if not labels.error and not labels.is_directory:
                 continue
             said = f"failed to open text file for read {labels.spelled}: {labels.error}"
-            found = f"the labels of the output {output.name!r} are expected in {labels.spelled}"
+            found = f"the server cannot read the labels of the output {output.name!r} from {labels.spelled}"
             if labels.is_directory:
                 found, said = f"{found}, which is a directory", "std::length_error"
             yield Problem(
                 model.config_path,
-                f"{found}, and the server would not load {model.name!r}: {said}",
+                f"{found}, and would not load {model.name!r}: {said}",
                 f"add the file {labels.spelled}, or remove label_filename",
                 f"output[{index}].label_filename",
             )

@@ -39,26 +39,28 @@ def no_version(context: CheckContext) -> Iterator[Problem]:
         unread = model.config_error is not None and model.config is None  # its policy is not known
         if model.served_versions or (unread and model.versions):
             continue
-        consequence = f"and the server would not load it: {_NO_VERSION} '{model.name}'"
+        consequence = f"and the server would not load the model: {_NO_VERSION} '{model.name}'"
         if model.versions:
             yield Problem(
                 model.config_path,
-                f"the policy picks none of the versions {_list(model.versions)} of {model.name!r}, {consequence}",
-                "correct the policy, or add the version that it names",
+                f"version_policy selects none of the versions of {model.name!r} ({_list(model.versions)}), "
+                f"{consequence}",
+                "correct version_policy, or add a version that it selects",
                 "version_policy",
             )
         elif model.is_ensemble:
             # Nothing is ever put into an ensemble's version directory, so that git, tar or S3 lose it on the way.
             yield Problem(
                 model.directory,
-                f"the ensemble {model.name!r} has no version directory (git does not keep an empty one), {consequence}",
-                f"create the empty file 1/.gitkeep in the directory of {model.name!r}",
+                f"the ensemble {model.name!r} has no version directory (git does not keep an empty directory), "
+                f"{consequence}",
+                f"create the empty file {model.directory / '1' / '.gitkeep'}",
             )
         elif model.looks_like_a_repository:
             yield Problem(
                 model.directory,
-                f"{model.name!r} is not a model but contains models, {consequence}",
-                f"name the directory {model.name} itself as the repository, or move its models up",
+                f"{model.name!r} is not a model but a directory of models, {consequence}",
+                f"use the directory {model.name} as the repository, or move its models one level up",
             )
         else:
             meant = next((name for name in model.subdirectories if re.fullmatch(r"v?0*[1-9]\d*", name)), None)
@@ -67,7 +69,7 @@ def no_version(context: CheckContext) -> Iterator[Problem]:
                 f"the model {model.name!r} has no version directory, {consequence}",
                 f"rename its directory {meant} to {meant.lstrip('v0')}"
                 if meant is not None
-                else f"put its files into a directory 1 in the directory of {model.name!r}{_or_build(model)}",
+                else f"put the model's files into the directory {model.directory / '1'}{_or_build(model)}",
             )
 
 
@@ -76,8 +78,8 @@ def _or_build(model: Model) -> str:
     if model.backend_name != "tensorrt":
         return ""
     return (
-        ", or let a recipe build the plan with recipes=[TensorRTPlan(...)] in the app; for checks without the app, put "
-        "its path into the list produced of cdk-triton.toml"
+        ", or let a recipe build the plan (recipes=[TensorRTPlan(...)] in the app); for checks without the app, add "
+        "the plan's path to the list 'produced' in cdk-triton.toml"
     )
 
 
@@ -114,9 +116,10 @@ def empty_ensemble_version(context: CheckContext) -> Iterator[Problem]:
             if str(version) in model.subdirectories and not _files_below(model, str(version)):
                 yield Problem(
                     directory,
-                    f"the version directory of the ensemble {model.name!r} is empty; it works here, and is missing in "
-                    f"a fresh clone, because git does not keep empty directories: {_NO_VERSION} '{model.name}'",
-                    f"create the empty file {version}/.gitkeep in the directory of {model.name!r}",
+                    f"the version directory of the ensemble {model.name!r} is empty; the server would not load the "
+                    "ensemble from a fresh clone, because git does not keep empty directories: "
+                    f"{_NO_VERSION} '{model.name}'",
+                    f"create the empty file {directory / '.gitkeep'}",
                 )
 
 
@@ -155,7 +158,7 @@ def leading_zeros(context: CheckContext) -> Iterator[Problem]:
                     model.directory / name,
                     f"the server would ignore version directory '{name}' which contains leading zeros in its directory "
                     "name",
-                    f"rename it to {name.lstrip('0') or '0'}",
+                    f"rename the directory to {name.lstrip('0') or '0'}",
                 )
 
 
@@ -202,16 +205,18 @@ def misread_version(context: CheckContext) -> Iterator[Problem]:
             elif version < 0 and version in model.served_versions:
                 yield Problem(
                     model.directory / name,
-                    f"the server takes the directory {name!r} for version {version} of {model.name!r}, and would look "
-                    f"for its files in {model.directory / str(version % 2**64)}, because a version has no sign",
-                    "rename it to a number from 0 on if it is a version, or so that it does not begin with a number",
+                    f"the server reads the directory {name!r} as version {version} of {model.name!r}, and would look "
+                    f"for its files in {model.directory / str(version % 2**64)}, because versions are unsigned",
+                    "rename the directory: to a number from 0 on if it is a version, otherwise to a name that does not "
+                    "begin with a number",
                 )
             elif version in model.served_versions and version not in model.versions:
                 yield Problem(
                     model.directory / name,
-                    f"the server takes the directory {name!r} for version {version} of {model.name!r} and would look "
+                    f"the server reads the directory {name!r} as version {version} of {model.name!r}, and would look "
                     f"for its files in {model.directory / str(version)}, which does not exist",
-                    f"rename it to {version} if it is that version, or so that it does not begin with a number",
+                    f"rename the directory: to {version} if it is that version, otherwise to a name that does not "
+                    "begin with a number",
                 )
 
 
@@ -243,8 +248,8 @@ def specific_version_missing(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     model.config_path,
                     f"version {version} is specified for model '{model.name}', but the version directory is not "
-                    "present; the server would serve without it",
-                    f"add {model.directory / str(version)}, or remove the version",
+                    "present; the server would serve the other versions only",
+                    f"add {model.directory / str(version)}, or remove {version} from version_policy",
                     f"version_policy.specific.versions[{index}]",
                 )
 
