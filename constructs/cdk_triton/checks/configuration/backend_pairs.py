@@ -48,7 +48,7 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
             continue  # meant as an ensemble: reported by CT311
         found = f"the platform {platform!r} does not belong to a backend"
         if not platform:
-            found = f"the file name {config.default_model_filename!r} does not belong to a backend, and none is named"
+            found = f"no backend is named, and the file name {config.default_model_filename!r} does not identify one"
         meant = suggestions.closest(platform, _KNOWN_PLATFORMS, other_than=platform) if platform else None
         yield Problem(
             model.config_path,
@@ -88,7 +88,7 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         found = f"the platform is {platform!r} and the backend is {backend!r}"
         fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or remove platform")
         if model.name.partition(".")[2] == backend and not platform:
-            found = f"the backend {backend!r} follows from the name alone, and the platform does not"
+            found = f"the model's name implies the backend {backend!r}, but no platform"
             fix = f'write backend: "{backend}"' if backend != "tensorflow" else fix
         yield Problem(
             model.config_path,
@@ -139,9 +139,10 @@ def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
     for model, config in configured(context):
         platform, backend = completed_pair(context, model)
         if platform == "ensemble" and backend:
+            origin = "" if config.backend else " (from default_model_filename)"
             yield Problem(
                 model.config_path,
-                f"the ensemble has the backend {backend!r}, and the server would not load it: Ensemble model "
+                f"the ensemble has the backend {backend!r}{origin}, and the server would not load it: Ensemble model "
                 f"'{said_name(model)}' must have platform type 'ensemble' and empty backend type",
                 "remove backend" if config.backend else "remove default_model_filename",
                 "backend" if config.backend else "default_model_filename",

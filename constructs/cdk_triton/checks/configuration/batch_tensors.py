@@ -57,7 +57,7 @@ def not_one_source(context: CheckContext) -> Iterator[Problem]:
                     f"{field.replace('_', ' ')} {index} has {count} source inputs, and the server would not load "
                     f"{model.name!r}: {field.replace('_', ' ')} kind '{kind}' expects 1 source input, got {count} "
                     f"for {said_name(model)}",
-                    "write the one input that it is computed from",
+                    f"name the one input from which the server computes the {field.replace('_', ' ')}",
                     f"{field}[{index}].source_input",
                 )
 
@@ -137,8 +137,8 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
         for field, index, name, role in unknown:
             yield Problem(
                 model.config_path,
-                f"{field.replace('_', ' ')} {index} names {name!r}, and the server would not load {model.name!r}: "
-                f"unknown {role} name '{name}' for {said_name(model)}",
+                f"{field.replace('_', ' ')} {index} names the {role} {name!r}, and the server would not load "
+                f"{model.name!r}: unknown {role} name '{name}' for {said_name(model)}",
                 f"name an {role.split()[1]} of this configuration",
                 f"{field}[{index}].{'source_input' if role == 'source input' else 'target_name'}",
             )
@@ -180,12 +180,12 @@ def targets_of_batch_output(context: CheckContext) -> Iterator[Problem]:
                     f"'{twice[0]}' can only be specified once for {said_name(model)}"
                 )
             elif not item.target_name and config.output and not model.is_ensemble:
-                reason = "names no target, and the server would end with a segmentation fault (signal 11)"
+                reason = "names no target, and the server would crash (SIGSEGV)"
             else:
                 continue
             yield Problem(
                 model.config_path,
                 f"batch output {index} {reason}",
-                "name each output that it is for once",
+                "write target_name once for each output that the batch output is for",
                 f"batch_output[{index}].target_name",
             )

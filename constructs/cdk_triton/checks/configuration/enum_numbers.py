@@ -14,6 +14,7 @@ from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig, enum_name
 
 _UTILS = "src/model_config_utils.cc"
+_EXAMPLES = {"input": "BATCH_ELEMENT_COUNT", "output": "BATCH_SCATTER_WITH_INPUT_SHAPE"}
 
 
 @rule("CT242", Severity.ERROR, "a kind is a number without a meaning", source=core(_UTILS, 1786, 1790))
@@ -38,25 +39,27 @@ def unknown_kind(context: CheckContext) -> Iterator[Problem]:
         reject it.
     """
     for model, config in configured(context):
-        for field, number, words in _kinds(model, config):
+        for field, number, words, example in _kinds(model, config):
             yield Problem(
                 model.config_path,
-                f"the kind is {number}, which has no name, and the server would not load {model.name!r}: {words}",
-                "write the name of a kind",
+                f"the kind is {number}, which Triton does not define, and the server would not load {model.name!r}: "
+                f"{words}",
+                f"write the name of a kind, for example {example}",
                 field,
             )
 
 
-def _kinds(model: Model, config: ModelConfig) -> Iterator[tuple[str, int, str]]:
-    """Every kind without a name: its field, the number, and the message of the server."""
+def _kinds(model: Model, config: ModelConfig) -> Iterator[tuple[str, int, str, str]]:
+    """Every kind without a name: its field, the number, the message of the server, and a valid kind."""
     has_instances = not model.is_ensemble and not config.HasField("ensemble_scheduling")
     for index, group in enumerate(config.instance_group if has_instances else ()):
         if not enum_name(group, "kind").startswith("KIND_"):
             name = group_name(model, index, group)
             words = f"instance group {name} of model {said_name(model)} has unexpected kind KIND_AUTO"
-            yield f"instance_group[{index}].kind", group.kind, words
+            yield f"instance_group[{index}].kind", group.kind, words, "KIND_CPU"
     found = [("input", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_input)]
     found += [("output", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_output)]
     for side, index, number, kind in found:
         if not kind.startswith("BATCH_"):
-            yield f"batch_{side}[{index}].kind", number, f"unknown batch {side} kind '' for {said_name(model)}"
+            words = f"unknown batch {side} kind '' for {said_name(model)}"
+            yield f"batch_{side}[{index}].kind", number, words, _EXAMPLES[side]

@@ -55,7 +55,7 @@ def labels_outside_model(context: CheckContext) -> Iterator[Problem]:
                 f"the labels of the output {output.name!r} are outside the model's directory, and the server would not "
                 f"load {model.name!r}: label file path '{spelled}' for output '{output.name}' in model '{model.name}' "
                 "is outside model directory",
-                "put a copy of the file into the model's directory",
+                "copy the file into the model's directory, and name the copy in label_filename",
                 f"output[{index}].label_filename",
             )
 

@@ -19,14 +19,19 @@ from cdk_triton.triton.schema import ModelConfig
 _TAG = re.compile(r"(?!_)[A-Za-z0-9_]*")
 
 # How a value is read, and what is said of one that cannot be: the backends' own readers.
-_COUNT = re.compile(r"|\d+")  # nothing is as if the parameter were not there
 _EXPECTED = "expected the parameter '{1}' to be "
+_COUNT: Reader = (  # nothing is as if the parameter were not there
+    re.compile(r"|\d+"),
+    _EXPECTED + "a non-negative number",
+    "a whole number from 0 on",
+)
 
 _READERS: Mapping[str, Mapping[str, Reader]] = {
     "onnxruntime": {
         "execution_mode": (
             re.compile(r"\s*[+]?0*[01](?!\d).*", re.DOTALL),
             "Expected values for  execution_mode are 0 or 1 but got {0}",
+            "0 or 1",
         ),
         "intra_op_thread_count": INTEGER,
         "inter_op_thread_count": INTEGER,
@@ -44,16 +49,25 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
         "ENABLE_JIT_EXECUTOR": BOOLEAN,
     },
     "python": {
-        "FORCE_CPU_ONLY_INPUT_TENSORS": (re.compile("yes|no"), "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: {0}")
+        "FORCE_CPU_ONLY_INPUT_TENSORS": (
+            re.compile("yes|no"),
+            "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: {0}",
+            "yes or no",
+        )
     },
     "openvino": {
-        "INFERENCE_NUM_THREADS": (_COUNT, _EXPECTED + "a non-negative number"),
-        "COMPILATION_NUM_THREADS": (_COUNT, _EXPECTED + "a non-negative number"),
-        "HINT_BF16": (re.compile("|yes", re.IGNORECASE), _EXPECTED + "YES"),
-        "NUM_STREAMS": (re.compile(r"|auto|numa|\d+", re.IGNORECASE), _EXPECTED + "either AUTO/NUMA/<int_value>"),
+        "INFERENCE_NUM_THREADS": _COUNT,
+        "COMPILATION_NUM_THREADS": _COUNT,
+        "HINT_BF16": (re.compile("|yes", re.IGNORECASE), _EXPECTED + "YES", "YES"),
+        "NUM_STREAMS": (
+            re.compile(r"|auto|numa|\d+", re.IGNORECASE),
+            _EXPECTED + "either AUTO/NUMA/<int_value>",
+            "AUTO, NUMA or a whole number from 0 on",
+        ),
         "PERFORMANCE_HINT": (
             re.compile("|latency|throughput|cumulative_throughput", re.IGNORECASE),
             _EXPECTED + "LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT",
+            "LATENCY, THROUGHPUT or CUMULATIVE_THROUGHPUT",
         ),
     },
 }
@@ -86,10 +100,10 @@ def metric_tag(context: CheckContext) -> Iterator[Problem]:
             if not _TAG.fullmatch(tag):
                 yield Problem(
                     model.config_path,
-                    f"the metric tag {tag!r} is not the name of a label, and the server would end when it loads "
+                    f"the metric tag {tag!r} is not a valid label name, and the server would crash when it loads "
                     f"{model.name!r}: terminate called after throwing an instance of 'std::invalid_argument', what():  "
                     "Invalid label name",
-                    "write letters, digits and underscores only, and no underscore at the beginning",
+                    "write only letters, digits and underscores, and do not begin with an underscore",
                     f'metric_tags["{tag}"]',
                 )
 
@@ -134,7 +148,7 @@ def metric_control(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"metric control {index} has no {field.rpartition('.')[2]}, and the server would not load "
                 f"{model.name!r}: {words}",
-                "write the family of metrics and the boundaries of its histogram's buckets",
+                "write the metric family and the bucket boundaries of its histogram",
                 f"model_metrics.metric_control[{index}].{field}",
             )
 
@@ -169,13 +183,13 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
             continue
         readers = _READERS.get(known_backend(context, model), {})
         for name in sorted(set(config.parameters) & set(readers)):
-            value, (accepted, words) = config.parameters[name].string_value, readers[name]
+            value, (accepted, words, values) = config.parameters[name].string_value, readers[name]
             if not accepted.fullmatch(value):
                 yield Problem(
                     model.config_path,
                     f"the parameter {name!r} is {value!r}, and the server would not load {model.name!r}: "
                     f"{words.format(value, name)}",
-                    "write a value that the backend reads, or remove the parameter",
+                    f"write {values}, or remove the parameter",
                     f'parameters["{name}"].string_value',
                 )
 

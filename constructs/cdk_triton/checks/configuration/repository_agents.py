@@ -46,8 +46,8 @@ def no_agent(context: CheckContext) -> Iterator[Problem]:
             if not agent.name:
                 yield Problem(
                     model.config_path,
-                    f"the agent {index} has no name, and the server would not load {model.name!r}: unable to find "
+                    f"agent {index} has no name, and the server would not load {model.name!r}: unable to find "
                     "'libtritonrepoagent_.so' for repo agent ''",
-                    "write the name of the agent, such as checksum, or remove it",
+                    "write the name of the agent, such as checksum, or remove the agent",
                     f"model_repository_agents.agents[{index}].name",
                 )

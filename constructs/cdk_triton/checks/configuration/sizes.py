@@ -62,7 +62,7 @@ def too_large(context: CheckContext) -> Iterator[Problem]:
             model.config_path,
             f"the dims are {list(dims)}, and the server would not load {model.name!r}: {words} exceeds maximum size of "
             f"{_MOST}",
-            "write the size of each dimension, without the one of the batch",
+            "write the real size of each dimension, without the batch dimension",
             field,
         )
 
@@ -169,7 +169,7 @@ def negative_dimension(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"the dims are {list(dims)}, and the server would not load {model.name!r}: {words}",
-            "write the size of each dimension that callers send mostly",
+            "write the sizes that callers send most often",
             each.field("dims"),
         )
 

@@ -56,10 +56,10 @@ def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
         if tensor.dims and len(tensor.dims) != 3:
             yield Problem(
                 tensor.model.config_path,
-                f"input {tensor.name!r} has the format {enum_name(message, 'format')} and {len(tensor.dims)} "
-                f"dims, and the server would not load {tensor.model.name!r}: model input NHWC/NCHW require 3 dims "
-                f"for {said_name(tensor.model)}",
-                "write three dims without the one of the batch, or remove the format",
+                f"input {tensor.name!r} has the format {enum_name(message, 'format')} and the dims "
+                f"{list(tensor.dims)}, and the server would not load {tensor.model.name!r}: model input NHWC/NCHW "
+                f"require 3 dims for {said_name(tensor.model)}",
+                "write three dims, without the batch dimension, or remove the format",
                 tensor.field("format"),
             )
 
@@ -116,12 +116,12 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
             fix = "remove is_non_linear_format_io"
         elif tensor.dims and len(tensor.dims) != 3:
             words = f"Non-linear IO format {tensor.side} requires 3 dims"
-            fix = "write three dims without the one of the batch, or remove is_non_linear_format_io"
+            fix = "write three dims, without the batch dimension, or remove is_non_linear_format_io"
         else:
             continue
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} is marked as non-linear and has {len(tensor.dims)} dims, and the server "
+            f"{tensor.side} {tensor.name!r} has a non-linear format and the dims {list(tensor.dims)}, and the server "
             f"would not load {tensor.model.name!r}: {words} for {said_name(tensor.model)}",
             fix,
             tensor.field("is_non_linear_format_io"),
@@ -219,10 +219,10 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
             words = (
                 f"unsupported datatype {data_type} for {tensor.side} '{tensor.name}' for model '{tensor.model.name}'"
             )
-            fix = f"write a type that {name} has, and convert it in a step before if callers send another type"
+            fix = f"write a type that {name} supports; if callers send another type, convert it in an earlier step"
         elif data_type == "TYPE_STRING" and len(seen) + (tensor.config.max_batch_size > 0) > 1:
             words = f"Triton only supports 1 dimensional List of String as {tensor.side} for '{tensor.name}'"
-            fix = "write dims: 1 without batching, or an empty reshape with it"
+            fix = "write dims: 1 if max_batch_size is 0, or an empty reshape if it is not"
         else:
             continue
         yield Problem(
@@ -305,9 +305,9 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
             name = known_backend(context, model)
             yield Problem(
                 model.config_path,
-                f"the file is missing, the backend {name!r} makes no configuration, and the server would not load "
-                f"{model.name!r}: model configuration is not provided for model '{model.name}'",
-                "add it, with the inputs and outputs of the model",
+                f"the file is missing, the backend {name!r} does not generate a configuration, and the server would "
+                f"not load {model.name!r}: model configuration is not provided for model '{model.name}'",
+                "add the file, with the inputs and outputs of the model",
             )
 
 

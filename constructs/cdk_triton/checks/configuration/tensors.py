@@ -124,8 +124,7 @@ def no_dims(context: CheckContext) -> Iterator[Problem]:
             tensor.model.config_path,
             f"{tensor.side} {tensor.name!r} has no dims, {_not_added(tensor, 'them')}, and the server would not load "
             f"{tensor.model.name!r}: {words}",
-            "write the size of each dimension, -1 where it varies and without the one of the batch, "
-            "for example dims: [ -1, 384 ]",
+            "write the dims without the batch dimension, and -1 for each variable size, for example dims: [ -1, 384 ]",
             tensor.field("dims"),
         )
 
@@ -167,12 +166,12 @@ def bad_dimension(context: CheckContext) -> Iterator[Problem]:
             if tensor.model.is_ensemble and shape is compared:
                 # The sizes of the steps come first; what has -1 in a step gets past them.
                 inferred = f"inconsistent shape: [{','.join(map(str, shape))}] is inferred from model"
-                words = f"{inferred}, or where the step has -1 there: {words}"
+                words = f"{inferred}, or, if the step's model has -1 in that place, {words}"
             found = f"{tensor.side} {tensor.name!r} has the {field.partition('.')[0]} {list(shape)}"
             yield Problem(
                 tensor.model.config_path,
                 f"{found}, and the server would not load {tensor.model.name!r}: {words}",
-                "write the size of the dimension, or -1 where it varies",
+                "write the size of each dimension, or -1 if the size varies",
                 tensor.field(field),
             )
 
@@ -209,7 +208,7 @@ def scalar_without_batching(context: CheckContext) -> Iterator[Problem]:
             words = "inconsistent shape: [] is inferred from model"
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} is reshaped to nothing and max_batch_size is 0, so the server would not "
+            f"{tensor.side} {tensor.name!r} has an empty reshape and max_batch_size is 0, so the server would not "
             f"load {tensor.model.name!r}: {words}",
             "remove the reshape, or set max_batch_size if the model's first dimension is a batch",
             tensor.field("reshape"),
@@ -300,7 +299,7 @@ def input_listed_twice(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"the input {name!r} is listed {count} times, and the server would reject every request to "
                     f"{model.name!r}: expected {len(names)} inputs but got {distinct} inputs",
-                    "remove one of them, or correct its name",
+                    "list the input once, or correct a name",
                     f"input[{len(names) - 1 - names[::-1].index(name)}].name",
                 )
 
@@ -326,9 +325,9 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
             continue  # reported by CT219
         yield Problem(
             model.config_path,
-            f"the output {name!r} is listed {len(places)} times, and the server would take the first and ignore the "
-            "others, while the model's metadata lists all of them",
-            "remove one of them, or correct its name",
+            f"the output {name!r} is listed {len(places)} times, and the server would use only the first "
+            "entry, but the model's metadata would list all of them",
+            "list the output once, or correct a name",
             f"output[{places[-1]}].name",
         )
 
@@ -361,7 +360,7 @@ def labels_listed_twice(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"the output {name!r} is listed {len(places)} times, {len(labelled)} times with labels, and the "
                 f"server would not load {model.name!r}: multiple label files for '{name}'",
-                "list the output once, with one label_filename, or correct its name",
+                "list the output once, with one label_filename, or correct a name",
                 f"output[{labelled[1]}].label_filename",
             )
 

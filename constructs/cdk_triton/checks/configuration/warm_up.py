@@ -64,9 +64,9 @@ def undetermined_data(context: CheckContext) -> Iterator[Problem]:
         if -1 in given.dims:
             found = f"gives the input {name!r} the dims {list(given.dims)}"
             words = _OPEN.format(name)
-            fix, field = "write the size of each dimension that callers send mostly", "dims"
+            fix, field = "write the sizes that callers send most often", "dims"
         elif given.WhichOneof("input_data_type") is None:
-            found = f"does not set the source of the data of the input {name!r}"
+            found = f"has no data source for the input {name!r}"
             words = f"warmup setting expects input '{name}' to have input_data_type set"
             fix, field = "write zero_data: true, random_data: true or input_data_file", "zero_data"
         else:
@@ -110,7 +110,7 @@ def data_file(context: CheckContext) -> Iterator[Problem]:
         needed = math.prod(given.dims) * _bytes_of(given) if given.dims else 0
         consequence = f"and the server would not load {sample.model.name!r}"
         if file.error:
-            found = "which is not there"
+            found = "which does not exist"
             words = f"failed to open text file for read {file.spelled}: {file.error}"
         elif file.is_directory:
             found, consequence, words = "which is a directory", "and the server would crash", "std::length_error"
@@ -125,7 +125,7 @@ def data_file(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             sample.model.config_path,
             f"{sample.text} reads the input {each.name!r} from {file.spelled!r}, {found}, {consequence}: {words}",
-            f"put the {needed} bytes of the tensor there" if needed else "put the tensor's bytes there",
+            f"write the {f'{needed} bytes of the tensor' if needed else 'bytes of the tensor'} to a file of that name",
             each.field("input_data_file"),
         )
 
@@ -166,8 +166,8 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
                 words, fix, field = fault
                 yield Problem(
                     sample.model.config_path,
-                    f"{sample.text} has the input {name!r} as {enum_name(given[name], 'data_type')} with the dims "
-                    f"{list(given[name].dims)}, and the server would not load {sample.model.name!r}: {words}",
+                    f"{sample.text} gives the input {name!r} the type {enum_name(given[name], 'data_type')} and the "
+                    f"dims {list(given[name].dims)}, and the server would not load {sample.model.name!r}: {words}",
                     fix,
                     f'{sample.field}.inputs["{name}"].{field}',
                 )
@@ -183,7 +183,7 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
             sample.model.config_path,
             f"{sample.text} lacks the input {missing[0]!r}, and the server would not load {sample.model.name!r}: "
             f"expected {count} but got {known} inputs for model '{sample.model.name}'",
-            f"write {missing[0]!r} instead of {meant!r}" if meant else f"add the input {missing[0]!r} to it",
+            f"write {missing[0]!r} instead of {meant!r}" if meant else f"add the input {missing[0]!r} to the warm-up",
             f"{sample.field}.inputs",
         )
 
@@ -227,9 +227,9 @@ def unknown_input(context: CheckContext) -> Iterator[Problem]:
         for name in sorted(set(sample.warmup.inputs) - known):
             yield Problem(
                 sample.model.config_path,
-                f"{sample.text} has the input {name!r}, which neither the inputs nor the controls of "
-                f"{sample.model.name!r} name; the server would hand it to the model all the same",
-                "remove it, or correct the name",
+                f"{sample.text} has the input {name!r}, which is neither an input nor a control input of "
+                f"{sample.model.name!r}, and the server would still pass it to the model",
+                "remove the input, or correct its name",
                 f'{sample.field}.inputs["{name}"]',
             )
 
@@ -262,7 +262,7 @@ def warm_up_without_batch(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"the warm-up {warmup.name!r} has the batch size 0, and the server would skip it: Skipping "
                     f"batch 0 warmup sample '{warmup.name}'",
-                    "write batch_size: 1, also for a model without batching",
+                    "write batch_size: 1, even if the model does not batch",
                     f"model_warmup[{index}].batch_size",
                 )
 

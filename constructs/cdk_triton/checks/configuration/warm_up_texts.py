@@ -77,9 +77,9 @@ def other_elements(context: CheckContext) -> Iterator[Problem]:
         if words is not None:
             yield Problem(
                 file.path,
-                f"{sample.text} of {sample.model.name!r} reads the input {each.name!r} from it, and the server would "
-                f"not load the model: {words}",
-                "write each element as four bytes with its length, the lowest first, and the text",
+                f"{sample.text} of {sample.model.name!r} reads the input {each.name!r} from this file, and the "
+                f"server would not load the model: {words}",
+                "write each element as its length in four bytes (little-endian), then its text",
             )
 
 

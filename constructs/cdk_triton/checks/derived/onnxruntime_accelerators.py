@@ -27,8 +27,12 @@ Fault = tuple[str, str, str, str]
 """A fault: its description, the backend's words, the fix, and the field below `optimization`."""
 
 _PRECISIONS = ("FP32", "FP16", "BF16", "INT8")
-_TEXT: Reader = (re.compile(".*", re.DOTALL), "")
-_PRECISION: Reader = (re.compile("|".join(_PRECISIONS)), "unsupported precision mode '{0}' is requested")
+_TEXT: Reader = (re.compile(".*", re.DOTALL), "", "")
+_PRECISION: Reader = (
+    re.compile("|".join(_PRECISIONS)),
+    "unsupported precision mode '{0}' is requested",
+    f"one of {', '.join(_PRECISIONS)}",
+)
 
 _FIRST_OPTIONS = {
     "precision_mode": _PRECISION,
@@ -82,7 +86,6 @@ _OPTIONS = {
         _TEXT,
     ),
 }
-_EXPECTED = {BOOLEAN: "true or false", INTEGER: "a whole number", COUNT: "a whole number"}
 _ALL_OPTIONS_SINCE = "24.04"
 _CUDA_SINCE = "24.06"
 
@@ -117,13 +120,12 @@ def _option_faults(accelerator: Accelerator, field: str, platform: ServingPlatfo
         place = f'{field}.parameters["{key}"]'
         if key not in options:
             words = f"unknown parameter '{key}' is provided for TensorRT Execution Accelerator"
-            fix = f"remove it{did_you_mean(key, options)}"
+            fix = f"remove the option{did_you_mean(key, options)}"
             if is_old and key in _OPTIONS:
-                fix = f"remove it, or use a release from {_ALL_OPTIONS_SINCE} on, which has it"
+                fix = f"remove the option, or serve with {_ALL_OPTIONS_SINCE} or newer"
             yield f"the accelerator tensorrt has the option {key!r}", words, fix, place
             continue
-        pattern, words = options[key]
+        pattern, words, values = options[key]
         if pattern.fullmatch(value) is None:
             found = f"the precision mode is {value!r}" if key == "precision_mode" else f"{key} is {value!r}"
-            fix = f"write {_EXPECTED.get(options[key], 'one of ' + ', '.join(_PRECISIONS))}"
-            yield found, words.format(value), fix, place
+            yield found, words.format(value), f"write {values}", place

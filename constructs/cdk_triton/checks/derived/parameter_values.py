@@ -10,9 +10,17 @@ import re
 
 __all__ = ["BOOLEAN", "COUNT", "INTEGER", "Reader"]
 
-Reader = tuple[re.Pattern[str], str]
-"""The texts that can be converted, and the server's words for the others; `{0}` stands for the text."""
+Reader = tuple[re.Pattern[str], str, str]
+"""The texts that can be converted, the server's words for the others (`{0}` stands for the text), and what to write."""
 
-BOOLEAN: Reader = (re.compile(r"true|on|1|false|off|0", re.IGNORECASE), "failed to convert '{0}' to boolean")
-INTEGER: Reader = (re.compile(r"\s*[+-]?\d+.*", re.DOTALL), "failed to convert '{0}' to integral number")
-COUNT: Reader = (INTEGER[0], "failed to convert '{0}' to unsigned long long integral number")
+BOOLEAN: Reader = (
+    re.compile(r"true|on|1|false|off|0", re.IGNORECASE),
+    "failed to convert '{0}' to boolean",
+    "true or false",
+)
+INTEGER: Reader = (
+    re.compile(r"\s*[+-]?\d+.*", re.DOTALL),
+    "failed to convert '{0}' to integral number",
+    "a whole number",
+)
+COUNT: Reader = (INTEGER[0], "failed to convert '{0}' to unsigned long long integral number", INTEGER[2])
