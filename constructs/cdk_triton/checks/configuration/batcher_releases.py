@@ -55,8 +55,8 @@ def unordered_responses(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"preserve_ordering is true and {model.name!r} has {instances} instances, and the server of "
-                f"{_release(context)} would send their responses in the order in which they are ready",
-                f"serve with {_ORDERED_SINCE} or newer, write one instance, or acknowledge CT286 if no client needs "
+                f"{_release(context)} would send responses as they become ready, not in the order of the requests",
+                f"serve with {_ORDERED_SINCE} or newer, use one instance, or acknowledge CT286 if no client needs "
                 "the order",
                 "dynamic_batching.preserve_ordering",
             )
@@ -100,7 +100,7 @@ def ordering_with_cache(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"preserve_ordering and response_cache are on for {model.name!r}, and the server of "
                 f"{_release(context)} {said}",
-                f"remove one of them, serve with {SOUND_SINCE} or newer"
+                f"remove one of the two settings, serve with {SOUND_SINCE} or newer"
                 + (" or with a release before 26.08" if may_crash else "")
                 + ", or acknowledge CT287",
                 "response_cache.enable",
@@ -150,9 +150,10 @@ def starved_instances(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"with {policy} and max_queue_delay_microseconds, the server of {_release(context)} loses count of the "
-                f"instances of {model.name!r} that are free, and would run it slower and slower until it is loaded "
+                f"free instances of {model.name!r}, and would run the model slower and slower until it is loaded "
                 "again",
-                f"remove the delay or the policy, serve with {_COUNTS_SINCE} or newer, or acknowledge CT288",
+                f"remove max_queue_delay_microseconds or {policy}, serve with {_COUNTS_SINCE} or newer, or acknowledge "
+                "CT288",
                 "dynamic_batching.max_queue_delay_microseconds",
             )
 

@@ -42,7 +42,7 @@ def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"max_batch_size is {config.max_batch_size}, and the server would not load {model.name!r}: "
                 f"'max_batch_size' must be non-negative value for {said_name(model)}",
-                "write 0 if the model does not batch, and the largest batch if it does",
+                "write 0 if the model does not batch, or the largest batch size if it does",
                 "max_batch_size",
             )
 
@@ -70,7 +70,7 @@ def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
             if size <= 0:
                 yield Problem(
                     model.config_path,
-                    f"the preferred batch size {size} is not the size of a batch, and the server would not load "
+                    f"the preferred batch size is {size}, and the server would not load "
                     f"{model.name!r}: dynamic batching preferred size must be positive for {said_name(model)}",
                     "remove it, or write a size from 1 to max_batch_size",
                     f"dynamic_batching.preferred_batch_size[{index}]",
@@ -135,7 +135,7 @@ def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"default_priority_level {given} and priority_levels is {levels}, and the server would not load "
                 f"{model.name!r}: default priority level must be in range [1, {levels}] for {said_name(model)}",
-                f"write a default_priority_level from 1, which is served first, to {levels}",
+                f"write a default_priority_level from 1 (served first) to {levels}",
                 "dynamic_batching.default_priority_level",
             )
 
@@ -178,7 +178,7 @@ def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
                     f"a queue policy is for priority level {level} and priority_levels is {levels}, and the server "
                     f"would not load {model.name!r}: priority queue policy must have priority level in range "
                     f"[1, {levels}] for {said_name(model)}",
-                    "take one of the levels, or raise priority_levels",
+                    "write the policy for an existing level, or raise priority_levels",
                     f'dynamic_batching.priority_queue_policy["{level}"]',
                 )
 
@@ -204,14 +204,14 @@ def priorities_without_levels(context: CheckContext) -> Iterator[Problem]:
         if batching.priority_levels:
             continue
         for field, fix in (
-            ("default_priority_level", "set priority_levels, or remove it"),
-            ("priority_queue_policy", "set priority_levels, or make it the default_queue_policy"),
+            ("default_priority_level", "set priority_levels, or remove default_priority_level"),
+            ("priority_queue_policy", "set priority_levels, or move the policy to default_queue_policy"),
         ):
             if getattr(batching, field):
                 yield Problem(
                     model.config_path,
-                    f"{field} is set and priority_levels is not, so the server would serve {model.name!r} without "
-                    "it: all requests have the same priority",
+                    f"{field} is set and priority_levels is not, so {field} would have no effect: all requests to "
+                    f"{model.name!r} have the same priority",
                     fix,
                     f"dynamic_batching.{field}",
                 )
@@ -241,7 +241,7 @@ def ordering_with_priorities(context: CheckContext) -> Iterator[Problem]:
                 f"priority_levels is {levels} and preserve_ordering is true, and the server would not load "
                 f"{model.name!r}: Only one priority level is allowed when 'preserve_ordering' is true for "
                 f"{said_name(model)}",
-                "remove preserve_ordering, or the priorities",
+                "remove preserve_ordering or priority_levels",
                 "dynamic_batching.preserve_ordering",
             )
 
@@ -273,10 +273,10 @@ def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
         if config.dynamic_batching.preserve_ordering and delays:
             yield Problem(
                 model.config_path,
-                "the queue delays late requests and preserve_ordering is true, and the server would not load "
+                "timeout_action is DELAY and preserve_ordering is true, and the server would not load "
                 f"{model.name!r}: Queue policy can not have DELAY as timeout action when 'preserve_ordering' is "
                 f"true for {said_name(model)}",
-                "reject late requests (timeout_action: REJECT), or remove preserve_ordering",
+                "write timeout_action: REJECT, or remove preserve_ordering",
                 f"{field}.timeout_action",
             )
 
@@ -313,7 +313,7 @@ def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     model.config_path,
                     f"{name} is set and default_timeout_microseconds is not, so no request to "
-                    f"{model.name!r} would ever time out, whatever timeout it has",
+                    f"{model.name!r} would ever time out, even if the request sets a timeout",
                     "set default_timeout_microseconds to the longest time that a request may wait",
                     f"{field}.{name}",
                 )
@@ -357,7 +357,7 @@ def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 "dynamic_batching is set and max_batch_size is 0, so the server would run each request to "
                 f"{model.name!r} alone",
-                "set max_batch_size and take the batch dimension out of dims, or remove dynamic_batching",
+                "set max_batch_size and remove the batch dimension from dims, or remove dynamic_batching",
                 "dynamic_batching",
             )
 

@@ -43,8 +43,9 @@ def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
         if config.HasField("sequence_batching") and _LIBRARY_PATH in config.parameters and not model.is_ensemble:
             yield Problem(
                 model.config_path,
-                f"{_LIBRARY_PATH} is set beside sequence_batching, and the server would not load {model.name!r}: "
-                f"{_LIBRARY_PATH} cannot be specified with sequence batcher, using default batching strategy",
+                f"{_LIBRARY_PATH} is set together with sequence_batching, and the server would not load "
+                f"{model.name!r}: {_LIBRARY_PATH} cannot be specified with sequence batcher, using default batching "
+                "strategy",
                 "remove the parameter",
                 f'parameters["{_LIBRARY_PATH}"]',
             )
@@ -89,7 +90,8 @@ def library_missing(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{_LIBRARY_PATH} is {path!r}, and the server would not load {model.name!r}: {said}",
-                f"put batchstrategy.so into {model.directory} and remove the parameter; the server finds it there",
+                f"put batchstrategy.so into {model.directory} and remove the parameter; the server finds the library "
+                "there",
                 f'parameters["{_LIBRARY_PATH}"]',
             )
 

@@ -110,9 +110,9 @@ def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
             if gpu >= count and min(group.gpus) >= 0:
                 yield Problem(
                     model.config_path,
-                    f"no instance type has more than {count} GPUs, numbered from 0, and the server would not load "
-                    f"{model.name!r}: {no_such_gpu(model, index, group, gpu)}",
-                    "remove gpus for one instance on each GPU, or list GPUs of the instance",
+                    f"gpus lists {gpu}, and no instance type has more than {count} GPUs, numbered from 0; the server "
+                    f"would not load {model.name!r}: {no_such_gpu(model, index, group, gpu)}",
+                    "remove gpus to use every GPU, or list only GPUs that the instance type has",
                     f"instance_group[{index}].gpus[{position}]",
                 )
 
@@ -137,8 +137,8 @@ def negative_count(context: CheckContext) -> Iterator[Problem]:
         if group.count < 0:
             yield Problem(
                 model.config_path,
-                f"count is {group.count}, and the server would make as many instances of {model.name!r} as if it were "
-                "missing: at least one",
+                f"count is {group.count}, and the server would ignore it and create the default number of instances of "
+                f"{model.name!r}: at least one",
                 "write the number of instances",
                 f"instance_group[{index}].count",
             )
@@ -279,8 +279,8 @@ def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
         if all(group.passive for group in config.instance_group):
             yield Problem(
                 model.config_path,
-                f"no instance of {model.name!r} would take requests, and the server would crash at the first one",
-                "remove passive, or add a group that is not passive",
+                f"all instances of {model.name!r} are passive, and the server would crash at the first request",
+                "remove passive, or add an instance group that is not passive",
                 "instance_group",
             )
 
@@ -309,7 +309,7 @@ def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 "the server that SageMaker starts does not limit rates (--rate-limit=off), so rate_limiter would "
                 f"have no effect on {model.name!r}",
-                "remove it, or switch it on with --rate-limit=execution_count in additional_args",
+                "remove rate_limiter, or switch rate limits on with --rate-limit=execution_count in additional_args",
                 f"instance_group[{index}].rate_limiter",
             )
 
@@ -370,7 +370,8 @@ def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"the server that SageMaker starts has no host policy {group.host_policy!r}, so the instances "
                 f"of {model.name!r} would run without one",
-                f"remove it, or define it with --host-policy={group.host_policy},<setting>=<value> in additional_args",
+                f"remove host_policy, or define it with --host-policy={group.host_policy},<setting>=<value> in "
+                "additional_args",
                 f"instance_group[{index}].host_policy",
             )
 

@@ -67,7 +67,7 @@ def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
         if config.response_cache.enable and config.HasField("sequence_batching"):
             yield Problem(
                 model.config_path,
-                f"response_cache is on beside sequence_batching, and the server would not load {model.name!r}: "
+                f"response_cache is on together with sequence_batching, and the server would not load {model.name!r}: "
                 f"Response Cache does not currently support model {said_name(model)} with sequence batching scheduler. "
                 "Please disable the response cache",
                 "remove response_cache",

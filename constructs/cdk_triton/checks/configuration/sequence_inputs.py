@@ -47,15 +47,16 @@ def input_of_two(context: CheckContext) -> Iterator[Problem]:
         inputs = {tensor.name for tensor in config.input} - {""}
         batching = config.sequence_batching
         signals = [
-            (f"control_input[{at}].name", "a signal", each.name) for at, each in enumerate(batching.control_input)
+            (f"control_input[{at}].name", "a control input", each.name)
+            for at, each in enumerate(batching.control_input)
         ]
         states = [(f"state[{at}].input_name", "a state", each.input_name) for at, each in enumerate(batching.state)]
         for field, what, name in (*signals, *states):
             if name in inputs:
                 yield Problem(
                     model.config_path,
-                    f"the input {name!r} of {model.name!r} is the tensor of {what}, too, and the server writes it over "
-                    "what callers send",
-                    "give one of them another name, or remove the input",
+                    f"the input {name!r} of {model.name!r} is also the tensor of {what}, so the server overwrites the "
+                    "data that callers send",
+                    "rename one of the two, or remove the input",
                     f"sequence_batching.{field}",
                 )

@@ -60,7 +60,7 @@ def several_initial_states(context: CheckContext) -> Iterator[Problem]:
                 f"the state {state.input_name!r} has {count} initial states, and the server would not load "
                 f"{model.name!r}: initial_state field for state input '{state.input_name}' must contain exactly one or "
                 f"zero element. Found '{count}' elements",
-                "keep one of them",
+                "keep one initial state",
                 f"{field}.initial_state",
             )
 
@@ -94,7 +94,7 @@ def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
             given, right = enum_name(initial, "data_type"), enum_name(state, "data_type")
             yield Problem(
                 model.config_path,
-                f"the initial state's type is {given} and the state's {right}, and the server would not load "
+                f"the initial state has the type {given} and the state {right}, and the server would not load "
                 f"{model.name!r}: The data type used for 'initial_state' field of state '{state.input_name}' does not "
                 "match the state data type",
                 f"write data_type: {right}",
@@ -103,9 +103,9 @@ def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
         elif (words := _misfit(context, state, initial)) is not None:
             yield Problem(
                 model.config_path,
-                f"the initial state's dims are {list(initial.dims)} and the state's {list(state.dims)}, and the server "
+                f"the initial state has the dims {list(initial.dims)} and the state {list(state.dims)}, and the server "
                 f"would not load {model.name!r}: {words}",
-                "write as many dims as the state has, the same numbers, and a number in place of each -1",
+                "write the dims of the state, with a fixed size in place of each -1",
                 f"{field}.dims",
             )
 
@@ -193,7 +193,7 @@ def state_input_twice(context: CheckContext) -> Iterator[Problem]:
             if (model.name, name) in seen:
                 yield Problem(
                     model.config_path,
-                    f"the input {name!r} has a state with an initial state already, and the server would not load "
+                    f"two states with an initial state have the input_name {name!r}, and the server would not load "
                     f"{model.name!r}: State input name '{name}' specified more than once",
                     "give each state an input of its own",
                     f"{field}.input_name",
@@ -229,8 +229,8 @@ def duplicate_state(context: CheckContext) -> Iterator[Problem]:
             if name and (model.name, side, name) in seen and not (twice and side == "input_name"):
                 yield Problem(
                     model.config_path,
-                    f"{name!r} is the {side} of an earlier state as well, and the server would ignore one of them: "
-                    f"Detected duplicate '{side}' in the state configuration",
+                    f"an earlier state has the same {side} {name!r}, and the server would ignore one of the two "
+                    f"states: Detected duplicate '{side}' in the state configuration",
                     "give each state an input and an output of its own",
                     f"{field}.{side}",
                 )
@@ -285,10 +285,10 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
         elif file.path is not None and file.size is not None and file.size < wanted:
             yield Problem(
                 file.path,
-                f"the file has {file.size} bytes and the initial state {wanted}, and the server would not load "
+                f"the file has {file.size} bytes and the initial state needs {wanted}, and the server would not load "
                 f"{model.name!r}: initial_state setting expects {wanted} bytes, but the data provided from "
                 f"{initial.data_file}only has {file.size} bytes",
-                f"write {wanted} bytes, without a header, into it",
+                f"write exactly {wanted} bytes, without a header, to the file",
             )
 
 
@@ -319,8 +319,8 @@ def incomplete_state(context: CheckContext) -> Iterator[Problem]:
         if missing:
             yield Problem(
                 model.config_path,
-                f"the state has no {' and no '.join(missing)}, and no sequence of {model.name!r} would have a state",
-                f"write {' and '.join(missing)} as the model has them",
+                f"the state has no {' and no '.join(missing)}, so no sequence of {model.name!r} would have a state",
+                f"write {' and '.join(missing)} as in the model",
                 field,
             )
 
@@ -362,7 +362,7 @@ def growable_state(context: CheckContext) -> Iterator[Problem]:
             fix = "write use_same_buffer_for_input_output: true"
         yield Problem(
             model.config_path,
-            f"the state {state.input_name!r} may grow, and the server could start no sequence of {model.name!r}: "
+            f"the state {state.input_name!r} may grow, and the server could not start a sequence of {model.name!r}: "
             f"Failed to initialize sequence state: {words}",
             f"{fix}, or remove use_growable_memory",
             f"{field}.use_growable_memory",
@@ -402,9 +402,9 @@ def backend_without_states(context: CheckContext) -> Iterator[Problem]:
         if config.sequence_batching.state and (runs := completed_pair(context, model)[1]) in _WITHOUT_STATES:
             yield Problem(
                 model.config_path,
-                f"the backend {runs!r} writes no states, so every request of a sequence of {model.name!r} would "
-                "get the first state",
-                "keep the state in the model, or run it with another backend",
+                f"the backend {runs!r} does not write states, so every request of a sequence of {model.name!r} would "
+                "get the state with which the sequence started",
+                "keep the state in the model, or run the model with another backend",
                 "sequence_batching.state",
             )
 

@@ -81,8 +81,9 @@ def control_declared_twice(context: CheckContext) -> Iterator[Problem]:
         if name and (model.name, name) in seen:
             yield Problem(
                 model.config_path,
-                f"the control input {name!r} is declared again, and the server would not load {model.name!r}: sequence "
-                f"batching control tensor '{name}' is specified for multiple control kinds for {said_name(model)}",
+                f"the control input {name!r} is declared more than once, and the server would not load {model.name!r}: "
+                f"sequence batching control tensor '{name}' is specified for multiple control kinds for "
+                f"{said_name(model)}",
                 "give each signal an input of its own",
                 f"sequence_batching.control_input[{index}].name",
             )
@@ -159,9 +160,9 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
         if seen[model.name, kind] == 2:
             yield Problem(
                 model.config_path,
-                f"{kind} is declared again, and the server would not load {model.name!r}: sequence batching specifies "
-                f"multiple {kind} tensors for {said_name(model)}",
-                "keep one of them",
+                f"{kind} is declared more than once, and the server would not load {model.name!r}: sequence batching "
+                f"specifies multiple {kind} tensors for {said_name(model)}",
+                "keep one declaration",
                 field,
             )
 
@@ -195,7 +196,7 @@ def signal_without_values(context: CheckContext) -> Iterator[Problem]:
             model.config_path,
             f"{kind} has {f'{given} pairs' if given else 'no pair'} of values, and the server would not load "
             f"{model.name!r}: {words}'bool_false_true' for {kind} for {said_name(model)}",
-            "write one of them, for example int32_false_true: [ 0, 1 ]",
+            "write one pair, for example int32_false_true: [ 0, 1 ]",
             field,
         )
 
@@ -261,7 +262,7 @@ def correlation_with_values(context: CheckContext) -> Iterator[Problem]:
                 f"{_CORRELATION} has {' and '.join(values)}, and the server would not load {model.name!r}: sequence "
                 "batching must not specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for "
                 f"{_CORRELATION} for {said_name(model)}",
-                "remove the values",
+                f"remove {' and '.join(values)}",
                 f"{field}.{next(iter(values))}",
             )
 
@@ -383,16 +384,16 @@ def idle_sequence_setting(context: CheckContext) -> Iterator[Problem]:
             if getattr(direct, name) and not getattr(direct, other):
                 yield Problem(
                     model.config_path,
-                    f"{name} is set and {other} is not, so the server would run every batch of {model.name!r} at once",
+                    f"{name} is set and {other} is not, so no batch of {model.name!r} would wait for more requests",
                     f"set {other} as well, or remove {name}",
                     f"sequence_batching.direct.{name}",
                 )
         if oldest.max_candidate_sequences < 0:
             yield Problem(
                 model.config_path,
-                f"max_candidate_sequences is {oldest.max_candidate_sequences}, and the server would take as many "
-                f"sequences of {model.name!r} at a time as a batch holds",
-                "write the number of sequences that an instance keeps open, or remove it",
+                f"max_candidate_sequences is {oldest.max_candidate_sequences}, and the server would handle as many "
+                f"sequences of {model.name!r} at a time as fit into one batch",
+                "write the number of sequences that an instance keeps open, or remove max_candidate_sequences",
                 "sequence_batching.oldest.max_candidate_sequences",
             )
 
