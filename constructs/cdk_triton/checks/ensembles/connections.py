@@ -202,7 +202,7 @@ def unwritten_tensor(context: CheckContext) -> Iterator[Problem]:
                 f"{_not_written(model, loose, tensor.name, is_cause=is_cause)}",
                 _SAME_NAME
                 if partner is not None
-                else "write it in an earlier step, or make it an input of the ensemble",
+                else "map an output of an earlier step to it, or make it an input of the ensemble",
                 key_of(tensor.readers[0], tensor.name),
             )
 
@@ -277,7 +277,7 @@ def waiting_steps(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"each of these steps waits for the one before it: {way}; the server would not load {model.name!r}: "
                 f"{_not_written(model, loose, tensor)}",
-                "take one of the connections out; a loop belongs into a model that calls the others (BLS)",
+                "remove one of the connections; for a loop, write a model that calls the others (BLS)",
                 key_of(steps[circle[0]], tensor),
             )
 

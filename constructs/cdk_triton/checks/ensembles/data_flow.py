@@ -68,7 +68,7 @@ def different_types(context: CheckContext) -> Iterator[Problem]:
                         f"and the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble "
                         f"tensor {name}: inconsistent data type: {typed[0].data_type} is inferred from model "
                         f"{typed[0].model.name} while {end.data_type} is inferred from model {end.model.name}",
-                        "give it the same data_type everywhere, or convert it in a step between",
+                        "write the same data_type in both places, or convert the tensor in a step between them",
                         end.field,
                     )
 
@@ -138,7 +138,8 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
                     f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor {name}: "
                     f"inconsistent shape: {here} is inferred from model {first.model.name} while {there} is inferred "
                     f"from model {end.model.name}",
-                    "give it the same dims everywhere (-1 where the size varies), or reshape it in a step between",
+                    "write the same dims in both places (-1 if a size varies), or reshape the tensor in a step between "
+                    "them",
                     end.field,
                 )
 
@@ -195,12 +196,13 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
         if step is not next(each for each in ensemble.graph.steps if each.model_name == model.name):
             continue  # said of an earlier step
         is_written = model.config is not None and model.config.max_batch_size == allowed
-        filled = "" if is_written else " (put in by its backend, because it writes none)"
+        filled = "" if is_written else " (set by its backend, because its configuration sets none)"
         yield Problem(
             ensemble.config_path,
             f"max_batch_size is {most} in {ensemble.name!r} and {allowed} in {model.name!r}{filled}, which step "
-            f"{step.index} runs; the server would not load it: ensemble {ensemble.name} allows maximum batch size "
-            f"{most}, but it contains model {model.name} which only allows maximum batch size to be {allowed}",
+            f"{step.index} runs; the server would not load {ensemble.name!r}: ensemble {ensemble.name} allows maximum "
+            f"batch size {most}, but it contains model {model.name} which only allows maximum batch size to be "
+            f"{allowed}",
             f"write max_batch_size: {allowed} in the ensemble, or at least {most} in {model.name!r}",
             "max_batch_size",
         )
@@ -257,9 +259,9 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     ensemble.config_path,
                     f"{ensemble.name!r} takes batches of up to {config.max_batch_size}, and {end.model.name!r} takes "
-                    "single items (its max_batch_size is 0); a request with more than one would be answered with: "
+                    "single items (its max_batch_size is 0); a request with several items would be answered with: "
                     f"unexpected shape for input '{end.tensor}' for model '{end.model.name}'",
-                    f"write max_batch_size in {end.model.name!r} too if it can take batches, else remove it from the "
+                    f"write max_batch_size in {end.model.name!r} too if it can take batches, or remove it from the "
                     "ensemble",
                     end.field,
                 )

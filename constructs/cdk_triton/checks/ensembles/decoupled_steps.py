@@ -73,7 +73,7 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
     """
     for ensemble, config, step, tensor, other in mixed_tensors(context):
         if step is None:
-            who = "the response takes"
+            who = "the response contains"
             field = next(f"output[{i}]" for i, output in enumerate(config.output) if output.name == tensor)
         else:
             who = f"step {step.index} ({step.model_name}) reads"
@@ -83,7 +83,7 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
             f"{who} {other!r} and {tensor!r}, which do not come from the same decoupled model; the server would not "
             f"load {ensemble.name!r}: in ensemble {ensemble.name}, step of model "
             f"'{_owner(ensemble, step)}' receives inputs originated from different decoupled models",
-            "let the decoupled model pass on what is needed beside its own outputs, or let it answer once",
+            "let the decoupled model return the other tensors as well, or make it return one response for each request",
             field,
         )
 
@@ -138,7 +138,7 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
                 entry.config_path,
                 f"the ensemble {entry.name!r} is decoupled because {cause!r} is, and the endpoint would answer every "
                 f"invocation with: {_REFUSED}",
-                f"let {cause!r} answer once, or {way_to_stream(context)}",
+                f"make {cause!r} return one response for each request, or {way_to_stream(context)}",
                 field,
             )
 
@@ -188,7 +188,7 @@ def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Probl
                 entry.config_path,
                 f"the ensemble {entry.name!r} is decoupled because {cause!r} is, and unless the container's "
                 f"inference_type is 'generate_stream', the endpoint would answer every invocation with: {_REFUSED}",
-                f"set inference_type='generate_stream', or let {cause!r} answer once",
+                f"set inference_type='generate_stream', or make {cause!r} return one response for each request",
                 field,
             )
 

@@ -147,11 +147,11 @@ def circle(context: CheckContext) -> Iterator[Problem]:
                 f"{way[0]} -> ... -> {way[-1]} -> {way[0]}"
             )
         else:
-            said = f"the server would crash when {outside!r} leads it into the circle"
+            said = f"the server would crash, because {outside!r}, which is not in the circle, runs one of them"
         yield Problem(
             models[way[0]].config_path,
             f"the ensembles run each other in a circle ({' → '.join((*way, way[0]))}), and {said}",
-            "take one of the steps out",
+            "remove one of the steps",
             "ensemble_scheduling.step",
         )
 
@@ -272,18 +272,22 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.directory,
                 f"{model.name!r} is in the archive and is not a model: it has neither a {CONFIG_NAME} nor a version "
-                "directory, and nothing loads it",
+                "directory, and the server does not load it",
                 "move it out of the repository, or into the directory of the model that reads its files",
             )
             continue
         if context.mode == "single":
-            fix = "remove it, or name it in additional_models if a model calls it (BLS)"
+            fix = f"remove {model.name!r}, or name it in additional_models if a model calls it (BLS)"
         else:
-            fix = "remove it; a model that is called (BLS) has to be a step of the ensemble, or run on its own endpoint"
+            fix = (
+                f"remove {model.name!r}; if a model calls it (BLS), make it a step of the ensemble, or serve it on its "
+                "own endpoint"
+            )
         yield Problem(
             model.directory,
-            f"nothing loads {model.name!r}, because the entry model {entry.name!r} does not run it as a step; a call "
-            f"from another model would fail: Model '{model.name}' is not ready; its files were not checked",
+            f"the server would not load {model.name!r}, because the entry model {entry.name!r} does not run it as a "
+            f"step, so a call from another model would fail: Model '{model.name}' is not ready; the files of "
+            f"{model.name!r} were not checked",
             fix,
         )
 

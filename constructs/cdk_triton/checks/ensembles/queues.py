@@ -95,7 +95,7 @@ def full_queue(context: CheckContext) -> Iterator[Problem]:
                 continue
             beside, later = _running_beside(context, ensemble.graph, step)
             if later is not None:
-                said = f"may crash, because step {later.index} is started together with step {step.index}"
+                said = f"may crash, because it starts step {later.index} together with step {step.index}"
                 since = _SURVIVES_SINCE
             elif beside is not None and may_hang:
                 said = f"would never answer a request to {ensemble.name!r} that arrives while step {beside.index} runs"
@@ -104,8 +104,8 @@ def full_queue(context: CheckContext) -> Iterator[Problem]:
                 continue
             yield Problem(
                 limit.model.config_path,
-                f"the queue of {limit.model.name!r}, which step {step.index} of {ensemble.name!r} runs, takes "
-                f"{limit.size} requests and rejects more; then the server of {release} {said}",
+                f"the queue of {limit.model.name!r} (step {step.index} of {ensemble.name!r}) holds {limit.size} "
+                f"requests and rejects more; when the queue is full, the server of {release} {said}",
                 f"remove max_queue_size, serve with {since} or newer, or acknowledge CT322 if the queue is never full",
                 limit.field,
             )
@@ -203,11 +203,11 @@ def limit_of_each_request(context: CheckContext) -> Iterator[Problem]:
             continue
         said = "has no effect, because each step runs once for a request"
         if model.name in decoupled_models(context):
-            said = f"holds for each request by itself: ten requests may have {10 * limit} of a step in flight"
+            said = f"applies to each request separately, so ten requests may have {10 * limit} runs of a step in flight"
         yield Problem(
             model.config_path,
-            f"max_inflight_requests is {limit}, which in the server of {release} {said}; from {_SHARED_SINCE} on all "
-            f"requests to {model.name!r} share the limit",
+            f"max_inflight_requests is {limit}, and in the server of {release} the limit {said}; from {_SHARED_SINCE} "
+            f"on, all requests to {model.name!r} share the limit",
             f"serve with {_SHARED_SINCE} or newer, or acknowledge CT323 if a limit for each request is meant",
             "ensemble_scheduling.max_inflight_requests",
         )

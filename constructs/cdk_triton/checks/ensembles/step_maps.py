@@ -141,7 +141,7 @@ def unmapped_input(context: CheckContext) -> Iterator[Problem]:
                     f"step {step.index} maps nothing to the input {name!r} of {model.name!r}, which is not optional; "
                     f"the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, input {name} in model "
                     f"{model.name} is not mapped to any ensemble tensors",
-                    "map a tensor to it, or make it optional: true in the model if the model works without it",
+                    f"map a tensor to it, or mark it optional: true in {model.name!r} if the model works without it",
                     f"ensemble_scheduling.step[{step.index}].input_map",
                 )
 
@@ -317,8 +317,8 @@ def optional_for_required(context: CheckContext) -> Iterator[Problem]:
                     f"the input {source.tensor!r} of {ensemble.name!r} is optional, and the input {end.tensor!r} of "
                     f"{end.model.name!r}, which reads it, is not; a request without it would be answered with: missing "
                     f"required input(s) ['{end.tensor}']",
-                    "make the input of the model optional: true if the model works without it, else require it in the "
-                    "ensemble",
+                    f"write optional: true for the input of {end.model.name!r} if the model works without it, or "
+                    "remove optional from the ensemble's input",
                     end.field,
                 )
 
@@ -380,9 +380,9 @@ def exchanged_names(context: CheckContext) -> Iterator[Problem]:
         places = [f"{' and '.join(names)} of step {step}" for step, names in kinds.items()]
         yield Problem(
             first.ensemble.config_path,
-            f"key and value are exchanged in {listed(places)}: {value!r} is the model's name and {key!r} the "
-            f"ensemble's; the server would not load {first.ensemble.name!r}: {_not_connected(first)}",
-            f'write the model\'s name as key and the ensemble\'s as value: key: "{value}" value: "{key}"',
+            f"key and value are exchanged in {listed(places)}: {value!r} is a tensor of the model and {key!r} of "
+            f"the ensemble; the server would not load {first.ensemble.name!r}: {_not_connected(first)}",
+            f'write the model\'s tensor as key and the ensemble\'s as value: key: "{value}" value: "{key}"',
             f'ensemble_scheduling.step[{first.step}].{first.kind}["{key}"]',
         )
 
@@ -440,7 +440,7 @@ def _fix(meant: str | None, model: Model, tensors: Sequence[ModelInput] | Sequen
         return f"write {meant!r} for the key if that is meant"
     if not tensors:
         return f"write the {side}s of {model.name!r} into {model.config_path}"
-    return f"take the entry out, or name an {side} of the model"
+    return f"remove the entry, or name an {side} of the model"
 
 
 def _names(tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> str:

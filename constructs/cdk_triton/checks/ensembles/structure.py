@@ -48,8 +48,8 @@ def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"{model.name!r} is an ensemble without steps, and the server would not load it: ensemble scheduling "
                 f"must be set for ensemble {said_name(model)} whose platform is ensemble",
-                "add ensemble_scheduling with the steps, or name the backend that runs the model instead of the "
-                f"platform{_misplaced_scheduler(config)}",
+                "add ensemble_scheduling with the steps, or replace platform by the backend that runs the "
+                f"model{_misplaced_scheduler(config)}",
                 "platform",
             )
 
@@ -117,7 +117,7 @@ def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
             model.config_path,
             f"{model.name!r} has the steps of an ensemble and its platform is {config.platform!r}, so the server "
             f"would not load it: {said}",
-            'write platform: "ensemble" and no backend, or take ensemble_scheduling out',
+            'write platform: "ensemble" and no backend, or remove ensemble_scheduling',
             "ensemble_scheduling",
         )
 
@@ -188,7 +188,7 @@ def foreign_setting(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"{model.name!r} is an ensemble and has {field}, and the server would not load it: {said} be "
                     f"specified for ensemble '{said_name(model)}'",
-                    f"take {field} out, and write it into the models that the steps run if they need it",
+                    f"remove {field}, and set it in the models of the steps if they need it",
                     field,
                 )
 
@@ -335,13 +335,13 @@ def written_twice(context: CheckContext) -> Iterator[Problem]:
     for model, _, loose in flows(context):
         for source, meant in loose.of("again"):
             first = model.graph.tensors[source.tensor].writers[0].index
-            before = f"step {first} writes already" if first != source.step else "another of its outputs writes already"
+            before = f"step {first} also writes" if first != source.step else "another of its outputs also writes"
             yield Problem(
                 model.config_path,
                 f"step {source.step} writes {source.tensor!r}, which {before}, and the server would not load "
                 f"{model.name!r}: ensemble tensor '{source.tensor}' can appear in an output map only once for ensemble "
                 f"'{said_name(model)}' step {source.step}",
-                f"write {meant.name!r}, which nothing writes, in one of the two places"
+                f"write {meant.name!r}, which no step writes, in one of the two places"
                 if meant is not None
                 else "give the tensor another name in one of the two places",
                 f'ensemble_scheduling.step[{source.step}].output_map["{source.output}"]',
@@ -407,8 +407,8 @@ def written_input(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"step {step.index} writes {tensor.name!r}, which is an input of the ensemble {model.name!r}; the "
-                "server would run the steps that read it for the request's tensor and again for this one, perhaps "
-                "without an end",
+                f"server would run the steps that read {tensor.name!r} for the request's tensor and again for this "
+                "output, perhaps endlessly",
                 "give the output a tensor of its own",
                 f'ensemble_scheduling.step[{step.index}].output_map["{output}"]',
             )
