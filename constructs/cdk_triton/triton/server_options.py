@@ -200,8 +200,8 @@ def _option(written: str, release: str) -> str | ArgumentFault:
         newest = _release(None)
         reason = f"which no release of tritonserver up to {newest} has{near}"
         return ArgumentFault("", reason, "use an option that tritonserver --help prints, or remove it")
-    reason = f"which tritonserver {release} does not have, and {since} was the first to have"
-    return ArgumentFault("", reason, f"serve with {since} or newer, or remove it")
+    reason = f"which tritonserver {release} does not have ({since} was the first with it)"
+    return ArgumentFault("", reason, f"serve with {since} or newer, or remove the argument")
 
 
 def _value_fault(argument: str, option: str, kind: str, value: str, release: str) -> ArgumentFault | None:

@@ -253,4 +253,6 @@ def _is_default_ping_mode(context: CheckContext) -> bool:
 
 def _unread(environment: ContainerEnvironment, field: str, reason: str, fix: str) -> Problem:
     value = getattr(environment, field)
-    return Problem(".", f"{field} of the container's environment is {value!r}, and {reason}, so it has no effect", fix)
+    return Problem(
+        ".", f"{field} of the container's environment is {value!r}, and {reason}, so the field has no effect", fix
+    )

@@ -84,7 +84,7 @@ def several_ensembles(context: CheckContext) -> Iterator[Problem]:
     if len(found) > 1:
         yield Problem(
             ".",
-            f"the loader takes {len(found)} models for ensembles ({listed(found)}), and the endpoint would "
+            f"the loader recognises {len(found)} models as ensembles ({listed(found)}), and the endpoint would "
             "serve the one that the file system lists last, without an error",
             "keep one ensemble per archive; put the steps of a nested ensemble into the outer one",
         )
@@ -201,8 +201,8 @@ def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{model.name!r} is an ensemble, but the loader of a multi-model endpoint searches the file for the "
-                'text platform: "ensemble" and does not find it, so it would serve whichever directory the file '
-                "system lists last",
+                'text platform: "ensemble" and does not find it, so the endpoint would serve the directory that the '
+                "file system lists last",
                 'write platform: "ensemble", with double quotes and no space before the colon',
                 "platform",
             )
@@ -331,7 +331,7 @@ def many_models(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ".",
             f"the archive has {count} directories, and the server would warn that smaller ensembles are recommended "
-            "for better memory management: all of it is loaded and unloaded together",
+            "for better memory management: SageMaker loads and unloads the archive as a whole",
             "split the ensemble if callers need its parts separately",
         )
 
@@ -401,8 +401,8 @@ def no_model_to_load(context: CheckContext) -> Iterator[Problem]:
     if not context.repository.models:
         yield Problem(
             ".",
-            f"there is neither a {CONFIG_NAME} nor a directory in the archive, and the server would take the archive "
-            "itself for a model and answer the first invocation with: at least one version must be available under the "
+            f"there is neither a {CONFIG_NAME} nor a directory in the archive, and the server would treat the archive "
+            "itself as a model and answer the first invocation with: at least one version must be available under the "
             "version policy of model",
             f"put each model into a directory of its own, with its {CONFIG_NAME} and a version directory",
         )
@@ -436,7 +436,7 @@ def name_like_out_of_memory(context: CheckContext) -> Iterator[Problem]:
         if word := next((word for word in _OUT_OF_MEMORY if word in model.name), None):
             yield Problem(
                 model.directory,
-                f"the name {model.name!r} holds {word!r}; an error whose message quotes it would be answered with 507 "
-                "instead of 400, and SageMaker would unload other models and try again",
+                f"the name {model.name!r} contains {word!r}; the container would answer an error that quotes the name "
+                "with 507 instead of 400, and SageMaker would unload other models and retry",
                 "rename the model",
             )

@@ -76,10 +76,10 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
         return  # the second is reported by CT655
     size = _Size.of(model.config.output, output_dims(context, model))
     if size.binary > MAX_INVOCATION_BYTES:
-        ways = ["return less", "ask for some of the outputs only"]
+        ways = ["return less", "request only some of the outputs"]
         yield _too_large(model, "output", size, _or_asynchronous(context, ways))
     elif size.json > MAX_INVOCATION_BYTES:
-        yield _too_large(model, "output", size, "ask for binary outputs, as TritonClient does, or return less")
+        yield _too_large(model, "output", size, "request binary outputs, as TritonClient does, or return less")
 
 
 @rule(
@@ -157,9 +157,11 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
         return
     size = _Size.of(given for given in model.config.input if not given.optional)
     if size.binary > MAX_INVOCATION_BYTES:
-        yield _too_large(model, "input", size, _or_asynchronous(context, ["take less", "take compressed input (JPEG)"]))
+        yield _too_large(
+            model, "input", size, _or_asynchronous(context, ["accept smaller inputs", "accept compressed input (JPEG)"])
+        )
     elif size.json > MAX_INVOCATION_BYTES:
-        yield _too_large(model, "input", size, "send binary inputs, as TritonClient does, or take less")
+        yield _too_large(model, "input", size, "send binary inputs, as TritonClient does, or accept smaller inputs")
 
 
 @rule(
@@ -192,7 +194,7 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"{model.name!r} is decoupled, and the endpoint would answer every invocation with: {_DECOUPLED}",
-            f"remove the policy and answer once, or {way_to_stream(context)}",
+            f"remove the policy and return one response for each request, or {way_to_stream(context)}",
             "model_transaction_policy.decoupled",
         )
 
@@ -224,7 +226,7 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
             model.config_path,
             f"{model.name!r} is decoupled, and unless the container's inference_type is 'generate_stream', the "
             f"endpoint would answer every invocation with: {_DECOUPLED}",
-            "set inference_type='generate_stream', or remove the policy and answer once",
+            "set inference_type='generate_stream', or remove the policy and return one response for each request",
             "model_transaction_policy.decoupled",
         )
 

@@ -69,7 +69,7 @@ def cut_off_number(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 ".",
                 f"additional_args of the container's environment holds '--{given.option}={given.value}', and "
-                f"tritonserver reads {number} for {number + rest!r}",
+                f"tritonserver reads {number + rest!r} as {number}",
                 _whole(number, rest, given),
             )
 
@@ -77,8 +77,9 @@ def cut_off_number(context: CheckContext) -> Iterator[Problem]:
 def _whole(number: str, rest: str, given: Given) -> str:
     """The fix: the number that was meant, where that is clear."""
     if (unit := _UNIT.fullmatch(rest)) is not None and "size" in f"{given.option} {given.value}" and number.isdecimal():
-        return f"write the bytes alone, {int(number) << _POWERS[unit[1].lower()]} for {number} {unit[1].upper()}iB"
-    return "write the digits of the number alone"
+        size = int(number) << _POWERS[unit[1].lower()]
+        return f"write the number of bytes without a unit: {size} for {number} {unit[1].upper()}iB"
+    return f"write the number without {rest!r}"
 
 
 @rule(
@@ -112,8 +113,9 @@ def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 ".",
                 f"additional_args of the container's environment holds '--{given.option}={given.value}', and the "
-                f"backend {name!r} does not read {setting!r}{did_you_mean(setting, known)}, so it has no effect",
-                "correct the name, or remove the argument",
+                f"backend {name!r} does not read {setting!r}{did_you_mean(setting, known)}, so the argument has no "
+                "effect",
+                "correct the setting's name, or remove the argument",
             )
 
 
@@ -150,8 +152,8 @@ def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 ".",
                 f"additional_args of the container's environment holds '--{given.option}={given.value}', and "
-                f"{platform.instance_type} has {count}, numbered from 0, so it has no effect",
-                f"write a number below {platform.gpu_count}, or remove the argument",
+                f"{platform.instance_type} has {count}, numbered from 0, so the argument has no effect",
+                f"write a GPU number below {platform.gpu_count}, or remove the argument",
             )
 
 

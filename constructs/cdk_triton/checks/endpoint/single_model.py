@@ -109,9 +109,9 @@ def no_default_model(context: CheckContext) -> Iterator[Problem]:
     found = f"several ensembles ({ensembles})" if ensembles else "no ensemble"
     yield Problem(
         ".",
-        f"the repository has several models ({names}) and {found}, so the default model is open, and the "
+        f"the repository has several models ({names}) and {found}, so the default model is ambiguous, and the "
         "container would end with: More than 1 model directory found in model repository",
-        "name the model in default_model_name of the container's environment, or for the command by --default-model",
+        "set default_model_name in the container's environment, or --default-model for the command",
     )
 
 
@@ -180,7 +180,7 @@ def name_is_split(context: CheckContext) -> Iterator[Problem]:
     named = (context.entry, *(context.repository.model(name) for name in context.additional_models))
     for model in dict.fromkeys(model for model in named if model is not None):
         if match := re.search(r"[ \t\n]", model.name):
-            found = f"holds {match.group()!r}, at which the container's start script would split it in --load-model"
+            found = f"contains {match.group()!r}, so the container's start script would split the name in --load-model"
         elif model.name == "*":
             found = "stands for all models in the --load-model of the container's start script"
         else:
@@ -188,7 +188,7 @@ def name_is_split(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.directory,
             f"the name {model.name!r} {found}",
-            "rename the model, with letters, digits, '_', '-' and '.'",
+            "rename the model, and use only letters, digits, '_', '-' and '.'",
         )
 
 
@@ -224,8 +224,8 @@ def additional_models_ignored(context: CheckContext) -> Iterator[Problem]:
         if (model := context.repository.model(name)) is not None:
             yield Problem(
                 model.directory,
-                f"{name!r} should be loaded too, through a variable that the start script reads from "
-                f"{_ADDITIONAL_ARGS_SINCE} on and that of {release} ignores; a call from another model would fail: "
+                f"additional_models names {name!r}, but the start script of {release} ignores additional models "
+                f"({_ADDITIONAL_ARGS_SINCE} was the first to load them); a call from another model would fail: "
                 f"Model '{name}' is not ready",
                 f"serve with {_ADDITIONAL_ARGS_SINCE} or newer, or make the model a step of an ensemble",
             )
