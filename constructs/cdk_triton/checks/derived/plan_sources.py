@@ -128,13 +128,13 @@ def profile_fault(profile: Profile, onnx: OnnxFile) -> str:
             meant = did_you_mean(name, left, at_most=1)
             if len(left) == 1 and len(profile.keys() - inputs.keys()) == 1:
                 meant = f" (did you mean {next(iter(left))!r}?)"  # the last of both
-            return f"the network has no input {name!r}{meant}, it has {' and '.join(inputs) or 'none'}"
+            return f"the network has no input {name!r}{meant}; its inputs: {' and '.join(inputs) or 'none'}"
         fault = _shapes_fault(shapes, inputs[name])
         if fault:
-            return f"{name}: {fault}"
+            return f"for the input {name!r}, {fault}"
     for name, tensor in inputs.items():
         if name not in profile and not all(_is_fixed(size) for size in tensor.shape or ()):
-            return f"the input {name!r} has dimensions of any size, and the profile does not set it"
+            return f"the input {name!r} has dynamic dimensions, and the profile has no shapes for it"
     return ""
 
 
@@ -155,17 +155,17 @@ def largest_batch(profiles: Sequence[Profile], onnx: OnnxFile) -> int | None:
 def _shapes_fault(shapes: ProfileShapes, tensor: OnnxTensor) -> str:
     lengths = {len(shapes.minimum), len(shapes.optimum), len(shapes.maximum)}
     if len(lengths) > 1:
-        return "its minimum, optimum and maximum have unlike numbers of dimensions"
+        return "minimum, optimum and maximum have different numbers of dimensions"
     ranges = zip(shapes.minimum, shapes.optimum, shapes.maximum, strict=True)
     if any(not low <= best <= high for low, best, high in ranges):
         return "the profile does not satisfy minimum <= optimum <= maximum"
     if tensor.shape is None:
         return ""
     if lengths != {len(tensor.shape)}:
-        return f"the network has {len(tensor.shape)} dimensions and the profile {len(shapes.maximum)}"
+        return f"the network has {len(tensor.shape)} dimensions and the profile has {len(shapes.maximum)}"
     for size, low, high in zip(tensor.shape, shapes.minimum, shapes.maximum, strict=True):
         if _is_fixed(size) and not low == size == high:
-            return f"the network takes {size} only, and the profile has {low} to {high}"
+            return f"the network accepts only the size {size}, and the profile has {low} to {high}"
     return ""
 
 

@@ -56,9 +56,9 @@ def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
                     continue
                 yield Problem(
                     model.config_path,
-                    f"{platform.instance_type} has {_gpus(count)}, numbered from 0, and the server would not load "
-                    f"{model.name!r}: {no_such_gpu(model, index, group, gpu)}",
-                    "remove gpus for one instance on each GPU, or list GPUs of the instance",
+                    f"gpus lists {gpu}, and {platform.instance_type} has {_gpus(count)}, numbered from 0; the server "
+                    f"would not load {model.name!r}: {no_such_gpu(model, index, group, gpu)}",
+                    "remove gpus to use every GPU, or list only GPUs that the instance type has",
                     f"instance_group[{index}].gpus[{position}]",
                 )
 
@@ -109,8 +109,8 @@ def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"{context.platform.instance_type} has the GPU {instance.gpu} of compute capability "
-            f"{instance.compute_capability}, and files are named for {named} only, so the server would take "
-            f"{default}; a TensorRT plan of another GPU ends with: unable to load plan file to auto complete config",
+            f"{instance.compute_capability}, and cc_model_filenames has {named} only, so the server would load "
+            f"{default}; a TensorRT plan for another GPU fails with: unable to load plan file to auto complete config",
             f'add the key "{instance.compute_capability}" with a file for this GPU',
             "cc_model_filenames",
         )
@@ -144,9 +144,9 @@ def dali_on_several_gpus(context: CheckContext) -> Iterator[Problem]:
         if model.backend_name == "dali" and len(used := _gpus_of(model, count)) > 1 and context.platform is not None:
             yield Problem(
                 model.config_path,
-                f"{model.name!r} would run on {len(used)} GPUs of {context.platform.instance_type}, and servers that "
-                "ran DALI on several GPUs have been reported to end under load with: Signal (11)",
-                "try it under load, or give the model one GPU: instance_group { kind: KIND_GPU gpus: 0 }",
+                f"{model.name!r} would run on {len(used)} GPUs of {context.platform.instance_type}, and users have "
+                "reported that servers with DALI on several GPUs crash under load: Signal (11)",
+                "test it under load, or give the model one GPU: instance_group { kind: KIND_GPU gpus: 0 }",
                 "instance_group",
             )
 
@@ -176,10 +176,11 @@ def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
     if context.platform is not None:
         yield Problem(
             ".",
-            "AWS's list of instance types for multi-model endpoints with GPUs, as this library read it, does not name "
-            f"{context.platform.instance_type}: it ends at ml.g5 and has types with one GPU only, and SageMaker may "
-            "reject the endpoint",
-            "try it in your account, then acknowledge this, or use a listed type such as ml.g5.xlarge",
+            f"{context.platform.instance_type} is not in AWS's list of GPU instance types for multi-model endpoints "
+            "(this library's copy of the list ends at ml.g5 and has only types with one GPU), and SageMaker may reject "
+            "the endpoint",
+            "try the instance type in your account and then acknowledge CT620, or use a listed type such as "
+            "ml.g5.xlarge",
         )
 
 

@@ -46,9 +46,10 @@ def broken_network(context: CheckContext) -> Iterator[Problem]:
     """
     for source in plan_sources(context):
         for fault in plan_graph_faults(context, source):
-            fix = "export the network again"
+            fix = "correct the network and export it again"
             yield Problem(
                 source.network.path,
-                f"TensorRT would not build {source.model.name!r} from it, because of {fault.subject}: {fault.reason}",
+                f"TensorRT would not build {source.model.name!r} from this network, because of {fault.subject}: "
+                f"{fault.reason}",
                 f"write {fault.fix!r} if that is meant, or {fix}" if fault.fix else fix,
             )

@@ -62,13 +62,13 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
         names = {tensor.name for tensor in source.onnx.inputs}
         for index, (profile, fault) in enumerate(zip(source.profiles, faults, strict=True)):
             if fault:
-                fix = "export the network with these dimensions dynamic, or write its shapes into the profile"
+                fix = "export the network with these dimensions dynamic, or write the network's shapes into the profile"
                 if not profile.keys() <= names:
                     fix = "name the inputs of the network in the profile"
                 yield Problem(
                     source.network.path,
-                    f"TensorRT would not build a plan from it for {source.model.name!r} with profile {index} of the "
-                    f"recipe: {fault}",
+                    f"TensorRT would not build a plan for {source.model.name!r} from this network with profile {index} "
+                    f"of the recipe: {fault}",
                     fix,
                 )
         reached, most = largest_batch(source.profiles, source.onnx), source.config.max_batch_size
@@ -123,8 +123,9 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
             for message, said, fix, field in _unlike(context, source):
                 yield Problem(
                     source.model.config_path,
-                    f"{message}; if the plan is built from it, the server would not load {source.model.name!r}: {said}",
-                    f"{fix}; remove the network if the plan is built from another one",
+                    f"{message}; if the plan is built from this network, the server would not load "
+                    f"{source.model.name!r}: {said}",
+                    f"{fix}; delete {source.network.path} if the plan is built from another network",
                     field,
                 )
 
@@ -212,7 +213,7 @@ def _side(
             continue  # in a release whose TensorRT has no INT64 this is CT604
         if given and written not in ("TYPE_INVALID", given) and not tensor.is_shape_tensor:
             yield (
-                f"the type is {written}, and in a plan of {network} it is {given}",
+                f"the {kind} {tensor.name!r} has the type {written}, but {given} in a plan of {network}",
                 f"unexpected datatype {given} for inference {kind} '{tensor.name}', expecting {written}",
                 f"write data_type: {given}, or export the network with the other type",
                 f"{kind}[{index}].data_type",
@@ -221,7 +222,7 @@ def _side(
         yield (
             f"{network} has the {kind} {missing!r} and the configuration does not",
             f"expected configuration for {kind} '{missing}'",
-            f"add the {kind} to the configuration, or remove it when you export the network",
+            f"add the {kind} to the configuration, or export the network without it",
             kind,
         )
 
@@ -245,13 +246,13 @@ def _shapes(
         if any(_agree(reading, shape) for reading in readings):
             continue
         own = "reshape.shape" if tensor.HasField("reshape") else "dims"
-        added = ", to which max_batch_size adds one," if source.config.max_batch_size > 0 else ""
+        added = " (max_batch_size adds the batch dimension)" if source.config.max_batch_size > 0 else ""
         yield (
-            f"the {kind} {tensor.name!r} has the {own} {_text(written)}{added} and in the network "
-            f"{source.network.path} it has the shape {_text(shape)}",
+            f"the {kind} {tensor.name!r} has the {own} {_text(written)}{added}, but the shape {_text(shape)} in the "
+            f"network {source.network.path}",
             f"model '{source.model.name}', tensor '{tensor.name}': the model expects {len(shape)} dimensions but the "
             f"model configuration specifies {len(readings[0])} dimensions",
-            f"write the {own} as the network has them, or export the network with other dimensions",
+            f"write the {own} of the network, or export the network with other dimensions",
             f"{kind}[{index}].{own}",
         )
 

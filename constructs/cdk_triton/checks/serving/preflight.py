@@ -68,13 +68,13 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
                 continue  # CT706
             where = f"the operator {fault.operator}" if fault.operator else "the file"
             where += f" (node {fault.node!r})" if fault.node else ""
-            first.setdefault(fault.operator, f"does not take {where}: {fault.reason}")
+            first.setdefault(fault.operator, f"does not support {where}: {fault.reason}")
         for said in (network.failure, *first.values()):
             if said:
                 yield Problem(
                     source.network.path,
-                    f"the parser of {_versions(context, network)} {said}; if the release's own agrees, no plan can be "
-                    f"built for {source.model.name!r}",
+                    f"the parser of {_versions(context, network)} {said}; if the parser of the release fails too, no "
+                    f"plan can be built for {source.model.name!r}",
                     "replace the unsupported parts when you export the network, run it with ONNX Runtime, or "
                     "acknowledge this if a plugin or the release's TensorRT supports it",
                 )
@@ -123,8 +123,8 @@ def refused_profile(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     source.network.path,
                     f"{_versions(context, network)} would not build {source.model.name!r} for the shapes of {whose} "
-                    f"({_shapes(profile)}): {refusal}; if the release's own agrees, there will be no plan",
-                    "export the network with these dimensions dynamic, or declare the shapes that it has",
+                    f"({_shapes(profile)}): {refusal}; if the release's TensorRT fails too, no plan can be built",
+                    "export the network with these dimensions dynamic, or declare the shapes of the network",
                 )
 
 

@@ -103,7 +103,7 @@ def backend_not_known(context: CheckContext) -> Iterator[Problem]:
         if platform is None:
             found = "which no release of SageMaker's image has, and a server without it"
         elif backend_name not in _IN_OTHER_IMAGES:
-            found = "which SageMaker's image does not have; the image is one of your own, and without the backend it"
+            found = "which SageMaker's image does not have; if your own image does not have it either, the server"
         else:
             continue
         yield Problem(
@@ -244,8 +244,8 @@ def gpu_newer_than_release(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ".",
             f"{platform.instance_type} has the GPU {platform.instance.gpu} (compute capability "
-            f"{platform.instance.compute_capability}), for which CUDA compiles from {needed[0]}.{needed[1]} on, and "
-            f"{facts.release} was built with {facts.cuda}: models load slowly, or fail with: no kernel image is "
+            f"{platform.instance.compute_capability}), which needs CUDA {needed[0]}.{needed[1]} or newer, and "
+            f"{facts.release} was built with CUDA {facts.cuda}: models load slowly, or fail with: no kernel image is "
             "available for execution on the device",
             "serve with a newer release, or on an older GPU",
         )
@@ -297,7 +297,7 @@ def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
                     f"{tensor.name!r} is TYPE_INT64, and TensorRT 8 of {release} builds INT64 as INT32, so the "
                     f"server would not load {model.name!r}: unexpected datatype TYPE_INT32 for inference {kind} "
                     f"'{tensor.name}', expecting TYPE_INT64",
-                    "write TYPE_INT32 and send it, or serve with 24.05 or newer",
+                    "write TYPE_INT32 and send INT32, or serve with 24.05 or newer",
                     f"{kind}[{index}].data_type",
                 )
 
