@@ -72,7 +72,7 @@ def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"the preferred batch size is {size}, and the server would not load "
                     f"{model.name!r}: dynamic batching preferred size must be positive for {said_name(model)}",
-                    "remove it, or write a size from 1 to max_batch_size",
+                    "remove the size, or write one from 1 to max_batch_size",
                     f"dynamic_batching.preferred_batch_size[{index}]",
                 )
 

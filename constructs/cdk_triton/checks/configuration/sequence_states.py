@@ -288,7 +288,7 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
                 f"the file has {file.size} bytes and the initial state needs {wanted}, and the server would not load "
                 f"{model.name!r}: initial_state setting expects {wanted} bytes, but the data provided from "
                 f"{initial.data_file}only has {file.size} bytes",
-                f"write exactly {wanted} bytes, without a header, to the file",
+                f"write {wanted} bytes, without a header, to the file",
             )
 
 

@@ -326,7 +326,7 @@ def preferred_size_of_oldest(context: CheckContext) -> Iterator[Problem]:
                 f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
                 f"would not load {model.name!r}: sequence batching preferred batch size must {words} for "
                 f"{said_name(model)}",
-                "remove it, or write a size from 1 to max_batch_size",
+                "remove the size, or write one from 1 to max_batch_size",
                 f"sequence_batching.oldest.preferred_batch_size[{index}]",
             )
 

@@ -347,7 +347,7 @@ def _fault(context: CheckContext, sample: WarmUp, name: str, tensor: ModelInput 
         f"unexpected shape for input '{tensor.name}' for model '{sample.model.name}'. Expected "
         f"[{','.join(map(str, known))}], got [{','.join(map(str, got))}]"
     )
-    batch = ", without the dimension of the batch" if is_batched else ""
+    batch = ", without the batch dimension" if is_batched else ""
     return words, f"write dims that agree with the input's {list(tensor.dims)}{batch}", "dims"
 
 

@@ -335,7 +335,9 @@ def written_twice(context: CheckContext) -> Iterator[Problem]:
     for model, _, loose in flows(context):
         for source, meant in loose.of("again"):
             first = model.graph.tensors[source.tensor].writers[0].index
-            before = f"step {first} also writes" if first != source.step else "another of its outputs also writes"
+            before = (
+                f"step {first} also writes" if first != source.step else f"another output of step {first} also writes"
+            )
             yield Problem(
                 model.config_path,
                 f"step {source.step} writes {source.tensor!r}, which {before}, and the server would not load "
