@@ -178,7 +178,7 @@ def test_a_module_in_another_place_of_the_repository(messages: Messages, write: 
     findings = write(model(f"import common\n{MODEL}", **{file: ""}), base={}).check(platform=platform())
     (finding,) = [finding for finding in findings if finding.code == "CT166"]
     assert messages.of([finding]) == [FOUND]
-    assert finding.fix.startswith("copy it into model/1")
+    assert finding.fix == f"copy {file.removesuffix('/__init__.py')} into model/1, where Python looks"
 
 
 @pytest.mark.parametrize(
@@ -309,12 +309,12 @@ def test_a_module_that_the_standard_library_hides(
     [
         pytest.param(
             {"1/model.py": "import queue", "1/queue.py": ""},
-            "give model/1/queue.py another name, or import it with from . import queue",
+            "give model/1/queue.py another name, or import it with: from . import queue",
             id="a file beside",
         ),
         pytest.param(
             {"1/model.py": "import queue", "1/queue/__init__.py": ""},
-            "give model/1/queue/__init__.py another name, or import it with from . import queue",
+            "give model/1/queue/__init__.py another name, or import it with: from . import queue",
             id="a package beside",
         ),
         pytest.param(

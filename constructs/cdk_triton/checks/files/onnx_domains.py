@@ -20,7 +20,7 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.onnx_runtime import has_operator, known_operators, newest_version, operator_since
 
 _DOMAIN = "com.microsoft"
-_LIBRARY = "name the library that has it in model_operations.op_library_filename"
+_LIBRARY = "set model_operations.op_library_filename to the library that has this operator"
 
 
 @rule(
@@ -87,7 +87,7 @@ def _unregistered(fault: GraphFault, platform: ServingPlatform | None) -> tuple[
     since = operator_since(fault.domain, fault.operator)
     if release is not None and since is not None:
         what = f"is newer than ONNX Runtime {version} of {release.release}"
-        return what, f"serve with a release that has ONNX Runtime {since}, or export the model without it"
+        return what, f"serve with a release that has ONNX Runtime {since}, or export the model without this operator"
     if release is not None and not is_read:
         return None  # a newer ONNX Runtime may have it
     near = nearest(fault.operator, known, at_most=1)

@@ -74,14 +74,14 @@ def unknown_operator(context: CheckContext) -> Iterator[Problem]:
         if each.config.model_operations.op_library_filename:
             continue
         if fault.kind == "deprecated":
-            fix = "export the model with an older opset or without it"
-            yield _problem(each, fault, "is one that ONNX removed", fix)
+            fix = "export the model with an older opset, or without this operator"
+            yield _problem(each, fault, "was removed from ONNX", fix)
         elif fault.kind == "newer":
             fix = f"export the model with opset {fault.fix} or newer, which has {fault.operator!r}"
             yield _problem(each, fault, "is newer than the opset of the file", fix)
         else:
-            fix = "export the model with ONNX's operators, or with a domain for your own"
-            yield _problem(each, fault, "is not one of ONNX's", fix, fault.fix)
+            fix = "export the model with ONNX's operators only, or with a domain of its own for your operator"
+            yield _problem(each, fault, "is not an ONNX operator", fix, fault.fix)
 
 
 @rule("CT171", Severity.ERROR, "a node of an ONNX file does not match its operator", source=_GRAPH)
@@ -104,8 +104,8 @@ def unlike_operator(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Softmax <axis = 1> (IN) }
     """
     for each, fault in _faults(context, "node"):
-        fix = "export the model again, with the opset that its operators are from"
-        yield _problem(each, fault, "is not used as its opset defines it", fix, fault.fix)
+        fix = "export the model again, with an opset that defines the operator this way"
+        yield _problem(each, fault, "does not match its definition in the file's opset", fix, fault.fix)
 
 
 # Kind of a fault → the fault, and its fix.
@@ -115,7 +115,7 @@ _UNFIT = {
     "type": ("has an input or output of a type that does not fit", _OPERANDS_FIX),
     "attribute": (
         "has an attribute that does not fit its inputs",
-        "correct the attribute where the model is exported, or give the operator the inputs that it was made for",
+        "correct the attribute in the export of the model, or give the operator inputs that fit the attribute",
     ),
 }
 
@@ -144,7 +144,10 @@ def unfit_operands(context: CheckContext) -> Iterator[Problem]:
         that the file declares for results (`value_info`, outputs), because ONNX Runtime only logs a warning about them.
     """
     for each, fault in _faults(context, *_UNFIT):
-        yield _problem(each, fault, *_UNFIT[fault.kind])
+        what, fix = _UNFIT[fault.kind]
+        if fault.kind == "type" and not fault.operator:
+            what = "has an initializer that does not match the input of the same name"
+        yield _problem(each, fault, what, fix)
 
 
 @rule("CT173", Severity.ERROR, "the values in an ONNX graph are not connected", source=_GRAPH)
@@ -167,9 +170,15 @@ def unconnected_values(context: CheckContext) -> Iterator[Problem]:
         The rule does not judge the order of the nodes, because ONNX Runtime sorts them.
     """
     for each, fault in _faults(context, "value", "cycle", "name"):
-        what = "has an input that nothing makes" if fault.operator else "is not connected"
+        what = (
+            "uses a value that the graph does not define" if fault.operator else "has an output that it does not define"
+        )
         if fault.kind == "cycle":
-            what = "waits for its own result"
+            what = "depends on its own result"
+        elif fault.kind == "name":
+            what = "has two nodes of one name"
+        elif not fault.operator and fault.reason.startswith("Duplicate definition"):
+            what = "defines a value twice"
         yield _problem(each, fault, what, "export the model again", fault.fix)
 
 
@@ -201,6 +210,7 @@ def unchecked_graph(context: CheckContext) -> Iterator[Problem]:
         if verdict.unjudged:
             yield Problem(
                 file.path,
-                f"its graph was not checked, because {verdict.unjudged}",
-                "upgrade onnx if the opset is new, or acknowledge this if the model is known to load",
+                f"the graph of the file was not checked, because {verdict.unjudged}",
+                "upgrade onnx, or " * verdict.is_too_new
+                + "acknowledge CT174 if you know that the server loads the model",
             )

@@ -104,7 +104,8 @@ def unreadable_file(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 each.file.path,
                 f"the file {reason}, and the server would not load {each.model.name!r}",
-                "give it a name that ends in .ort, in default_model_filename as well"
+                "the file has ONNX Runtime's own format: give it a name that ends in .ort, and write that name into "
+                "default_model_filename"
                 if is_ort
                 else "export the model again",
             )
@@ -193,15 +194,20 @@ def other_number_of_inputs(context: CheckContext) -> Iterator[Problem]:
         counts = _input_counts(each)
         if counts is None or _lacks_control(each):
             continue
+        batches, sequences = each.config.batch_input, each.config.sequence_batching
         written = {tensor.name for tensor in each.config.input}
+        written |= {name for batch in batches for name in batch.target_name}
+        written |= {control.name for control in sequences.control_input}
+        written |= {state.input_name for state in sequences.state}
         known = [tensor.name for tensor in each.onnx.inputs]
         missing = [name for name in known if name not in written]
         unknown = [tensor.name for tensor in each.config.input if tensor.name not in known and not tensor.optional]
-        parts = [f"lacks {_list(missing)}"] * bool(missing) + [f"names {_list(unknown)} too"] * bool(unknown)
+        parts = [f"lacks {_list(missing)}"] * bool(missing) + [f"also names {_list(unknown)}"] * bool(unknown)
         yield Problem(
             each.backend_file.model.config_path,
-            f"the configuration {' and '.join(parts)}, for {each.file.path} has the inputs {_list(known)}, "
-            f"and the server would not load it: unable to load model '{each.name}', configuration expects "
+            f"{each.file.path} has the inputs {_list(known)}, but the configuration "
+            f"{' and '.join(parts) or 'has another number of inputs'}; the server would not load {each.name!r}: "
+            f"unable to load model '{each.name}', configuration expects "
             f"{counts[0]} inputs, model provides {counts[1]}",
             "name exactly the file's inputs",
             "input",
@@ -277,8 +283,9 @@ def other_type(context: CheckContext) -> Iterator[Problem]:
             provided = found.data_type.replace("STRING", "BYTES")
             yield Problem(
                 each.backend_file.model.config_path,
-                f"the type is {written}, and the server would not load it: unable to load model '{each.name}', "
-                f"configuration expects datatype {written} for {side} '{tensor.name}', model provides TYPE_{provided}",
+                f"the data_type is {written}, and in {each.file.path} it is TYPE_{found.data_type}; the server would "
+                f"not load {each.name!r}: unable to load model '{each.name}', configuration expects "
+                f"datatype {written} for {side} '{tensor.name}', model provides TYPE_{provided}",
                 f"write data_type: TYPE_{found.data_type}, or export the model with another type",
                 f"{side}[{index}].data_type",
             )

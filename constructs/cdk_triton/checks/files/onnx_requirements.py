@@ -203,7 +203,7 @@ def too_new(context: CheckContext) -> Iterator[Problem]:
             words = (
                 f"Unsupported model IR version: {each.onnx.ir_version}, max supported IR version: {support.ir_version}"
             )
-            said.append((words, f"set ir_version of the file to {support.ir_version} when it is written"))
+            said.append((words, f"set ir_version to {support.ir_version} in the export of the model"))
         for words, fix in said:
             yield Problem(
                 each.file.path,

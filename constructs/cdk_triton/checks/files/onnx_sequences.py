@@ -47,12 +47,13 @@ def control_not_in_file(context: CheckContext) -> Iterator[Problem]:
         for index, control in enumerate(each.config.sequence_batching.control_input):
             said = _control_fault(each, control.name, inputs.get(control.name)) if control.control else ""
             if said:
+                what = "does not have the dims [1] in" if control.name in inputs else "is not an input of"
                 yield Problem(
                     each.backend_file.model.config_path,
-                    f"the control {control.name!r} is not an input of {each.file.path} with one number, and the server "
-                    f"would not load {each.name!r}: {said}",
-                    f"name one of the file's inputs ({', '.join(map(repr, sorted(inputs))) or 'it has none'}), or "
-                    "export the model with such an input",
+                    f"the sequence control {control.name!r} {what} {each.file.path}, and the server would not load "
+                    f"{each.name!r}: {said}",
+                    f"name one of the file's inputs ({', '.join(map(repr, sorted(inputs))) or 'the file has none'}), "
+                    "or export the model with an input of the dims [1] for the control",
                     f"sequence_batching.control_input[{index}].name",
                 )
 
@@ -105,7 +106,8 @@ def ragged_input(context: CheckContext) -> Iterator[Problem]:
                 continue
             yield Problem(
                 each.backend_file.model.config_path,
-                f"the input is ragged, and the server would not load it: unable to load model '{each.name}', "
+                f"the input {tensor.name!r} is ragged, but its shape in {each.file.path} is not one variable "
+                f"dimension; the server would not load {each.name!r}: unable to load model '{each.name}', "
                 "configuration expects model provides input with shape [-1]  for ragged input "
                 f"'{tensor.name}', model provides {_text(shape)}",
                 "remove allow_ragged_batch, or export the model with one variable dimension",

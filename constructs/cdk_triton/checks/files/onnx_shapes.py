@@ -146,7 +146,7 @@ def _shape_problem(each: OnnxModelFile, found: Sequence[_Pair], fix: str) -> Pro
     """A fault that some tensors have for one reason."""
     first, others = found[0], [repr(pair.tensor.name) for pair in found[1:]]
     own = "reshape" if first.tensor.HasField("reshape") else "dims"
-    added = ", to which max_batch_size adds one," if first.batches and first.shape else ""
+    added = ", to which max_batch_size adds the batch dimension," if first.batches and first.shape else ""
     likewise = f" (likewise {', '.join(others)})" * bool(others)
     return Problem(
         each.backend_file.model.config_path,
@@ -160,7 +160,7 @@ def _shape_problem(each: OnnxModelFile, found: Sequence[_Pair], fix: str) -> Pro
 
 def _fix_of_batch(each: OnnxModelFile, found: Sequence[_Pair]) -> str:
     if found[0].batches:
-        return "take the first dimension out, for max_batch_size stands for it"
+        return "remove the first dimension, because max_batch_size adds the batch dimension"
     tensors = (*each.onnx.inputs, *each.onnx.outputs)
     takes_batches = all(tensor.shape and not isinstance(tensor.shape[0], int) for tensor in tensors)
     front = f"write {found[0].wanted}" if len(found) == 1 else "put -1 in front of the dims"
@@ -195,9 +195,10 @@ def fixed_batch(context: CheckContext) -> Iterator[Problem]:
             if names:
                 yield Problem(
                     each.backend_file.model.config_path,
-                    f"the first dimension of {', '.join(map(repr, names))} in {each.file.path} is not variable: "
-                    f"autofill failed for model '{each.name}': model does not support batching while non-zero "
-                    "max_batch_size is specified",
+                    f"max_batch_size is {each.config.max_batch_size}, but the first dimension of "
+                    f"{', '.join(map(repr, names))} in {each.file.path} is not variable; the server would not load "
+                    f"{each.name!r}: autofill failed for model '{each.name}': model does not support batching while "
+                    "non-zero max_batch_size is specified",
                     "export the model with a variable first dimension, or remove max_batch_size",
                     "max_batch_size",
                 )
@@ -206,7 +207,8 @@ def fixed_batch(context: CheckContext) -> Iterator[Problem]:
             if _lacks_batch(each, found) and found.shape is not None and _written(tensor) is not None:
                 yield Problem(
                     each.file.path,
-                    f"the server would not load it: model '{each.name}', tensor '{tensor.name}': for the model "
+                    f"max_batch_size is {each.config.max_batch_size}, but the first dimension is not variable; the "
+                    f"server would not load {each.name!r}: model '{each.name}', tensor '{tensor.name}': for the model "
                     "to support batching the shape should have at least 1 dimension and the first dimension must be "
                     f"-1; but shape expected by the model is {_text(found.shape)}",
                     "export the model with a variable first dimension, or set max_batch_size: 0",
@@ -243,9 +245,9 @@ def fixed_output(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     each.backend_file.model.config_path,
                     f"the shape is {_text(pair.full)} and in {each.file.path} it is {_text(pair.shape)}; unless ONNX "
-                    f"Runtime infers the size, the server would not load it: model '{each.name}', tensor "
+                    f"Runtime infers the size, the server would not load {each.name!r}: model '{each.name}', tensor "
                     f"'{pair.tensor.name}': the model expects {len(pair.full)} dimensions",
-                    "write -1 for each dimension that is variable in the file, or export the model with the number",
+                    "write -1 for each dimension that is variable in the file, or export the model with the fixed size",
                     pair.path,
                 )
 

@@ -19,7 +19,7 @@ from cdk_triton.triton.contents.python_source import PythonSource
 from cdk_triton.triton.findings import Severity
 
 _STUB = "src/pb_stub.cc"
-_NO_LOAD, _NO_ANSWER = "would not load it", "would answer every request with an error"
+_NO_LOAD, _NO_ANSWER = "would not load the model", "would answer every request with an error"
 
 # How the server calls the methods: their names, how many arguments it gives, and what a call of another kind would do.
 _CALLS = (
@@ -110,9 +110,9 @@ def no_execute(context: CheckContext) -> Iterator[Problem]:
         if model.is_complete and not {"execute"} & {*model.methods, *model.values} and not model.failure:
             yield Problem(
                 each.path,
-                f"the class TritonPythonModel in line {model.line} has no method execute; the server would load it, "
-                f"and answer every request with an error: Python model {each.path} does not implement `execute` "
-                "method.",
+                f"the class TritonPythonModel in line {model.line} has no method execute; the server would load "
+                f"{each.model.name!r}, and answer every request with an error: Python model {each.path} "
+                "does not implement `execute` method.",
                 "define execute(self, requests), which returns one response for each request",
                 line=model.line,
             )
@@ -152,13 +152,14 @@ def wrong_signature(context: CheckContext) -> Iterator[Problem]:
             method = model.methods.get(name)
             if method is not None and not method.takes(count) and _is_called(context, name):
                 given = "with one argument" if count else "without an argument"
-                effect = "every request would fail" if consequence == _NO_ANSWER else "the model would not load"
                 static = name == "auto_complete_config"
-                signature = f"{name}({', '.join(['self'] * (not static) + ['argument'] * count)})"
+                first = [] if static else ["cls" if name == "__new__" else "self"]
+                signature = f"{name}({', '.join(first + ['argument'] * count)})"
                 yield Problem(
                     each.path,
-                    f"the server calls {name} {given}, which line {method.line} does not accept; {effect}: TypeError",
-                    f"define it as {'@staticmethod ' * static}{signature}",
+                    f"the server calls {name} {given}, but the definition in line {method.line} does not accept this "
+                    f"call; the server {consequence}: TypeError",
+                    f"define {signature}{' as a @staticmethod' * static}",
                     line=method.line,
                 )
 
@@ -274,7 +275,10 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
                 yield _returns_in_decoupled_mode(each, method)
             continue
         if method.returns == ("NoneType",) and method.keeps_responses:
-            effect = "never answer a request, or, before 24.06, give the error: Expected a list in the execute return"
+            effect = (
+                "never answer a request (before 24.06, the server would answer with the error: Expected a list in the "
+                "execute return)"
+            )
         elif len(method.returns) == 1 and method.returns[0].startswith(_LIST_OF):
             effect = (
                 "answer every request with an error: Expected an 'InferenceResponse' object in the execute function "
@@ -303,7 +307,7 @@ def _returns_in_decoupled_mode(each: BackendFile, method: Method) -> Problem:
         f"execute in line {method.line} returns {' or '.join(method.returns)}, and the server would answer every "
         f"request with an error: Python model '{each.model.name}_0' is using the decoupled mode and the execute "
         "function must return None.",
-        "send each response with request.get_response_sender().send(...), or remove decoupled",
+        "send each response with request.get_response_sender().send(...), or remove decoupled from config.pbtxt",
         line=method.line,
     )
 
@@ -346,29 +350,32 @@ def unusable_class(context: CheckContext) -> Iterator[Problem]:
         model = source.model
         if source.instead:
             said = f"'{source.instead}' object is not callable"
-            yield _unusable(each, f"TritonPythonModel has the type {source.instead} and is not a class", _NO_LOAD, said)
+            found = f"has the type {source.instead} and is not a class"
+            yield _unusable(each, "TritonPythonModel", found, _NO_LOAD, said)
         elif model is not None and model.failure:
-            yield _unusable(each, "the class cannot be called without arguments", _NO_LOAD, model.failure, model.line)
+            found = "cannot be called without arguments"
+            yield _unusable(each, "the class", found, _NO_LOAD, model.failure, model.line)
         elif model is not None:
             constructor = model.methods.get("__init__")
             wrong = [kind for kind in constructor.returns if kind != "NoneType"] if constructor is not None else []
             if constructor is not None and wrong and constructor.returns == tuple(wrong):
                 said = f"__init__() should return None, not '{wrong[0]}'"
-                yield _unusable(each, f"__init__ returns a {wrong[0]}", _NO_LOAD, said, constructor.line)
+                yield _unusable(each, "__init__", f"returns a {wrong[0]}", _NO_LOAD, said, constructor.line)
             for name, _, consequence in _CALLS:
                 value = model.values.get(name)
                 if value is not None and _is_called(context, name):
                     said = f"'{value.kind}' object is not callable"
-                    yield _unusable(
-                        each, f"{name} has the type {value.kind} and is not a function", consequence, said, value.line
-                    )
+                    found = f"has the type {value.kind} and is not a function"
+                    yield _unusable(each, name, found, consequence, said, value.line)
 
 
-def _unusable(each: BackendFile, found: str, consequence: str, said: str, line: int | None = None) -> Problem:
+def _unusable(
+    each: BackendFile, subject: str, found: str, consequence: str, said: str, line: int | None = None
+) -> Problem:
     where = "" if line is None else f" in line {line}"
     return Problem(
         each.path,
-        f"{found}{where}, and the server {consequence}: TypeError: {said}",
+        f"{subject}{where} {found}, and the server {consequence}: TypeError: {said}",
         "define a class TritonPythonModel that can be called without arguments, with functions as methods",
         line=line,
     )

@@ -69,10 +69,17 @@ def failing_completion(context: CheckContext) -> Iterator[Problem]:
                     each.path,
                     f"{asked.method} in line {asked.line} fails, and the server would not load {each.model.name!r}: "
                     f"{said}",
-                    "declare the same as config.pbtxt, or remove it from there",
+                    "declare the same as config.pbtxt and the calls before, or remove the value from config.pbtxt"
+                    if _is_contradiction(said)
+                    else "correct the argument: python_backend's README describes it",
                     line=asked.line,
                 )
                 break
+
+
+def _is_contradiction(said: str) -> bool:
+    """Whether a call declares another value than the configuration, rather than a wrong argument."""
+    return said.startswith("ValueError") and " is missing " not in said and " contains property " not in said
 
 
 class _Configuration:

@@ -122,9 +122,9 @@ def missing_environment(context: CheckContext) -> Iterator[Problem]:
         elif each.is_misspelt:
             yield Problem(
                 each.model.config_path,
-                f"the environment is {each.written!r}, in which nothing stands for the model's directory, and the "
-                f"server would not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
-                f'write "{VARIABLE}/…", with two $ and at the beginning',
+                f"the path of the environment, {each.written!r}, does not begin with {VARIABLE}, and the server would "
+                f"not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
+                f'begin the path with "{VARIABLE}/", with two $',
                 FIELD,
             )
 
@@ -207,9 +207,9 @@ def no_activate(context: CheckContext) -> Iterator[Problem]:
         if is_directory and (context.platform is None or not is_at_least(context.platform, "25.08")):
             yield Problem(
                 each.path,
-                "bin/activate of the environment is a directory, which the shell that starts the process of "
-                f"{each.model.name!r} cannot read through 25.07, and the server would wait for ever",
-                "pack it with conda-pack, which writes a script",
+                "bin/activate of the environment is a directory; in releases up to 25.07, the shell that starts the "
+                f"process of {each.model.name!r} cannot read it, and the server would wait for ever",
+                "pack the environment with conda-pack, which writes a script",
             )
         elif not has_activate and not is_directory:
             below = f" (everything in it is below {top})" if top else ""
@@ -217,7 +217,7 @@ def no_activate(context: CheckContext) -> Iterator[Problem]:
                 each.path,
                 f"the environment has no bin/activate at its top{below}, and the server would not load "
                 f"{each.model.name!r}: The Python environment should contain an 'activate' script.",
-                "pack it with conda-pack, or with tar -C ENVIRONMENT -czf env.tar.gz .",
+                "pack the environment with conda-pack, or with tar -C ENVIRONMENT -czf env.tar.gz .",
             )
 
 
@@ -264,8 +264,8 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
             file, name = missed[each.model.name]
             yield Problem(
                 each.path,
-                f"the environment has Python {python} and the container of {release.release} has {release.python}, and "
-                f"the server would not load {each.model.name!r}, for {file} imports {name}: ModuleNotFoundError: No "
+                f"the environment has Python {python} and the container of {release.release} has {release.python}; "
+                f"{file} imports {name}, and the server would not load {each.model.name!r}: ModuleNotFoundError: No "
                 f"module named '{name}'",
                 f"create the environment with python={release.python}",
             )
@@ -307,8 +307,9 @@ def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 each.path,
                 f"the environment has Python {python} and the container of {release.release} has {release.python}, so "
-                f"{each.model.name!r} would find none of its packages: ModuleNotFoundError",
-                f"create the environment with python={release.python}, or acknowledge CT159 if it brings no packages",
+                f"{each.model.name!r} would find none of the environment's packages: ModuleNotFoundError",
+                f"create the environment with python={release.python}, or acknowledge CT159 if the environment has no "
+                "packages",
             )
 
 
@@ -430,9 +431,9 @@ def environment_elsewhere(context: CheckContext) -> Iterator[Problem]:
         if each.path is None and not each.is_misspelt:
             yield Problem(
                 each.model.config_path,
-                f"the environment is {each.written!r}, outside the repository; where it is missing, the server would "
-                f"not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
-                f'write "{VARIABLE}/…" and put it into the repository, or acknowledge CT158 with the way in which it '
-                "gets there",
+                f"the environment {each.written!r} is outside the repository; if the instance does not have this file, "
+                f"the server would not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
+                f'put the environment into the repository and write "{VARIABLE}/…", or acknowledge CT158 and explain '
+                "how the file gets to the instance",
                 FIELD,
             )

@@ -170,7 +170,7 @@ def _visible(each: BackendFile, importer: PurePosixPath, module: PurePosixPath, 
     """The fix. Only the model's file is sure to be in a package, whose modules are in the file's directory."""
     directory = module.parent.parent if module.name.startswith("__init__.") else module.parent
     is_beside = importer == each.path and directory == importer.parent
-    return f"give {module} another name" + (f", or import it with from . import {name}" if is_beside else "")
+    return f"give {module} another name" + (f", or import it with: from . import {name}" if is_beside else "")
 
 
 def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name: str, line: int) -> Problem:
@@ -178,18 +178,18 @@ def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name
     environment = next((one.path for one in environments(context) if one.model is each.model), None)
     if release is not None and name in standard_modules(None):
         reason = f"which Python {release.python} of {release.release} does not have"
-        fix = "import what that Python has, or serve with another release"
+        fix = "import a module that this Python has, or serve with another release"
     elif environment is not None:
         reason = f"which neither the repository nor {environment} has"
         fix = "add the package to the environment, or acknowledge CT166 if it is there"
     elif (found := _elsewhere(context, name)) is not None:
-        reason = f"which is in {found}, where Python does not look"
-        fix = f"copy it into {each.path.parent}, where the server looks"
+        reason = f"which the repository has in {found}, where Python does not look"
+        fix = f"copy {found} into {each.path.parent}, where Python looks"
     else:
         is_own = context.platform is not None and context.platform.image is not None
         image = "your image" if is_own or release is None else f"the image of {release.release}"
         reason = f"which neither the repository nor {image} has"
-        fix = "put the package into a directory of the model, or name an environment with EXECUTION_ENV_PATH, or " + (
+        fix = f"put the package into {each.path.parent}, or name an environment with EXECUTION_ENV_PATH, or " + (
             "add it to image_modules in cdk-triton.toml if the image has it"
             if is_own
             else "use an image of your own that has it"

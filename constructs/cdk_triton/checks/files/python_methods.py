@@ -122,7 +122,7 @@ def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
                     path,
                     f"line {line} reads {name!r} with as_numpy, and {each.model.name!r} fails there: Tensor dtype is "
                     "BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead.",
-                    "read it with to_dlpack, or use another data type",
+                    "read the tensor with to_dlpack, or use another data type",
                     line=line,
                 )
 

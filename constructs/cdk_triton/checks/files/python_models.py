@@ -32,7 +32,7 @@ def _sources(context: CheckContext) -> Iterator[tuple[PurePosixPath, str, str, R
     for imported in imported_modules(context):
         if imported.path is not None and imported.source is not None and imported.path not in seen:
             seen.add(imported.path)
-            by = f", which {imported.importer} imports in line {imported.line}" if imported.line else ""
+            by = f"; {imported.importer} imports this file in line {imported.line}" if imported.line else ""
             yield imported.path, imported.owner.model.name, by, imported.source
 
 
@@ -118,9 +118,9 @@ def newer_syntax(context: CheckContext) -> Iterator[Problem]:
         if isinstance(source, SyntaxFault) and not source.in_every_version:
             yield Problem(
                 path,
-                f"line {source.line} is too new for Python {release.python}, which {release.release} has "
+                f"line {source.line} has syntax that Python {release.python} of {release.release} does not have "
                 f"({source.reason}){by}, and the server would not load {name!r}: SyntaxError",
-                f"write it in an older way, or serve with {_first_release_with(source.reason)}",
+                f"write the line without this syntax, or serve with {_first_release_with(source.reason)}",
                 line=source.line,
             )
 
@@ -168,7 +168,7 @@ def not_judged(context: CheckContext) -> Iterator[Problem]:
         if isinstance(source, NotJudged):
             yield Problem(
                 path,
-                f"the file of {name!r} is not judged here: it {source.reason}{by}",
+                f"the checks skip this file of {name!r}: it {source.reason}{by}",
                 "run the checks with the container's Python, or acknowledge CT160",
             )
 
@@ -260,8 +260,8 @@ def rejected_class(context: CheckContext) -> Iterator[Problem]:
             rejected = source.rejected
             yield Problem(
                 path,
-                f"Python does not make the class {rejected.name} in line {rejected.line}{by}, and the server would not "
+                f"Python cannot create the class {rejected.name} in line {rejected.line}{by}, and the server would not "
                 f"load {name!r}: {rejected.said}",
-                "correct its bases, or its __slots__",
+                "correct the bases, the keyword arguments or the __slots__ of the class",
                 line=rejected.line,
             )

@@ -115,14 +115,15 @@ def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
             owner = (
                 f"{'numpy' if used.module == 'numpy' else f'Python {release.python}'} {of_release(context.platform)}"
             )
-            others = f" (Python {' and '.join(having)} can have it)" if having else ""
+            maker = "numpy for Python" if used.module == "numpy" else "Python"
+            others = f" ({maker} {' and '.join(having)} may have it)" if having else ""
             yield Problem(
                 path,
                 f"line {used.line} uses {_whole(used)}, which {owner} does not have{others}, and "
                 f"{each.model.name!r} fails with {_said(used)}",
-                f"write {_NUMPY[used.name]}, the type of Python itself"
+                f"write {_NUMPY[used.name]}, Python's own type"
                 if used.module == "numpy"
-                else "use what that Python has, or "
+                else "use a name that this Python has, or "
                 + ("correct the release if your image has another Python" if is_own else "serve with another release"),
                 line=used.line,
             )
@@ -196,7 +197,8 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
                 path,
                 f"line {used.line} uses {_whole(used)} while the server imports the file, and the server sets this "
                 f"name only afterwards; the server would not load {each.model.name!r}: {_said(used)}",
-                "use it in functions only, and write annotations as strings or with from __future__ import annotations",
+                "use the name in functions only, and write annotations as strings or with "
+                "from __future__ import annotations",
                 line=used.line,
             )
 
@@ -265,7 +267,7 @@ def _missing_utility(each: BackendFile, path: PurePosixPath, used: Used, close: 
         path,
         f"line {used.line} uses {_whole(used)}, which the server does not have, and {each.model.name!r} fails there "
         f"with {_said(used)}",
-        f"did you mean {close!r}?" if close is not None else "use a name that the module of the release has",
+        f"did you mean {close!r}?" if close is not None else "use a name that the release's module has",
         line=used.line,
     )
 

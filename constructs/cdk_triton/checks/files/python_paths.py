@@ -77,9 +77,9 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.directory,
                 f"the name {model.name!r} has the character {wrong!r}, which a shell interprets; from 25.08 on "
-                "the server would not load it: Invalid stub name: contains invalid characters; before, it would wait "
-                "for ever",
-                "rename the model with letters, digits, '_', '.' and '-'",
+                "the server would not load the model (Invalid stub name: contains invalid characters), and an older "
+                "server would wait for ever",
+                "rename the model: use letters, digits, '_', '.' and '-' only",
             )
 
 
@@ -152,8 +152,8 @@ def unimportable_file(context: CheckContext) -> Iterator[Problem]:
                 each.model.config_path if each.field else each.path,
                 f"the file {each.path} cannot be imported as a module, and the server would not load "
                 f"{each.model.name!r}: {found}",
-                "name a file in the version's directory, such as model.py: its name has one dot, before py, and no "
-                "other module or package has the name of the version or of its directory",
+                "name a file in the version directory, such as model.py; the name must have one dot only, before py, "
+                "and no other module or package may have the name of the directory that contains the file",
                 each.field,
             )
 
@@ -194,9 +194,9 @@ def unsafe_path(context: CheckContext) -> Iterator[Problem]:
     for model, path, wrong, field in _misread_paths(context):
         yield Problem(
             model.config_path,
-            f"the path {path} has the character {wrong!r}, which the shell that starts the process of {model.name!r} "
-            "interprets, and the server would wait for ever",
-            "use letters, digits, '_', '.' and '-', or serve with 25.08 or newer",
+            f"the path {path} has the character {wrong!r}; the shell that starts the process of {model.name!r} "
+            "interprets this character, and the server would wait for ever",
+            "use letters, digits, '_', '.' and '-' only, or serve with 25.08 or newer",
             field,
         )
 
@@ -259,9 +259,9 @@ def _not_ascii(each: BackendFile) -> Problem:
 def _of_some(path: PurePosixPath, what: str, wrong: str, model: Model, field: str = "") -> Problem:
     return Problem(
         path,
-        f"{what} has the character {wrong!r}, which a shell interprets; through 25.07 the server would wait for "
-        f"{model.name!r} for ever",
-        "use letters, digits, '_', '.' and '-', or name the platform if it is 25.08 or newer",
+        f"{what} has the character {wrong!r}, which a shell interprets; in releases up to 25.07 the server would "
+        f"wait for {model.name!r} for ever",
+        "use letters, digits, '_', '.' and '-' only, or give the platform if its release is 25.08 or newer",
         field,
     )
 

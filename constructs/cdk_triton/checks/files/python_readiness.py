@@ -63,14 +63,14 @@ def never_ready(context: CheckContext) -> Iterator[Problem]:
             line, what, said = found
             pings = context.platform is not None and is_at_least(context.platform, _PING_SINCE)
             effect = (
-                "and /ping fails unless ping_mode is 'live'"
+                "and /ping would fail unless ping_mode is 'live'"
                 if pings
-                else f"and /v2/models/{each.model.name}/ready reports that"
+                else f"as /v2/models/{each.model.name}/ready would report"
             )
             yield Problem(
                 each.path,
                 f"is_ready in line {line} {what}, so {each.model.name!r} would never be ready, {effect}: {said}",
-                "define is_ready(self) with True or False as its result, or give a method of your own another name",
+                "let is_ready(self) return True or False, or rename the method if the server should not call it",
                 line=line,
             )
 

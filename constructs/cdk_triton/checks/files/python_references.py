@@ -87,8 +87,8 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
 
 def _fix(context: CheckContext, name: str) -> str:
     if context.mode == "single":
-        return f"name {name!r} in additional_models"
-    return "make it a step of the ensemble, or run it on its own endpoint"
+        return f"add {name!r} to additional_models"
+    return f"make {name!r} a step of the ensemble, or run {name!r} on its own endpoint"
 
 
 @rule(
@@ -142,9 +142,9 @@ def relative_path(context: CheckContext) -> Iterator[Problem]:
                 if found is not None:
                     yield Problem(
                         path,
-                        f"line {opened.line} opens {opened.name!r} below the working directory, which is the server's, "
-                        f"and {each.model.name!r} does not find {found} there: FileNotFoundError",
-                        "open it by its place beside the source: Path(__file__).parent",
+                        f"line {opened.line} opens the relative path {opened.name!r}, which Python looks up in the "
+                        f"server's working directory; {each.model.name!r} does not find {found}: FileNotFoundError",
+                        "make the path relative to the source file: Path(__file__).parent",
                         line=opened.line,
                     )
 
@@ -243,8 +243,8 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
             for misused, said in source.references.misused:
                 yield Problem(
                     path,
-                    f"line {misused.line} uses {misused.name}, which the server does not have, and {each.model.name!r} "
-                    f"fails there: {said}",
-                    "use the names of python_backend's README",
+                    f"line {misused.line} uses {misused.name}, which python_backend does not support, and "
+                    f"{each.model.name!r} fails there: {said}",
+                    "use the names that python_backend's README lists",
                     line=misused.line,
                 )

@@ -72,7 +72,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     each.path,
                     f"line {tensor.line} takes the input {tensor.name!r} from a request, and the configuration has no "
-                    "such input: the model gets None, and the request would be answered with an error "
+                    "such input: the model gets None, and the server would answer the request with an error "
                     "(AttributeError: 'NoneType' object has no attribute)",
                     _fix(tensor, inputs, "inputs", suggestions),
                     line=tensor.line,
@@ -83,8 +83,8 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     each.path,
                     f"line {tensor.line} makes the tensor {tensor.name!r}, which is not an output of the "
-                    "configuration: the server would drop it from the answer without a message, and nothing makes "
-                    f"{listed(sorted(missing))}",
+                    "configuration: the server would drop it from the answer without a message, and the model does not "
+                    f"make {listed(sorted(missing))}",
                     _fix(tensor, missing, "outputs", suggestions),
                     line=tensor.line,
                 )
@@ -100,7 +100,7 @@ def _fix(tensor: NamedTensor, names: Collection[str], side: str, suggestions: Su
     close = suggestions.closest(tensor.name, sorted(names))
     if close is not None:
         return f"did you mean {close!r}?"
-    return f"write the name that the configuration's {side} have ({listed(sorted(names))}), or add it there"
+    return f"use a name of the configuration's {side} ({listed(sorted(names))}), or add {tensor.name!r} to them"
 
 
 def _inputs(config: ModelConfig) -> set[str]:

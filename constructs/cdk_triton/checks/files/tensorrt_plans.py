@@ -52,12 +52,13 @@ def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
         if context.platform is not None and release is not None:
             instance = context.platform.instance
             on = f" (TensorRT {release.tensorrt} on {instance.gpu}, compute capability {instance.compute_capability})"
-        doubt = "" if read.begins_like_plan else ", and it does not begin as plans of TensorRT 8.6 and newer do"
+        doubt = "" if read.begins_like_plan else ", and does not begin as plans of TensorRT 8.6 and newer do"
         yield Problem(
             each.file.path,
-            f"the plan does not record the TensorRT and the GPU that it was built for{doubt}; with others{on} the "
-            f"server would not load {each.model.name!r}: unable to load plan file to auto complete config",
-            "build it in the serving image on the serving GPU, and acknowledge CT151 with that reason",
+            f"the plan does not record the TensorRT version and the GPU that it was built for{doubt}; unless both are "
+            f"those of the server{on}, the server would not load {each.model.name!r}: unable to load plan file to auto "
+            "complete config",
+            "build the plan in the serving image on the serving GPU, and acknowledge CT151 with this as the reason",
         )
 
 
@@ -92,7 +93,7 @@ def no_plan(context: CheckContext) -> Iterator[Problem]:
         if isinstance(read, Unreadable):
             yield Problem(
                 each.file.path,
-                f"the file {read.reason}, not a TensorRT plan, and the server would not load {each.model.name!r}: "
-                f"unable to load plan file to auto complete config: {each.file.path}",
+                f"the file {read.reason}; the server cannot read a TensorRT plan from it, and would not load "
+                f"{each.model.name!r}: unable to load plan file to auto complete config: {each.file.path}",
                 "build the plan with trtexec in the serving image, on the serving GPU",
             )
