@@ -136,7 +136,7 @@ def test_a_plan_without_a_network_is_named(messages: Messages, run: Any, tmp_pat
     options = ["--platform", "25.09/ml.g5.xlarge"]
     for preflight in ([], ["--preflight"] if is_installed() else []):
         lines = run("validate", tmp_path, *options, *preflight).out.splitlines()
-        assert lines[1:] == ["    1 plan without a network to look at: network/1/model.plan"]
+        assert lines[1:] == ["    1 plan not checked, no network in the repository: network/1/model.plan"]
     messages.record("cdk-triton validate", lines[1])
 
 

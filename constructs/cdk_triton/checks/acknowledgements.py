@@ -48,8 +48,8 @@ def _check(where: str, code: str, reason: object) -> None:
         raise RepositoryError(f"{where} acknowledges {code!r}, but {error}") from error
     if rule.severity is Severity.ERROR:
         raise RepositoryError(
-            f"{where} acknowledges {code} ({rule.title}), which is an error: the server really rejects it, and it "
-            "cannot be acknowledged; fix it and remove the acknowledgement"
+            f"{where} acknowledges {code} ({rule.title}), which is an error and cannot be "
+            "acknowledged, because the server really rejects it; fix the error and remove the acknowledgement"
         )
     if not isinstance(reason, str) or not reason.strip():
         raise RepositoryError(

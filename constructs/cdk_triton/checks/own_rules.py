@@ -43,7 +43,7 @@ def import_own_rules() -> None:
             except Exception as error:  # whatever the module of somebody else raises
                 raise RuleError(
                     f"the rules of the entry point {entry.name} = {entry.value!r} in {ENTRY_POINTS} cannot be loaded: "
-                    f"{type(error).__name__}: {error}; fix the distribution that brings it, or uninstall it"
+                    f"{type(error).__name__}: {error}; fix or uninstall the distribution of the entry point"
                 ) from error
 
 

@@ -24,4 +24,6 @@ def require_unused(context: typer.Context, what: str, *parameters: str) -> None:
     """
     unused = given(context, *parameters)
     if unused:
-        raise typer.BadParameter(f"{what} does not use {listed(unused)}: omit {'it' if len(unused) == 1 else 'them'}")
+        raise typer.BadParameter(
+            f"{what} does not use {listed(unused)}: omit {'this option' if len(unused) == 1 else 'these options'}"
+        )

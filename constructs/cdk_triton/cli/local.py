@@ -244,11 +244,12 @@ def down(directory: Directory = None) -> None:
 
 def _tell_of_the_foreground(status: DaemonStatus) -> None:
     _print_exports(status.environment)
-    typer.echo("it runs in the foreground; Ctrl-C ends it", err=True)
+    typer.echo("the local AWS runs in the foreground; press Ctrl-C to stop it", err=True)
     if not sys.stdout.isatty():
         # A shell that evaluates what we print waits for our end, and sees nothing but what is on stderr.
         typer.echo(
-            "a shell that waits for this command goes on when it ends; to set its variables, press Ctrl-C and run: "
+            "a shell that evaluates this output waits until the local AWS stops; to set the shell's variables, press "
+            "Ctrl-C and run: "
             'eval "$(cdk-triton local up --detach)"',
             err=True,
         )
@@ -277,7 +278,7 @@ def _tell_of_others(daemon: Daemon) -> None:
         option = f"add --directory {shlex.quote(str(directory))}"
         if not _is_of_this_project(directory):
             option = f"if it is yours, {option}"
-        typer.echo(f"one runs in {directory}, at {status.url}: {option}", err=True)
+        typer.echo(f"a local AWS runs in {directory}, at {status.url}: {option}", err=True)
 
 
 def _is_of_this_project(directory: Path) -> bool:

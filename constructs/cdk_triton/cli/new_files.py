@@ -30,9 +30,10 @@ def require_free(directory: Path, names: Mapping[str, Content], hint: str) -> No
     """
     taken = sorted({str(path) for name in names for path in _in_the_way(directory, name)})
     if taken:
-        are, them = ("are", "them") if len(taken) > 1 else ("is", "it")
+        exist, them = ("exist", "them") if len(taken) > 1 else ("exists", "it")
         raise typer.BadParameter(
-            f"{listed(taken)} {are} in the way, and nothing is overwritten; move {them}, or name another directory",
+            f"{listed(taken)} {exist} already, and the command overwrites nothing; move {them}, or name another "
+            "directory",
             param_hint=hint,
         )
 

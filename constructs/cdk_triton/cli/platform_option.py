@@ -23,7 +23,8 @@ def platform_of(text: str | None, image: str | None = None) -> ServingPlatform |
     if text is None:
         if image is not None:
             raise typer.BadParameter(
-                "an image of your own serves on a platform: add --platform RELEASE/INSTANCE", param_hint="--image"
+                "--image needs the platform that serves the image: add --platform RELEASE/INSTANCE",
+                param_hint="--image",
             )
         return None
     release, slash, instance_type = text.partition("/")

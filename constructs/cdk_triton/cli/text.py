@@ -134,7 +134,7 @@ def _unseen(repository: ModelRepository, report: Report) -> Iterator[str]:
     if len(unseen) >= sum(len(model.served_versions) for model in plans):
         skipped.pop("preflight", None)  # there is nothing to ask the parser
     if unseen:
-        said = f"{_counted(len(unseen), 'plan')} without a network to look at: {listed(unseen)}"
+        said = f"{_counted(len(unseen), 'plan')} not checked, no network in the repository: {listed(unseen)}"
         yield fold(printable(said), width(), indent=_INDENT, hanging=_INDENT)
     for need, fix in _FIXES.items():
         if skipped[need]:

@@ -63,7 +63,7 @@ def _known_prefixes(prefixes: list[str] | None) -> list[str]:
     for prefix in prefixes:
         if not any(prefix and code.startswith(prefix.upper()) for code in codes):
             raise typer.BadParameter(
-                f"no rule has the code {prefix!r}, or one that begins with it{did_you_mean(prefix, codes)}; "
+                f"no code of a rule begins with {prefix!r}{did_you_mean(prefix, codes)}; "
                 "`cdk-triton explain` lists all of them",
                 param_hint="--ignore",
             )
@@ -155,8 +155,8 @@ def _read(directory: Path) -> ModelRepository:
         inner = [each for each in sorted(directory.iterdir()) if any(_configurations(each))]
         if not inner and any((directory / name).exists() for name in _OF_A_PROJECT):
             raise RepositoryError(
-                f"{directory} is a project and not a model repository, and no directory in it looks like one; name the "
-                "directory of the repository"
+                f"{directory} is a project and not a model repository, and no directory in the project looks like one; "
+                "name the directory of the repository"
             ) from error
         if not inner:
             raise

@@ -103,8 +103,8 @@ def _reject_hidden(s3: Any, place: Location, where: str, denied: ClientError) ->
         if _code(error) not in _DENIED:
             raise
         raise ResultAccessError(
-            f"{where}: S3 does not let the caller read or list {place}, so the client cannot check that it exists: "
-            "allow the caller s3:GetObject, and s3:ListBucket with its prefix, as grant_invoke does"
+            f"{where}: S3 does not let the caller read or list {place}, so the client cannot check that the answer "
+            "exists: allow the caller s3:GetObject, and s3:ListBucket with its prefix, as grant_invoke does"
         ) from error
     if any(each["Key"] == place.key for each in listed.get("Contents", ())):
         raise ResultAccessError(

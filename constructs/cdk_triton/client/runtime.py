@@ -196,8 +196,8 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
     kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "look the error up in the API reference of InvokeEndpoint"))
     if code == "ValidationError" and _NO_DATA in message:
         fix = (
-            "target_model= takes the name of an archive, as the outputs of the stack have it, such as "
-            "text-0123456789.tar.gz; give one that is there"
+            "target_model= takes the name of an archive that exists, such as text-0123456789.tar.gz; the outputs of "
+            "the stack contain the names"
         )
     if permission and code in _DENIED:
         fix = f"allow the caller {permission}"

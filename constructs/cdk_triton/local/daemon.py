@@ -319,8 +319,8 @@ class Daemon:
         status = self.status()
         where = f" at {status.url} (process {status.pid})" if status else ""
         return LocalError(
-            f"a local AWS runs in {self.directory} already{where}; lead this shell to it by "
-            'eval "$(cdk-triton local status)", stop it first, or use another directory'
+            f"a local AWS runs in {self.directory} already{where}; to use it in this shell, run "
+            'eval "$(cdk-triton local status)"; or stop it first, or use another directory'
         )
 
     def _write(self, status: DaemonStatus) -> None:

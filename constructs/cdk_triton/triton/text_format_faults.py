@@ -114,7 +114,7 @@ def explained(reason: str, text: str, offset: int) -> TextFault:
 def _unknown_field(match: re.Match[str], at: _At) -> TextFault:
     message, field = match.groups()
     if field[0].isdecimal():
-        several = "write several values as a list, such as [ 4, 8 ], and only where the field may have several"
+        several = "write several values as a list, such as [ 4, 8 ], if the field may have several"
         return TextFault(f"{field!r} stands where the name of a field is expected", several, at.offset)
     known = ModelConfig.DESCRIPTOR.file.pool.FindMessageTypeByName(message).fields_by_name
     other, fix = _suggestion(field, list(known))
@@ -161,7 +161,7 @@ def _number_fault(at: _At) -> tuple[str, str]:
     if at.field is not None and _WHOLE.fullmatch(word) and at.field.cpp_type in _RANGES:
         low, high = _RANGES[at.field.cpp_type]
         if word.isdecimal() and word[0] == "0":
-            return f"{word!r} is not a number, because one that begins with 0 is octal", "remove the leading 0"
+            return f"{word!r} is not a number, because a number that begins with 0 is octal", "remove the leading 0"
         return f"{word} is outside the range of {at.name}", f"write a number from {low} to {high}"
     return f"{takes}, and {word!r} is not one", _whole_number(word)
 
@@ -204,7 +204,7 @@ def _colon(match: re.Match[str], at: _At) -> TextFault:
 
 def _comma(match: re.Match[str], at: _At) -> TextFault:
     fix = "write ',' between two values, or ']' after the last one"
-    return TextFault(f"the list of {at.name} does not go on with {at.word!r}", fix, at.offset)
+    return TextFault(f"the list of {at.name} cannot continue with {at.word!r}", fix, at.offset)
 
 
 def _block(match: re.Match[str], at: _At) -> TextFault:
@@ -228,7 +228,7 @@ def _field_expected(match: re.Match[str], at: _At) -> TextFault:
         return TextFault(f"{ahead.strip()!r} does not begin a comment", "begin it with '#'", at.offset)
     if ahead[:1] == "{":
         fix = "where this is JSON, write protobuf text instead: max_batch_size: 8"
-        return TextFault("a block without a name", fix, at.offset)
+        return TextFault("a block has no name", fix, at.offset)
     if ahead[:1] in (",", ";"):
         return TextFault(f"{ahead[:1]!r} stands where a field is expected", "remove it", at.offset)
     if ahead[:1] in ("}", "]", ">"):
@@ -236,7 +236,7 @@ def _field_expected(match: re.Match[str], at: _At) -> TextFault:
             line = at.text.count("\n", 0, start) + 1
             reason = f"{ahead[:1]!r} stands in the block that begins in line {line}, which is not closed"
             return TextFault(reason, "write the missing '}' before it, or remove it", at.offset)
-        return TextFault(f"{ahead[:1]!r} closes nothing", "remove it, or open a block before it", at.offset)
+        return TextFault(f"{ahead[:1]!r} closes no block or list", "remove it, or open a block before it", at.offset)
     if ahead[:1] in ("'", '"'):
         fix = "write the name of a field without quotes; an entry of a map is { key: … value: … }"
         return TextFault(f"the text {at.word} stands where the name of a field is expected", fix, at.offset)

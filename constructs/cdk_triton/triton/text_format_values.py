@@ -107,7 +107,9 @@ def as_python_reads_values(text: str) -> str:
 def _check(value: _Value) -> None:
     kind = value.field.cpp_type
     if kind in _UNSIGNED and value.text[0] == "-":
-        raise Refused(value.start, f"{value.text!r} has a minus, and {value.field.name} takes none; write 0 or more")
+        raise Refused(
+            value.start, f"{value.text!r} has a minus, and {value.field.name} takes no minus; write 0 or more"
+        )
     if kind in _FLOAT and _NOT_FLOAT.fullmatch(value.text):
         raise Refused(value.start, f"{value.text!r} is not a number for the server; remove the last 'f'")
     if kind == FieldDescriptor.CPPTYPE_ENUM and _INTEGER.fullmatch(value.text):

@@ -194,5 +194,5 @@ class _Walk:
                 "copy the file into the repository"
             )
         if str(target) in above:
-            raise RepositoryError(f"the link {path} leads to {target}, which holds the link itself; remove it")
+            raise RepositoryError(f"the link {path} leads to {target}, which contains the link itself; remove the link")
         return str(target)

@@ -117,8 +117,8 @@ def parse_entry(place: layout.CatalogueObject, document: Mapping[str, Any], wher
         unpublished = None if gone is None else _change(gone)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise StoreError(
-            f"{where} is not a catalogue entry of this version of cdk-triton ({error!r}), so the target models that it "
-            "keeps are not known; update cdk-triton, or restore an earlier version of the object"
+            f"{where} is not a catalogue entry of this version of cdk-triton ({error!r}), so the target models "
+            "that the entry keeps are not known; update cdk-triton, or restore an earlier version of the object"
         ) from error
     return CatalogueEntry(place.fleet, directory, place.ensemble, current, versions, unpublished)
 

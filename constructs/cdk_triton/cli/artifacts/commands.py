@@ -124,8 +124,8 @@ def build(
 def _days(days: int) -> int:
     if not 1 <= days <= _MOST_DAYS:
         raise typer.BadParameter(
-            f"{days} must be a number of days from 1 to {_MOST_DAYS:,}: what was stored for a deployment that is still "
-            "to come has no user yet."
+            f"{days} must be a number of days from 1 to {_MOST_DAYS:,}: an archive that was stored for a later "
+            "deployment has no user yet."
         )
     return days
 
@@ -184,8 +184,8 @@ def _explained_interruption(stack: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         _say(
-            "interrupted; a build that was started goes on. To wait for it again, run this command again or deploy "
-            f"{stack}: both attach to it, and neither starts another one"
+            "interrupted; a build that was started continues. To wait for the build again, run this command again or "
+            f"deploy {stack}: neither starts a second build"
         )
         raise
 

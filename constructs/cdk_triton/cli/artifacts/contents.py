@@ -235,8 +235,8 @@ def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> MultiMo
     except (LookupError, TypeError, AttributeError) as error:
         raise StoreError(
             f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error!r}), so "
-            "the archives that the multi-model endpoint serves are not known; deploy its stack again, or delete the "
-            "index if it is gone"
+            "the archives that the multi-model endpoint serves are not known; deploy the endpoint's stack again, or "
+            "delete the index if the endpoint no longer exists"
         ) from error
     return MultiModelIndex(found.fleet, layout.fleet_prefix(found.fleet, found.platform), current, previous)
 

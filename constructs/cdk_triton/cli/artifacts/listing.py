@@ -242,7 +242,10 @@ def manifest_of(store: Store, prefix: str) -> dict[str, Any]:
         return _manifest_of_target_model(store, prefix)
     repository, _, digits = prefix.rpartition("/")
     if not _KEY.fullmatch(digits.lower()):
-        raise ConfigurationError(f"{prefix!r} is not the beginning of an artifact key, which has hexadecimal digits")
+        raise ConfigurationError(
+            f"{prefix!r} is not the beginning of an artifact key, which has hexadecimal digits; "
+            "`cdk-triton artifacts list` lists the keys"
+        )
     alike = [each for each in read_artifacts(store) if each.key.startswith(digits.lower())]
     found = [each for each in alike if repository in ("", each.repository)]
     if not found:
@@ -295,7 +298,7 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
         yield from table(("GARBAGE" if answer.swept is None else "DELETED", "SIZE", "STORED (UTC)"), rows)
     size = size_of(sum(each.size for each in chosen))
     stored = f"{'was' if len(chosen) == 1 else 'were'} stored and replaced more than {counted(answer.days, 'day')} ago"
-    what = f"{counted(len(chosen), 'archive')} ({size}) that nothing uses and that {stored}"
+    what = f"{counted(len(chosen), 'unused archive')} ({size}), which {stored}"
     artifacts, copies = _kept(answer)
     kept = f"kept: {counted(artifacts, 'artifact')} and {counted(copies, 'multi-model archive')}"
     if answer.swept is None:

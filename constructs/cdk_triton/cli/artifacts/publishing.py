@@ -78,7 +78,9 @@ class Publisher:
                 try:
                     self._clients[asset.role] = self._aws.client_as("s3", asset.role, asset.external_id)
                 except ClientError as error:  # as the cdk CLI does: the caller's own rights may be enough
-                    self._say(f"going on without the role {asset.role} ({code_of(error)})")
+                    self._say(
+                        f"cannot assume the role {asset.role} ({code_of(error)}); trying the caller's own permissions"
+                    )
         return self._clients[asset.role]
 
     def _is_there(self, s3: Any, asset: Asset) -> bool:

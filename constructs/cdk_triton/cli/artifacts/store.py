@@ -51,7 +51,7 @@ def open_store(stack: str) -> Store:
     if not found:
         raise ConfigurationError(
             f"the stack {stack} in {aws.region} holds no TritonArtifactStore: none of its functions has the handler "
-            f"{_HANDLER}; name the stack that the store is in"
+            f"{_HANDLER}; name the stack that contains the store"
         )
     if len(found) > 1:
         raise StoreError(
@@ -73,7 +73,7 @@ def only_store() -> Store:
     if not found:
         raise ConfigurationError(
             f"there is no TritonArtifactStore in {aws.region}, because no function has the handler {_HANDLER}: deploy "
-            "one, or choose the account and region that have it"
+            "one, or choose the account and region that have one"
         )
     if len(found) > 1:
         stacks = sorted(_stack_of(aws, each["FunctionName"]) for each in found)

@@ -233,8 +233,8 @@ def _require_versions(store: Store) -> None:
     status = store.aws.client("s3").get_bucket_versioning(Bucket=store.bucket).get("Status")
     if status != "Enabled":
         raise StoreError(
-            f"the versioning of the bucket {store.bucket} is {status or 'off'}, so a deletion could not be taken "
-            "back: deploy the store's stack again, which turns it on"
+            f"the versioning of the bucket {store.bucket} is {status or 'off'}, so a deletion could not be undone: "
+            "deploy the store's stack again, which turns the versioning on"
         )
 
 

@@ -97,7 +97,7 @@ def bench(
 
             require_plots(plot)
         if max_rate is not None and max_rate < rate:
-            raise ConfigurationError(f"--max-rate is {max_rate:g}, below --rate {rate:g}: give a higher one")
+            raise ConfigurationError(f"--max-rate is {max_rate:g}, below --rate {rate:g}: give a higher --max-rate")
         _check_size(rate if max_rate is None else max_rate, duration)
         _check_size(rate, warm_up)
         check_sources(context, data, inputs or (), random=random)
@@ -149,7 +149,7 @@ def _ready(aws: Aws, name: str) -> ReadEndpoint:
         )
     if found.kind is Kind.ASYNC:
         raise ConfigurationError(
-            f"the endpoint '{name}' is asynchronous: its queue takes every rate, so there is no knee to find"
+            f"the endpoint '{name}' is asynchronous: its queue accepts every rate, so there is no knee to find"
         )
     return found
 
@@ -161,7 +161,7 @@ def _ask(aws: Aws, question: str, *, yes: bool) -> None:
     account = aws.client("sts").get_caller_identity()["Account"]
     text = f"{question} of the account {account} in {aws.region}"
     if not sys.stdin.isatty():
-        raise ConfigurationError(f"{text}: there is no terminal for the question; add --yes if you want it")
+        raise ConfigurationError(f"{text}: bench cannot ask for confirmation without a terminal; add --yes to confirm")
     try:
         is_wanted = typer.confirm(f"{text}. Go on?", err=True)
     except typer.Abort as error:

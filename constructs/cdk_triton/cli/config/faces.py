@@ -150,7 +150,9 @@ def _external_data(file: Path, network: OnnxFile) -> dict[str, Path]:
         path = file.parent / each.location
         if not path.is_file() or path.stat().st_size < each.end:
             fault = "is too short" if path.is_file() else "is missing"
-            raise _unusable(f"{path} has the weights {each.tensor!r} of {file} and {fault}; put it beside the network")
+            raise _unusable(
+                f"the file {path} of the weights {each.tensor!r} of {file} {fault}; put it beside the network"
+            )
         found[f"1/{each.location}"] = path
     return found
 

@@ -82,7 +82,7 @@ def sign_in() -> tuple[list[Answer], Account | None]:
     except BotoCoreError as error:
         return [_unusable(error)], None
     if region is None:
-        found = "none is set, and `cdk` would take that of this EC2 instance, or us-east-1"
+        found = "no region is set, and `cdk` would use the region of this EC2 instance, or us-east-1"
         nowhere = Answer(subject="region", state=State.ERROR, found=found, fix=_SET_REGION)
         return [nowhere, *_no_credentials(session)], None
     where = Answer(subject="region", state=State.OK, found=region)
@@ -122,7 +122,7 @@ def bootstrap(account: Account) -> Answer:
             subject="bootstrap",
             state=State.ERROR,
             found=f"{place} has version {version}, and stacks need {LEAST_BOOTSTRAP} or later",
-            fix=f"run it again, with the options of the first time: {command}",
+            fix=f"bootstrap again, with the options of the first time: {command}",
         )
     return Answer(subject="bootstrap", state=State.OK, found=f"version {version} in {place}")
 
@@ -139,8 +139,8 @@ def scaling_role(account: Account) -> Answer:
             state=State.WARNING,
             found=f"there is no {SCALING_ROLE} yet; AWS creates it with the first scaled endpoint, if the role that "
             "deploys has iam:CreateServiceLinkedRole",
-            fix="if it does not, let an administrator create it once: aws iam create-service-linked-role "
-            f"--aws-service-name {SCALING_SERVICE}",
+            fix="if that role lacks the permission, let an administrator create the role of scaling once: aws iam "
+            f"create-service-linked-role --aws-service-name {SCALING_SERVICE}",
         )
     return Answer(subject="service-linked role", state=State.OK, found=SCALING_ROLE)
 
@@ -152,7 +152,8 @@ def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
             subject=subject,
             state=State.UNKNOWN,
             found=f"AWS rejected {error.operation_name} ({_code(error)}): {_message(error)}",
-            fix="ask somebody with the permissions, or get those that the user guide lists on the page of the command",
+            fix="let somebody with the permissions run the command, or get the permissions that its page of the user "
+            "guide lists",
         )
     return Answer(
         subject=subject,

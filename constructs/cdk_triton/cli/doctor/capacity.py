@@ -82,12 +82,12 @@ def executions(account: Account) -> Answer:
         return Answer(
             subject=subject,
             state=State.WARNING,
-            found=f"{quota.value} executions at once for all functions of the region, as in a new account: many models "
-            "take longer to deploy, and other functions are throttled meanwhile",
+            found=f"all functions of the region share {quota.value} concurrent executions, as in a new account: many "
+            "models take longer to deploy, and other functions are throttled meanwhile",
             fix=request_of(quota, account, 1000),
         )
     return Answer(
-        subject=subject, state=State.OK, found=f"{quota.value} executions at once for all functions of the region"
+        subject=subject, state=State.OK, found=f"all functions of the region share {quota.value} concurrent executions"
     )
 
 
@@ -109,15 +109,15 @@ def endpoint_instances(account: Account, platform: ServingPlatform) -> Answer:
         return Answer(
             subject=subject,
             state=State.WARNING,
-            found=f"the quota '{name}' is 1: enough for the first deployment of one instance, but an update of the "
-            "endpoint runs the old and the new one for a while",
+            found=f"the quota '{name}' is 1: enough for the first deployment of one instance, but an update of its "
+            "endpoint runs the old and the new instance together for a while",
             fix=request_of(quota, account, 2),
         )
     return Answer(
         subject=subject,
         state=State.OK,
-        found=f"{quota.value} instances of {platform.instance_type} for all endpoints of the region; an "
-        "update needs those of its endpoint once more",
+        found=f"all endpoints of the region may have {quota.value} instances of {platform.instance_type}; an "
+        "update needs the instances of its endpoint twice",
     )
 
 

@@ -54,8 +54,9 @@ def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
         yield Change(
             State.WARNING,
             f"the endpoint {id} gets another name, so CloudFormation creates a new endpoint and deletes the old one"
-            f"{old.text}: callers of the old name fail, and an export in use stops the deployment",
-            "keep endpoint_name, or add a second endpoint, move the callers, and then remove the first",
+            f"{old.text}: callers of the old name fail, and the deployment fails if another stack imports a value of "
+            "the old endpoint",
+            "keep endpoint_name, or add a second endpoint, move the callers, and then remove the first endpoint",
         )
         return  # a new endpoint: nothing of the old one is updated
     gone, come = sorted(old.variants.keys() - new.variants.keys()), sorted(new.variants.keys() - old.variants.keys())
@@ -85,7 +86,7 @@ def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterat
         changes = f"the variant {name} of the endpoint {id} changes from {types[0]} to {types[1]}; "
         fix = "deploy twice: first without auto_scale_instance_count, then with the new type and scaling again"
         if "InstancePools" in first or "InstancePools" in second:
-            said = "AWS does not document whether SageMaker takes other instance pools while the variant is scaled"
+            said = "AWS does not document whether SageMaker accepts other instance pools while the variant is scaled"
             yield Change(State.WARNING, changes + said, f"to be safe, {fix}")
         else:
             said = "SageMaker rejects another instance type while the variant is scaled"
@@ -95,7 +96,7 @@ def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterat
         yield Change(
             State.WARNING,
             f"initial_instance_count of the variant {name} of the endpoint {id} changes from {counts[0]} to "
-            f"{counts[1]}, which does nothing, because updates of a scaled endpoint keep the instance counts",
+            f"{counts[1]}, which has no effect, because an update of a scaled endpoint keeps the instance counts",
             "change min_capacity or max_capacity of auto_scale_instance_count",
         )
 
@@ -116,16 +117,16 @@ def _added(
         if isinstance(endpoint.name, str) and is_taken(endpoint.name):
             yield Change(
                 State.ERROR,
-                f"the endpoint {id} is new in this stack, and its name {endpoint.name} is taken by an endpoint that "
-                "exists: CloudFormation creates the new one before it deletes an old one, so the deployment fails",
+                f"the endpoint {id} is new in this stack, and an endpoint with its name {endpoint.name} exists: "
+                "CloudFormation creates the new endpoint before it deletes an old one, so the deployment fails",
                 "keep the construct id and the stack of the endpoint, or give the new one another endpoint_name",
             )
     if added and gone:
         names = [f"{id}{endpoint.text}" for id, endpoint in gone.items()]
         yield Change(
             State.WARNING,
-            f"{listed(names)} is deleted and {listed(sorted(added))} is created, as after a change of a construct id: "
-            "callers of the old endpoint fail",
+            f"CloudFormation deletes the endpoint {listed(names)} and creates {listed(sorted(added))}, as for a "
+            "change of a construct id: callers of the old endpoint fail",
             "keep the construct id; or deploy the new endpoint beside the old one, move callers, and remove the old",
         )
 
@@ -133,7 +134,7 @@ def _added(
 def _store_changes(old: Template, new: Template) -> Iterator[Change]:
     before, after = _stores(old), _stores(new)
     if (gone := sorted(before.keys() - after.keys())) and (come := sorted(after.keys() - before.keys())):
-        found = f"the artifact store of the bucket {listed(gone)} is replaced by that of {listed(come)}"
+        found = f"the artifact store of the bucket {listed(come)} replaces the store of {listed(gone)}"
         yield _replaced_store(old, gone, found, "keep the construct id of the store")
     was, becomes = (of_type(template, "AWS::S3::Bucket") for template in (old, new))
     for bucket in sorted(before.keys() & after.keys()):
@@ -144,8 +145,8 @@ def _store_changes(old: Template, new: Template) -> Iterator[Change]:
         if key is not None and key != after[bucket] and json.dumps(key) not in json.dumps(new):
             yield Change(
                 State.WARNING,
-                f"the artifact store of the bucket {bucket} gets another key, and nothing may use the old one any "
-                "more: running endpoints cannot read their archives when an instance starts",
+                f"the artifact store of the bucket {bucket} gets another key, and the stack grants no use of "
+                "the old key any more: running endpoints cannot read their archives when an instance starts",
                 "list the old key in former_keys of the store",
             )
 
@@ -160,8 +161,9 @@ def _replaced_store(old: Template, buckets: list[str], found: str, fix: str) -> 
     if any(json.dumps(bucket) in json.dumps(exported) for bucket in buckets):
         return Change(
             State.ERROR,
-            f"{found}; CloudFormation rejects that while another stack imports values of the store",
-            f"{fix}; or create the new store in another stack, and deploy the models' stacks before the old store goes",
+            f"{found}; CloudFormation rejects this change while another stack imports values of the old store",
+            f"{fix}; or create the new store in another stack, and deploy the models' stacks before you remove the old "
+            "store",
         )
     return Change(
         State.WARNING, f"{found}: every archive is stored or built again, and the old bucket and its key stay", fix

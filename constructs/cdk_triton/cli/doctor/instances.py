@@ -168,7 +168,7 @@ def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account
         state, found = State.WARNING, f"{begin}, an update needs {with_update} for a while, and {last}"
     else:
         state = State.WARNING
-        found = f"{begin}, may have {at_most} scaled out, and {most_with_update} with an update, and {last}"
+        found = f"{begin}, may scale out to {at_most}, or to {most_with_update} with an update, and {last}"
     return Answer(subject=subject, state=state, found=found, fix=request_of(quota, account, most_with_update))
 
 

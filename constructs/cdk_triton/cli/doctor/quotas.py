@@ -77,7 +77,7 @@ def unlisted(subject: str, name: str, account: Account) -> Answer:
         subject=subject,
         state=State.UNKNOWN,
         found=f"Service Quotas lists no '{name}' in {account.region}",
-        fix="look whether the region offers it at all, and use another region or instance type if it does not",
+        fix="check whether AWS offers this in the region; if not, use another region or instance type",
     )
 
 

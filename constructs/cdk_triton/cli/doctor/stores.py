@@ -41,11 +41,12 @@ def artifact_stores(account: Account, app: Path) -> Iterator[Answer]:
             yield Answer(
                 subject=SUBJECT,
                 state=State.WARNING,
-                found=f"the stack {name} was deployed for {listed(others)} too, which {_are(others)} deployed and not "
-                f"in this app; deploying {name} from here takes away permissions that {_their(others)} builds and "
+                found=f"the stack {name} was deployed for {listed(others)}, too, which {_are(others)} deployed and not "
+                f"in this app; a deployment of {name} by this app removes permissions that {_their(others)} builds and "
                 "updates need",
-                fix=f"if another app has {listed(others)}: let that one deploy {name} with export_prefix=, and use the "
-                "store here by TritonArtifactStore.from_exports; if this app has renamed or dropped it, delete it",
+                fix=f"if another app contains {listed(others)}, let that app deploy {name} with export_prefix=, and "
+                "use the store in this app by TritonArtifactStore.from_exports; if this app has renamed or dropped "
+                f"{listed(others)}, delete the old stack",
             )
     if alone:
         yield Answer(subject=SUBJECT, state=State.OK, found=f"{listed(sorted(stores))}: of this app alone")

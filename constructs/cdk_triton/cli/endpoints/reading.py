@@ -167,8 +167,8 @@ def read_endpoint(aws: Aws, name: str) -> ReadEndpoint | None:
     if found is not None:
         return found
     names = sorted(each["EndpointName"] for each in aws.pages("sagemaker", "list_endpoints", "Endpoints"))
-    known = f"there is {listed(names)}" if names else "the region does not have any: deploy one first"
-    raise ConfigurationError(f"no endpoint '{name}' in {aws.region}{did_you_mean(name, names)}; {known}")
+    known = f"the region has {listed(names)}" if names else "the region has no endpoint: deploy one first"
+    raise ConfigurationError(f"there is no endpoint '{name}' in {aws.region}{did_you_mean(name, names)}; {known}")
 
 
 def _unless_gone(aws: Aws, name: str) -> ReadEndpoint | None:

@@ -105,7 +105,7 @@ def _trace(file: Path | None, text: str | None) -> Trace:
     from cdk_triton.cli.estimate.trace import read_trace, shape
 
     if (file is None) == (text is None):
-        raise ConfigurationError("the requests are given by one of --trace FILE and --shape SHAPE: give one of them")
+        raise ConfigurationError("an estimate needs one source of requests: give either --trace FILE or --shape SHAPE")
     if file is not None:
         return read_trace(file)
     assert text is not None
@@ -121,8 +121,8 @@ def _policies(
 
     chosen, omitted = of_app(app or _DEFAULT_APP) if app is not None or not written else ([], [])
     if not chosen and not written:
-        reason = "it omits " + "; ".join(omitted) if omitted else "it has no endpoint with models"
-        raise ConfigurationError(f"{app or _DEFAULT_APP} has nothing to estimate, for {reason}: add --policy")
+        reason = f"not modelled: {'; '.join(omitted)}" if omitted else "it has no endpoint with models"
+        raise ConfigurationError(f"{app or _DEFAULT_APP} has nothing to estimate ({reason}): add --policy")
     if instance_type is not None:
         gpu_instance(instance_type)
     return [*chosen, *(of_text(each, instance_type) for each in written)], omitted

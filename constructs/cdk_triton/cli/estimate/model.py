@@ -91,8 +91,8 @@ def _targets(policy: Policy, instance: Instance) -> list[float]:
     """The target of each policy, as requests per minute and instance."""
     if policy.follows_gpu and instance.gpu_percent is None:
         raise ConfigurationError(
-            f"{policy.name} follows the GPU, and the utilization at the measured rate is not given: add "
-            "--gpu-percent, as `cdk-triton bench` prints it"
+            f"the policy {policy.name} scales on GPU utilization, and the utilization at the measured rate is not "
+            "given: add --gpu-percent with the value that `cdk-triton bench` prints"
         )
     found = [] if policy.requests is None else [policy.requests]
     if policy.safety_factor is not None:

@@ -97,14 +97,14 @@ def of_text(text: str, instance_type: str | None) -> Policy:
     factor = given.get("safety_factor", None if "gpu" in given or most == least else SAFETY_FACTOR)
     if not 1 <= least <= most or (factor is not None and not 0 < factor <= 1) or not 0 < given.get("gpu", 1) <= 100:
         raise ConfigurationError(
-            f"--policy {quoted(text)} cannot be meant: min is at least 1 and at most max, safety_factor is above 0 and "
-            "at most 1, and gpu is a percentage of one GPU"
+            f"--policy {quoted(text)} has a value out of range: use a min from 1 to max, a safety_factor above 0 and "
+            "at most 1, and a gpu above 0 and at most 100, a percentage of one GPU"
         )
     unused = [each for each in given if each not in ("min", "max")]
     if most == least and unused:
         raise ConfigurationError(
             f"--policy {quoted(text)} has a fixed number of instances, and does not use {listed(unused)}: add a max "
-            "above min, or omit the others"
+            "above min, or omit these parts"
         )
     cooldowns = int(given.get("out", SCALE_OUT_COOLDOWN)), int(given.get("in", SCALE_IN_COOLDOWN))
     return Policy(text, instance_type, least, most, None, factor, given.get("gpu"), *cooldowns)
@@ -117,7 +117,9 @@ def of_app(app: Path) -> tuple[list[Policy], list[str]]:
         ConfigurationError: there is no cloud assembly.
     """
     if not (app / "manifest.json").is_file():
-        raise ConfigurationError(f"{app} is not a cloud assembly, for it has no manifest.json: run `cdk synth` first")
+        raise ConfigurationError(
+            f"{app} is not a cloud assembly, because it has no manifest.json: run `cdk synth` first"
+        )
     found = [each for stack, template in read_all_templates(app) for each in _of_template(stack, template)]
     return [each for each in found if isinstance(each, Policy)], [each for each in found if isinstance(each, str)]
 
@@ -192,7 +194,7 @@ def _limits(targets: Mapping[str, Mapping[str, Any]]) -> list[Any]:
 def _not_counted(variant: Mapping[str, Any]) -> str:
     """The reason why a variant does not have a number of instances."""
     if "ModelName" not in variant:
-        return "because SageMaker chooses the instances of an endpoint with components by the copies"
+        return "because SageMaker derives the instances of an endpoint with components from the copies"
     if "ServerlessConfig" in variant:
         return "because a serverless variant does not have instances"
     return "because its number of instances is not in the template"
@@ -203,9 +205,9 @@ def _unscaled(label: str, kind: Any, count: int, targets: Mapping[str, Any]) -> 
     if not targets:
         yield Policy(label, kind if isinstance(kind, str) else None, count, count)
     elif any(each.get("MinCapacity") == 0 for each in targets.values()):
-        yield f"{label}, because it scales to zero, and the model does not have requests that wait in a queue"
+        yield f"{label}, because it scales to zero, and an estimate does not model requests that wait in a queue"
     else:
-        yield f"{label}, because its limits are not in the template"
+        yield f"{label}, because its scaling limits are not in the template"
 
 
 def _add_steps(found: _Found, name: str, steps: StepPolicy | str) -> None:

@@ -163,7 +163,7 @@ def read_steps(
     if statistic is None:
         return f"which follows {name}"
     if {str(each["Name"]): flat(each["Value"]) for each in alarm.get("Dimensions", ())} not in dimensions:
-        return f"which follows {name} of something else"
+        return f"which follows {name} of another resource"
     if alarm.get("Statistic") != statistic:
         return f"which follows another statistic of {name} than {statistic}"
     if alarm.get("ComparisonOperator") not in _BREACHES:

@@ -23,8 +23,8 @@ _MINUTE = 60
 _DAY_MINUTES = 24 * 60
 _LONGEST_MINUTES = 400 * _DAY_MINUTES
 _FORM = (
-    "write CSV with a first line such as time,text,image, and in each other line a time and the requests until the "
-    "next line; or give the JSON of `aws cloudwatch get-metric-statistics` with Sum"
+    "write CSV with a first line such as time,text,image, and below it lines with a time and the numbers of requests "
+    "until the time of the next line; or give the JSON of `aws cloudwatch get-metric-statistics` with Sum"
 )
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SHAPE = re.compile(
@@ -89,8 +89,8 @@ def _period(text: str, found: re.Match[str]) -> tuple[Sequence[int], int, int, f
     names = [found["first"], found["last"] or found["first"]] if found["first"] else ["mon", "sun"]
     if not 0 <= first < last <= 24 or any(name not in _DAYS for name in names):
         raise ConfigurationError(
-            f"the shape {quoted(text)} has a period without an end: use hours from 0 to 24, the smaller first, and "
-            f"days from {', '.join(_DAYS)}"
+            f"the shape {quoted(text)} has a period that does not exist: use hours from 0 to 24, the smaller first, "
+            f"and days from {', '.join(_DAYS)}"
         )
     begin, end = map(_DAYS.index, names)
     days = [day % 7 for day in range(begin, (end if begin <= end else end + 7) + 1)]
@@ -120,7 +120,7 @@ def _of_csv(content: str) -> dict[str, dict[datetime, float]]:
     reader = csv.reader(io.StringIO(content))
     names = [each.strip() for each in next(reader, [])][1:]
     if not names or len(set(names)) != len(names):
-        raise ValueError("the first line has no names, or the same one twice")
+        raise ValueError("the first line has no names, or the same name twice")
     found: dict[str, dict[datetime, float]] = {name: {} for name in names}
     for row in reader:
         if row:
@@ -155,12 +155,12 @@ def _by_minute(source: str, rows: Mapping[str, Mapping[datetime, float]]) -> Tra
         raise ValueError("it has fewer than two times")
     step = min(later - earlier for earlier, later in itertools.pairwise(moments))
     if step < timedelta(minutes=1) or step.total_seconds() % _MINUTE:
-        raise ValueError(f"its times are {step} apart, not one or more whole minutes")
+        raise ValueError(f"its times are {step} apart, which is not a whole number of minutes")
     minutes = int((moments[-1] - moments[0] + step).total_seconds() // _MINUTE)
     if minutes > _LONGEST_MINUTES:
         raise ValueError("it is longer than 400 days")
     if any(not math.isfinite(each) or each < 0 for values in rows.values() for each in values.values()):
-        raise ValueError("it has a number of requests below 0, or none at all")
+        raise ValueError("it has a negative number of requests, or no requests at all")
     made = {name: tuple(_spread(values, moments[0], step, minutes)) for name, values in rows.items()}
     return Trace(source, moments[0], made)
 

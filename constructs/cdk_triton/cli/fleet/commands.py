@@ -82,7 +82,7 @@ def publish(
     if all_ and platform is None:
         raise typer.BadParameter("--all needs the platform that you are going to change to", param_hint="--platform")
     if recheck and all_:
-        raise typer.BadParameter("--all checks all that it publishes: omit --recheck", param_hint="--recheck")
+        raise typer.BadParameter("--all checks every ensemble anyway: omit --recheck", param_hint="--recheck")
     if recheck and attach is not None:
         raise typer.BadParameter("--attach checks nothing: omit --recheck", param_hint="--recheck")
     with _opened(fleet, platform) as found:
@@ -216,7 +216,7 @@ def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -
         earlier = [each.target_model for each in entry.versions if each.target_model != entry.current]
         if not earlier:
             raise ConfigurationError(
-                f"{entry.ensemble} has only the version {entry.current}, which is live: publish another one first"
+                f"{entry.ensemble} has only the version {entry.current}, which is live: publish another version first"
             )
         version = earlier[0]
     there = set(fleet.keys(f"{fleet.served}{entry.ensemble}-"))

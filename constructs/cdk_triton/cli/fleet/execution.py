@@ -83,7 +83,7 @@ def find(fleet: Fleet, name: str) -> str:
         if code_of(error) not in ("ExecutionDoesNotExist", "InvalidArn"):
             raise
         raise ConfigurationError(
-            f"the publisher of {fleet.name} has no execution {name!r}: give the name that the command has printed"
+            f"the publisher of {fleet.name} has no execution {name!r}: give the name that the command printed"
         ) from error
     return arn
 

@@ -34,7 +34,7 @@ _BROKEN: Final = (HTTPClientError, IncompleteReadError)
 """A broken connection. boto3 repeats requests by itself, but not the reading of an answer."""
 
 _REASONS: Final = {
-    "NoSuchKey": "is not in the store, because an older cdk-triton had the archive built, or somebody deleted it",
+    "NoSuchKey": "is not in the store, because an older cdk-triton built the archive, or somebody deleted the file",
     "AccessDenied": "is missing, or you may not read it, which publisher.grant_publish_all() allows",
 }
 

@@ -138,7 +138,7 @@ def _described(aws: Aws, name: str) -> ReadEndpoint | None:
         typer.echo(f"the endpoint '{name}' is {found.status}: its old or its new instances answer", err=True)
     elif found.status != "InService":
         raise InvocationError(
-            f"the endpoint '{name}' is {found.status} and answers nothing: wait until it is InService, or deploy it"
+            f"the endpoint '{name}' is {found.status} and answers no request: wait until it is InService, or deploy it"
         )
     return found
 

@@ -138,7 +138,9 @@ def _converted(values: Array, datatype: str) -> Array:
         if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
             raise ValueError("a value is not a whole number")
         if values.min() < limits.min or values.max() > limits.max:
-            raise ValueError(f"values reach from {values.min()} to {values.max()}")
+            raise ValueError(
+                f"its values are {values.min()} to {values.max()}, and the type has {limits.min} to {limits.max}"
+            )
     if values.dtype.kind not in "biuf":
         raise ValueError("it has values that are not numbers")
     return np.ascontiguousarray(values, dtype=wanted)
@@ -252,8 +254,8 @@ def _leaves(value: object) -> Iterator[object]:
 
 def _no_numbers(given: GivenInput, datatype: str, reason: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the input '{given.name}' is {datatype}, and {quoted(given.text)} is not JSON of numbers ({reason}): write "
-        f"{given.name}='[1, 2]', with rows of equal length"
+        f"the input '{given.name}' is {datatype}, and {quoted(given.text)} is not a number or a JSON list of numbers "
+        f"({reason}): write {given.name}='[1, 2]', with rows of equal length"
     )
 
 

@@ -87,8 +87,8 @@ def _input(member: Mapping[str, Any], name: str) -> InferInput:
         flat = np.array(list(_flat(member["data"])))
     if flat.size != np.prod(shape, dtype=np.int64):
         raise ConfigurationError(
-            f"{name} has {flat.size:,} values for the input '{member['name']}', whose shape is {list(shape)}: give as "
-            "many as the shape has"
+            f"{name} has {flat.size:,} value{'s' * (flat.size != 1)} for the input '{member['name']}', whose shape is "
+            f"{list(shape)}: give as many values as the shape has"
         )
     return tensor(str(member["name"]), datatype, flat.reshape(shape))
 

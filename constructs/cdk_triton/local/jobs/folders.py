@@ -51,7 +51,9 @@ def _download(s3: Any, bucket: str, key: str, target: Path, name: str) -> None:
         return  # an empty object that a console made to show a folder
     path = target / name
     if not path.resolve().is_relative_to(target.resolve()):
-        raise LocalError(f"the key {key!r} in bucket {bucket!r} leads out of the folder that it would be put into")
+        raise LocalError(
+            f"the key {key!r} in bucket {bucket!r} leads out of the folder of its download; rename the object"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     s3.download_file(bucket, key, str(path))
 

@@ -138,7 +138,7 @@ def _check(request: Mapping[str, Any]) -> None:
         raise JsonApiError("a processing job of the local AWS has one instance, of the type in InstanceType")
     if "ContainerEntrypoint" not in request["AppSpecification"]:
         raise JsonApiError(
-            "a processing job of the local AWS needs a ContainerEntrypoint, because its image is not there to have one"
+            "a processing job of the local AWS needs a ContainerEntrypoint, because the local AWS does not run images"
         )
     inputs = [_s3(each, "S3Input") for each in request.get("ProcessingInputs", [])]
     outputs = [_s3(each, "S3Output") for each in request.get("ProcessingOutputConfig", {}).get("Outputs", [])]

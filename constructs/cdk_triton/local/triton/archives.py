@@ -88,7 +88,7 @@ class _Bounds:
             )
         if self._bytes > self._most:
             raise LocalError(
-                f"the archive {self._location} unpacks to more than {self._most / _GIB:.3g} GiB, the bound for its "
+                f"the archive {self._location} unpacks to more than {self._most / _GIB:.3g} GiB, the limit for its "
                 f"size (1 GiB, or {_MOST_RATIO} times the archive, up to the {limits.MAX_VOLUME_GB} GiB of a "
                 f"SageMaker volume); look at its {member.name!r}"
             )

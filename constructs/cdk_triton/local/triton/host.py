@@ -200,8 +200,8 @@ class TritonHost:
         for name in (endpoint.name, *(variant.name for variant in (*endpoint.variants, *endpoint.shadows))):
             if len(name) > limits.MAX_NAME_LENGTH or not re.fullmatch(limits.NAME_PATTERN, name):
                 raise LocalError(
-                    f"the name {name!r} of an endpoint or variant is not one that SageMaker accepts: 1 to 63 letters "
-                    "and digits, with hyphens between them; choose another name"
+                    f"SageMaker does not accept the name {name!r} of an endpoint or variant; use 1 to 63 letters and "
+                    "digits, with hyphens between them"
                 )
         prefix = f"{endpoint.name}-{next(self._deployments)}"
         logs = self._logs / endpoint.name

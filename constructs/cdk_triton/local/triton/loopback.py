@@ -119,8 +119,8 @@ def _compile(library: Path) -> None:
             made.replace(library)
     except FileNotFoundError:
         raise LocalError(
-            "there is no gcc, and without a small library that it compiles tritonserver would listen on every network "
-            "interface; install it with: apt-get install gcc libc6-dev"
+            "gcc is missing, and tritonserver would listen on every network interface without a small library that "
+            "gcc compiles; install gcc with: apt-get install gcc libc6-dev"
         ) from None
     except OSError as error:
         raise LocalError(

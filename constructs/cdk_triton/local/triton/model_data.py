@@ -146,7 +146,9 @@ def _keys(store: ObjectStore, location: S3Location) -> list[str]:
 def _path(key: str, location: S3Location) -> str:
     path = key.removeprefix(location.key)
     if any(part in ("", ".", "..") or len(part.encode()) > _LONGEST_NAME for part in path.split("/")):
-        raise LocalError(f"the object s3://{location.bucket}/{key} makes no path below /opt/ml/model; rename it")
+        raise LocalError(
+            f"the object s3://{location.bucket}/{key} has a key that gives no path below /opt/ml/model; rename it"
+        )
     return path
 
 

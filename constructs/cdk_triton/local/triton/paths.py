@@ -31,7 +31,7 @@ def shell_safe(directory: Path) -> Path:
     if not _SAFE.fullmatch(str(links)):
         raise LocalError(
             f"Triton cannot start Python models below {str(directory)!r}, because of the blanks or other special "
-            "characters in that name; choose another directory, or set XDG_CACHE_HOME to one without"
+            "characters in that name; choose another directory, or set XDG_CACHE_HOME to a directory without them"
         )
     links.mkdir(parents=True, exist_ok=True)
     link = links / hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]

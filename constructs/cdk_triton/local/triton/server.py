@@ -251,7 +251,7 @@ class TritonServer:
         if self._settings.preload is not None and (exposed := exposed_sockets(self._child.pid)):
             raise LocalError(
                 f"tritonserver or one of its models listens at {', '.join(exposed)}, which other machines can reach, "
-                "although a library was preloaded that should prevent it; it was stopped"
+                "although a preloaded library should prevent that; the local AWS stopped tritonserver"
             )
 
 
