@@ -215,6 +215,7 @@ def test_a_file_from_s3_takes_nobodys_place(messages: Messages, tmp_path: Path) 
     refused(messages, tmp_path, Makes("a", s3_files={"bert/model.onnx": ON_S3}))
     other = S3File("models", "other.onnx", SHA256[::-1])
     refused(messages, tmp_path, Makes("a", s3_files={"bert/x": ON_S3}), Makes("b", s3_files={"bert/x": other}))
+    refused(messages, tmp_path, Makes("a", ("bert/x",)), Makes("b", s3_files={"bert/x": other}))
 
 
 def test_a_file_that_nobody_has_is_not_read(messages: Messages, tmp_path: Path) -> None:

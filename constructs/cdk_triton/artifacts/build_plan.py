@@ -192,7 +192,9 @@ def _check_files(repository: ModelRepository, recipes: tuple[BuildRecipe, ...], 
                 both = " and ".join(str(each) for each in recipes if path in each.produces)
                 raise ConfigurationError(f"{both} write the same file, {path}: keep one of these recipes")
             if path in here or path in s3_files:
-                raise ConfigurationError(f"{recipe} writes {path}, which the repository has already: remove that file")
+                is_here = "the repository has already: remove that file"
+                rest = is_here if path in here else "an S3File of a recipe provides: keep one of the two"
+                raise ConfigurationError(f"{recipe} writes {path}, which {rest}")
         for path in recipe.s3_files:
             if path in here:
                 raise ConfigurationError(

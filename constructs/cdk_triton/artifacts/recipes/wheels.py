@@ -144,7 +144,7 @@ class WheelEnvironment:
             command = lock_command(self._source, "--python-version", needed)
             raise ConfigurationError(
                 f"the requirements file {self._source} of {self} was locked for Python {found['python']}, but Python "
-                f"{needed} of the container of {platform.release} may need other versions of packages: lock it with "
+                f"{needed} of the container of {platform.release} may need other versions of packages: lock them with "
                 f"{command}"
             )
 

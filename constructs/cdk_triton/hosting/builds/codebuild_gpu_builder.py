@@ -253,7 +253,8 @@ def _check_fleet(builder: CodeBuildGpuBuilder) -> None:
         return
     if builder.gpu not in gpus:
         raise ConfigurationError(
-            f"gpu is {builder.gpu!r}, but a fleet does not show the GPU of its machines: name one of {', '.join(gpus)}"
+            f"gpu is {builder.gpu!r}, but CodeBuild does not report the GPU of a fleet's machines: name one of "
+            f"{', '.join(gpus)}"
         )
     if builder.vpc is not None:
         raise ConfigurationError(
