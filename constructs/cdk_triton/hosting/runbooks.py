@@ -50,7 +50,7 @@ def alarm_description(watched: Construct, name: str, meaning: str, first_step: s
     description = f"{path_of(watched)[-MAX_PATH:]}: {meaning}. {advice}"
     if len(description) > MAX_DESCRIPTION and not has_token(advice):
         raise ConfigurationError(
-            f"runbook_url is {quoted(runbook_url)}, with which the description of the alarm {name} has "
-            f"{len(description):,} characters: CloudWatch takes {MAX_DESCRIPTION:,}, so use a shorter address"
+            f"runbook_url is {quoted(runbook_url)}, so the description of the alarm {name} has "
+            f"{len(description):,} characters: CloudWatch takes at most {MAX_DESCRIPTION:,}, so use a shorter address"
         )
     return description

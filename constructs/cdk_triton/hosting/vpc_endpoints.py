@@ -113,7 +113,7 @@ def add_vpc_endpoints(
             raise
         raise ConfigurationError(
             f"{vpc.node.path} was imported without its route tables or its CIDR block, which VPC endpoints need: "
-            "import it by Vpc.from_lookup, or give from_vpc_attributes vpc_cidr_block and the ids of the route tables"
+            "import it by Vpc.from_lookup, or pass vpc_cidr_block and the route tables' ids to from_vpc_attributes"
         ) from error
 
 

@@ -51,7 +51,8 @@ def declared_recipe(recipe: object) -> DeclaredRecipe:
     if not isinstance(recipe, _RECIPES):
         names = ", ".join(each.__name__ for each in _RECIPES)
         raise ConfigurationError(
-            f"a publisher cannot have the recipe {recipe!r}, because its command runs without your app: use {names}"
+            f"a publisher cannot have the recipe {recipe!r}, because `cdk-triton fleet` runs without your app: use "
+            f"{names}"
         )
     refuse_token(canonical_json(recipe.parameters()), f"the recipe {recipe}")
     return recipe

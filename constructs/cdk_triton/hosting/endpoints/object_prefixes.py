@@ -39,5 +39,5 @@ def check_prefix(what: str, prefix: str, bucket: s3.IBucket | None) -> None:
     if isinstance(store, TritonArtifactStore) and f"{prefix}/".startswith(_OF_THE_STORE):
         raise ConfigurationError(
             f"{what} is {quoted(prefix)} in the bucket of the artifact store {store.node.path}, so models could "
-            "write where archives are: use another prefix, or better another bucket"
+            "write among the archives: use another prefix, or preferably another bucket"
         )

@@ -50,8 +50,9 @@ def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
     refuse_token(prefix, "ssm_parameter_path")
     if not _PREFIX.fullmatch(prefix) or _RESERVED.match(prefix) or len(prefix) > _MAX_PREFIX_LENGTH:
         raise ConfigurationError(
-            f"ssm_parameter_path is {quoted(prefix)}: use a literal path of up to 13 levels, such as "
-            "'/search/production', of letters, digits, '.', '_' and '-', that does not begin with '/aws' or '/ssm'"
+            f"ssm_parameter_path is {quoted(prefix)}: use a literal path, such as "
+            "'/search/production', with up to 13 levels of letters, digits, '.', '_' and '-'; do not begin the path "
+            "with '/aws' or '/ssm'"
         )
     _target_models(variants)
 

@@ -267,5 +267,5 @@ def _check_names(variants: Sequence[TritonVariant]) -> None:
     names = [variant.variant_name for variant in variants]
     if len(set(names)) < len(names):
         raise ConfigurationError(
-            f"the variants are called {', '.join(names)}: give each a variant_name of its own within the endpoint"
+            f"the variants are called {', '.join(names)}: give each variant of the endpoint its own variant_name"
         )

@@ -350,8 +350,9 @@ def add_publisher(
         )
     if next_platform is not None and next_platform.label == served.platform.label:
         raise ConfigurationError(
-            f"next_platform of the publisher of {path_of(scope)} has the label {next_platform.label!r} of the present "
-            "platform, so it serves the same archives: remove next_platform, and change the platform itself"
+            f"next_platform of the publisher of {path_of(scope)} and the present platform have the same label "
+            f"{next_platform.label!r}, so both serve the same archives: remove next_platform, and change the present "
+            "platform"
         )
 
     check_runbook(runbook_url)
