@@ -96,6 +96,14 @@ def test_sound(write: Write, tensors: str, file: str, batch: int) -> None:
             id="one input less",
         ),
         pytest.param(
+            IN.format(4)
+            + 'batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_FP32 source_input: "IN" }',
+            onnx_model("float[N, 4] IN, float[N] COUNT, int64[N] mask"),
+            8,
+            ("CT132", "model/config.pbtxt", "input"),
+            id="one input less beside a batch input",
+        ),
+        pytest.param(
             IN.format(4).replace("FP32", "INT32"),
             onnx_model("string[N, 4] IN", "string[N, 4] OUT"),
             8,
