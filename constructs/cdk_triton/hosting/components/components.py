@@ -162,9 +162,7 @@ class TritonComponents(Resource):
         if min_instance_count == 0:
             self._warn_about_zero()
         if encryption_key is not None and is_of_another_account(encryption_key, stack_of(self).account):
-            warn_about_key(
-                self, encryption_key, "the role that deploys to create grants for SageMaker (kms:CreateGrant)"
-            )
+            warn_about_key(self, encryption_key, "the deploying role to create grants for SageMaker (kms:CreateGrant)")
         if metrics_config is not None:
             metrics_config._warn(self)
         self._place = SharedPlace(self, self._config)
@@ -209,6 +207,8 @@ class TritonComponents(Resource):
                 instances have; the model is a multi-model one, of another platform or in another network; the policy
                 counts instances, or there are too many components.
         """
+        if not id:
+            raise ConfigurationError(f"a component of {self.node.path} has an empty id: give the component a name")
         what = f"component {id} of {self.node.path}"
         check_numbers(self._children, id, what, model)
         self._check_model(what, model)

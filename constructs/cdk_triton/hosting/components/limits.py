@@ -26,7 +26,7 @@ MAX_COMPONENTS_OF_A_MODEL: Final = 4
 
 
 def check_numbers(children: Construct, id: str, what: str, model: ITritonModel) -> None:
-    """Reject one component too many, and an id that is empty or taken.
+    """Reject one component too many, and an id that is taken.
 
     Args:
         children: the scope of the endpoint's components.
@@ -35,10 +35,8 @@ def check_numbers(children: Construct, id: str, what: str, model: ITritonModel) 
         model: what the component serves.
 
     Raises:
-        ConfigurationError: the endpoint or the model has as many components as a role has room for, or the id is bad.
+        ConfigurationError: the endpoint or the model has as many components as a role has room for, or the id is taken.
     """
-    if not id:
-        raise ConfigurationError(f"{what} has an empty id: give it a name")
     if children.node.try_find_child(id) is not None:
         raise ConfigurationError(f"{what} exists already: give each component an id of its own")
     if len(children.node.children) == MAX_COMPONENTS:

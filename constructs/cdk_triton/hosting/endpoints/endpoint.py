@@ -153,9 +153,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)
         if encryption_key is not None and is_of_another_account(encryption_key, stack_of(self).account):
-            warn_about_key(
-                self, encryption_key, "the role that deploys to create grants for SageMaker (kms:CreateGrant)"
-            )
+            warn_about_key(self, encryption_key, "the deploying role to create grants for SageMaker (kms:CreateGrant)")
         warn_about_networks(self, served)
         warn_about_target_models(self, self._variants)
         if metrics_config is not None:
