@@ -395,5 +395,5 @@ def test_a_timeout_that_is_no_time_is_rejected(messages: Messages, timeout: Any)
 @pytest.mark.parametrize("status", ["unknown", None, 1.5])
 def test_an_error_message_without_a_status_is_an_error_of_sagemaker(status: Any) -> None:
     text = json.dumps({"message": "it failed", "OriginalStatusCode": status}).encode()
-    with pytest.raises(InvocationError, match="SageMaker failed: it failed"):
+    with pytest.raises(InvocationError, match="SageMaker did not process the request: it failed"):
         AsyncResult("queued", "one", OUTPUT, FAILURE, s3=S3({FAILURE: (text, "application/json")})).result()

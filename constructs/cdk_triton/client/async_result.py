@@ -153,7 +153,9 @@ def _failure(text: str, where: str) -> InvocationError:
     if status is None and _EXPIRED.search(message):
         return ResultExpiredError(f"{where}: SageMaker dropped the request: {message.rstrip('.')}; submit it again")
     if status is None:
-        return InvocationError(f"{where}: SageMaker failed: {message}; read more in the log of the endpoint")
+        return InvocationError(
+            f"{where}: SageMaker did not process the request: {message}; read more in the log of the endpoint"
+        )
     said = server_words(str(words if words is not None else message)).strip().removesuffix(".")
     deed = f"answered {status}" if status else "did not answer"
     return ModelError(

@@ -60,7 +60,7 @@ class Invocation:
         if len(body) > MAX_INVOCATION_BYTES:
             raise PayloadTooLargeError(
                 f"the request to {where} has {len(body):,} bytes, and SageMaker accepts {MAX_INVOCATION_BYTES:,}: "
-                + ("" if binary else "leave binary=True, or ")
+                + ("" if binary else "keep binary=True, or ")
                 + "send fewer rows or smaller tensors per request",
                 size=len(body),
                 limit=MAX_INVOCATION_BYTES,

@@ -190,8 +190,8 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
     message = _without_full_stop(str(response.get("Error", {}).get("Message", "") or "no message"))
     if code == "ValidationError" and _NO_CAPACITY in message:
         return NoCapacityError(
-            f"{where}: SageMaker answered {code}: {message}; call again in some minutes where the component scales "
-            "from zero, and raise its number of copies otherwise"
+            f"{where}: SageMaker answered {code}: {message}; if the component scales from zero, call again in "
+            "some minutes; otherwise raise its number of copies"
         )
     kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "look the error up in the API reference of InvokeEndpoint"))
     if code == "ValidationError" and _NO_DATA in message:

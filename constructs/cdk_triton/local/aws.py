@@ -113,7 +113,7 @@ class LocalAws:
             LocalError: see the class.
         """
         if not _running.acquire(blocking=False):
-            raise LocalError("this process runs a local AWS already; stop it first, or use another process")
+            raise LocalError("this process runs a local AWS already; stop that one first, or use another process")
         self._close.append(_running.release)
         try:
             self._start()

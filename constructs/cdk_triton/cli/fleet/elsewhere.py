@@ -72,7 +72,7 @@ def warnings(fleet: Fleet, found: Elsewhere) -> Iterator[str]:
     if found.changed:
         names = listed([f"{name} ({platform})" for name, platform in found.changed.items()])
         yield (
-            f"warning: the endpoint does not have the last change of {names}, because it was made for another "
+            f"warning: the endpoint does not have the last change of {names}, because the change was for another "
             f"platform; make the change again with cdk-triton fleet publish, rollback or unpublish --fleet {fleet.name}"
         )
 

@@ -335,7 +335,7 @@ class ComponentOperations:
         if foreign := sorted(set(specification) - {"ComputeResourceRequirements", "ModelName", "StartupParameters"}):
             raise SageMakerError(
                 f"Specification.{foreign[0]} of an inference component is not modelled by the local AWS, which serves "
-                "those of a ModelName"
+                "components with a ModelName"
             )
         if "ModelName" not in specification or "ComputeResourceRequirements" not in specification:
             raise SageMakerError("an inference component needs a ModelName and ComputeResourceRequirements")

@@ -231,7 +231,7 @@ def _foreign(headers: Message, port: int) -> str | None:
     if "Origin" in headers or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
         return "the local AWS answers no request of a web page; use an AWS SDK, the AWS CLI or the cdk CLI\n"
     if headers.get("Host", "").lower() not in (f"{HOST}:{port}", f"localhost:{port}"):
-        return f"the local AWS answers requests for the host {HOST}:{port} only; set AWS_ENDPOINT_URL to it\n"
+        return f"the local AWS answers requests for the host {HOST}:{port} only; use this host in AWS_ENDPOINT_URL\n"
     return None
 
 
@@ -241,7 +241,7 @@ def _framing_fault(headers: Message) -> str | None:
     if len(set(lengths)) > 1 or not all(re.fullmatch("[0-9]{1,18}", length.strip()) for length in lengths):
         return f"the Content-Length {', '.join(lengths)!r} is not the number of bytes of a body; correct it"
     if encodings and lengths:
-        return "a request has either a Content-Length or a Transfer-Encoding; remove one of them"
+        return "the request has both a Content-Length and a Transfer-Encoding; remove one of them"
     if [each.strip().lower() for each in encodings] not in ([], ["chunked"]):
         return f"the Transfer-Encoding {', '.join(encodings)!r} is not understood here; use 'chunked'"
     return None

@@ -323,7 +323,7 @@ def _json(members: Mapping[str, Any], status: int = 200) -> Response:
 
 def _sentence(error: OSError) -> str:
     where = f" ({error.filename})" if error.filename else ""
-    return f"the local AWS cannot continue: {error.strerror or error}{where}; free some space, and see its log"
+    return f"the local AWS cannot continue: {error.strerror or error}{where}; free some space; its log has more"
 
 
 def _rest_error(code: str, message: str, status: int = 400) -> Response:

@@ -257,4 +257,4 @@ class TritonServer:
 
 class _PortTakenError(LocalError):
     def __init__(self, port: int) -> None:
-        super().__init__(f"port {port} is in use by another program; stop that or choose another port")
+        super().__init__(f"port {port} is in use by another program; stop that program or choose another port")

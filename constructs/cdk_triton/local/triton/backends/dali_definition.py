@@ -186,6 +186,6 @@ def _autoserialized(module: ModuleType) -> Callable[..., Any]:
     found = [function for function in functions if getattr(function, "_is_autoserialize", False)]
     if len(found) != 1:
         raise ValueError(
-            f"exactly one function decorated with @autoserialize must be in the DALI model, and there are {len(found)}"
+            f"the DALI model has {len(found)} functions decorated with @autoserialize, and it needs exactly one"
         )
     return found[0]

@@ -72,7 +72,7 @@ def _agree(
     result = {tensor["name"]: tensor["data_type"] for tensor in configured}
     if not result:
         raise ValueError(
-            f"config.pbtxt names no {side}, and the stand-in does not complete it; write every {side} down"
+            f"config.pbtxt names no {side}, and the stand-in does not complete config.pbtxt; write every {side} into it"
         )
     for name, kind in result.items():
         if name not in types:
