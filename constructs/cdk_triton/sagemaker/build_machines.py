@@ -42,13 +42,13 @@ def codebuild_gpu_regions() -> tuple[str, ...]:
 
 
 def processing_instance(instance: GpuInstance) -> GpuInstance | None:
-    """The type that a Processing job builds on for an endpoint's instance type.
+    """The instance type on which a Processing job builds for an endpoint's instance type.
 
-    The same type where Processing offers it, so that the job has the memory that the endpoint has; else the first one
-    with the same GPU, as a plan fits the GPU and not the size of its host.
+    If Processing offers the endpoint's type, the job uses it, so that both have the same memory. Otherwise the job uses
+    the first type with the same GPU: a plan depends on the GPU, not on the size of its host.
 
     Returns:
-        The type, or None where Processing has no such GPU.
+        The type, or None if Processing does not offer the GPU.
     """
     offered = [gpu_instances()[name] for name in _table()["processing"]]
     if instance in offered:

@@ -18,15 +18,15 @@ __all__ = ["common_host_ami"]
 def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | None:
     """The host AMI of a variant that runs on several platforms of one image; None: SageMaker's default host.
 
-    An AMI that a platform was given by hand holds for all of them, if nothing excludes it on the others. Else it
-    is a derived one that suits every GPU.
+    If you gave a platform an AMI, the variant uses that AMI, provided that it suits the other platforms. Otherwise the
+    variant uses a derived AMI that suits every GPU.
 
     Args:
-        what: the variant, as a sentence names it.
-        platforms: at least one.
+        what: the variant, as error messages name it.
+        platforms: the platforms of the variant, at least one.
 
     Raises:
-        ConfigurationError: two platforms were given different AMIs, or no AMI suits all GPUs.
+        ConfigurationError: you gave two platforms different AMIs, or no AMI suits all GPUs.
     """
     wanted = list(dict.fromkeys(platform.inference_ami_version for platform in platforms))
     if len(wanted) == 1:

@@ -25,9 +25,9 @@ class CopyRequirements:
     """The resources that one copy of a component reserves; ordered by GPUs, then memory, then vCPUs.
 
     Attributes:
-        accelerators: whole GPUs.
-        memory_mib: memory of the host.
-        cpus: vCPUs; 0 where none are reserved.
+        accelerators: the number of whole GPUs.
+        memory_mib: memory of the host, in MiB.
+        cpus: the number of vCPUs; 0 reserves none.
     """
 
     accelerators: int
@@ -35,7 +35,7 @@ class CopyRequirements:
     cpus: float = 0
 
     def excess_over(self, instance: GpuInstance) -> str | None:
-        """The first need that exceeds an instance, such as `5 accelerators, and there are 4`; None if a copy fits."""
+        """The first resource that an instance lacks, such as `5 accelerators, and there are 4`; None if a copy fits."""
         if self.accelerators > instance.gpu_count:
             return f"{self.accelerators} accelerators, and there are {instance.gpu_count}"
         if self.cpus > instance.vcpu_count:
@@ -65,7 +65,7 @@ class _Free:
 
 
 def instances_for(copies: Iterable[CopyRequirements], instance: GpuInstance) -> int:
-    """How many instances of a type the copies need; each copy fits an empty one.
+    """How many instances of a type the copies need together. Each copy must fit an empty instance.
 
     Args:
         copies: what each copy reserves.

@@ -69,13 +69,13 @@ _DEFAULT_DRIVERS = {
 def host_ami(cuda: str | None, compute_capability: str) -> str | None:
     """The host AMI for an image on a GPU; None: SageMaker's default host.
 
-    A driver runs every older CUDA version, and every newer one of its own major version (CUDA's minor-version
-    compatibility), which is why 12.9 is content with the driver of 12.4. The default host served the images up to
-    CUDA 12.2 for years, so these keep it. Blackwell gets the only AMI whose driver supports it.
+    A driver runs every CUDA version that is older than its own. It also runs every newer version with the same major
+    version (CUDA's minor-version compatibility). So an image with CUDA 12.9 runs on the driver of 12.4. Images up to
+    CUDA 12.2 keep the default host, which served them for years. Blackwell gets the only AMI whose driver supports it.
 
     Args:
-        cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as of the newest releases.
-        compute_capability: of the GPU, such as "8.6".
+        cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as for releases newer than the table.
+        compute_capability: that of the GPU, such as "8.6".
     """
     if cuda is None or _numbers(compute_capability) >= _BLACKWELL:
         return HOST_AMIS[-1].name

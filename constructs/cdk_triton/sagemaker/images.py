@@ -61,7 +61,7 @@ def image_name(release: str) -> str:
 def accounts(release: str) -> Mapping[str, str]:
     """The regions that offer the image of a release, each with the account that owns its registry.
 
-    A construct whose region is known only during deployment puts this map into its template.
+    If the stack's region is an unresolved token, put this map into the template.
 
     Raises:
         ConfigurationError: SageMaker has no image of this release.
@@ -81,7 +81,7 @@ def accounts(release: str) -> Mapping[str, str]:
 
 
 def registry_accounts(region: str) -> tuple[str, ...]:
-    """The accounts that own a registry of a region, whatever the release; none where SageMaker has no images."""
+    """The accounts that own the registries of any release in a region; empty if SageMaker has no images there."""
     found = (accounts(release).get(region) for release in image_releases())
     return tuple(dict.fromkeys(account for account in found if account is not None))
 
@@ -102,7 +102,7 @@ def image_uri(release: str, region: str) -> str:
 
 
 def url_suffix(region: str) -> str:
-    """The domain of AWS's registries in a region; China has its own."""
+    """The domain of AWS's registries in a region: `amazonaws.com`, or `amazonaws.com.cn` in China."""
     return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
 
 

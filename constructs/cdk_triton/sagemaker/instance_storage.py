@@ -22,10 +22,10 @@ class InstanceStorage:
     """The storage of a family of instance types.
 
     Attributes:
-        is_local: NVMe disks of the instance, of fixed size, encrypted by the instance with a key of its own
-            (EC2's user guide, "SSD instance store volumes"); otherwise an EBS volume.
-        takes_volume_size: whether a variant may name the size of an EBS volume; None where no source shows it, and only
-            the disks make it unlikely.
+        is_local: True for NVMe disks of the instance, False for an EBS volume. The disks have a fixed size, and the
+            instance encrypts them with a key of its own (EC2's user guide, "SSD instance store volumes").
+        takes_volume_size: whether a variant may set the size of an EBS volume. None if no source states it: it is
+            unlikely, because the instance has disks of its own.
     """
 
     is_local: bool

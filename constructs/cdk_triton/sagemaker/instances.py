@@ -33,16 +33,16 @@ class GpuInstance:
 
     Attributes:
         name: such as "ml.g5.2xlarge".
-        gpu: the GPU as NVIDIA sells it, such as "NVIDIA A10G".
+        gpu: NVIDIA's product name of the GPU, such as "NVIDIA A10G".
         architecture: NVIDIA's name of the GPU's generation, such as "Ampere".
         compute_capability: such as "8.6"; a TensorRT plan fits one compute capability.
-        gpu_memory_gb: memory of one GPU, nominal.
+        gpu_memory_gb: the nominal memory of one GPU, in GB.
         gpu_count: number of GPUs.
-        memory_gib: memory of the host; None for types whose memory no source states.
+        memory_gib: memory of the host, in GiB; None if no source states it.
         host: architecture of the host's processor, "x86_64" or "arm64".
         hosting: whether a real-time endpoint may use this type.
         multi_model_listed: whether AWS lists this type for multi-model endpoints with GPUs. The list that was read ends
-            early and names no type newer than g5, so False means "not known to work" rather than "known not to".
+            early and names no type newer than g5. So False means that support is unknown.
     """
 
     name: str
@@ -65,8 +65,8 @@ class GpuInstance:
     def vcpu_count(self) -> int:
         """The number of vCPUs: 4 in an "xlarge", 4 times N in an "Nxlarge".
 
-        So it is with every type of the table whose vCPUs are in a source: g5 to p6e in INSTANCE_RESOURCES (see the
-        table's sources), p3.8xlarge in re:Post's "sagemaker-cpu-gpu-utilization-100".
+        This holds for every type of the table whose vCPUs a source states: g5 to p6e in INSTANCE_RESOURCES (see the
+        table's sources), and p3.8xlarge in re:Post's "sagemaker-cpu-gpu-utilization-100".
         """
         return 4 * int(self.name.rpartition(".")[2].removesuffix("xlarge") or 1)
 
@@ -113,7 +113,7 @@ def gpu_instance(name: str) -> GpuInstance:
     """The instance type of this name.
 
     Raises:
-        ConfigurationError: no instance type with an NVIDIA GPU is called so.
+        ConfigurationError: no instance type with an NVIDIA GPU has this name.
     """
     require_type("instance_type", name, TEXT)
     known = gpu_instances()

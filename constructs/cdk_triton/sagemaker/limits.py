@@ -1,8 +1,8 @@
 """SageMaker's limits, as its service models state them.
 
 Source of every value, unless its docstring names another: the models `sagemaker` 2017-07-24 and `sagemaker-runtime`
-2017-05-13 of botocore 1.44.5, named by their shapes. The limits of a container's environment and of an invocation's
-body are in the modules that apply them, `cdk_triton.triton.environment` and `cdk_triton.sagemaker.limits`.
+2017-05-13 of botocore 1.44.5, named by their shapes. The limits of a container's environment are in
+`cdk_triton.triton.environment`, which applies them.
 """
 
 from __future__ import annotations

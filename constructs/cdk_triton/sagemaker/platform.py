@@ -35,24 +35,26 @@ _HOST_AMI = re.compile(r"[a-z0-9]+-ami-sagemaker-inference-[a-z0-9-]+")
 
 @dataclass(frozen=True, kw_only=True)
 class ServingPlatform:
-    """The Triton release and the instance type that serve; image, GPU and host AMI follow from them.
+    """The Triton release and the instance type that serve; they determine the image, the GPU and the host AMI.
 
-    Two platforms with the same `label` load the same archives: one image and one kind of GPU.
+    Two platforms with the same `label` have the same image and the same kind of GPU, so they load the same archives.
 
     Attributes:
         instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
-        release: the Triton container release, such as "25.09". An image of your own does not need it; if you give
-            it, it determines the versions in the image. It may be newer than this library's tables, whose newest row
-            then holds.
+        release: the Triton container release, such as "25.09". An image of your own does not need a release. If you
+            give one, it determines the versions in the image, and it may be newer than this library's tables. The
+            newest row of the tables then applies.
         image: an image of your own instead of SageMaker's, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
-            Its registry may contain CDK tokens, its digest may not.
-        inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). Derived from the CUDA version of
-            the release and from the GPU unless given (`host_amis` describes how, and that the choice is unconfirmed on
-            AWS); None leaves it to SageMaker, as does an image of your own without a release. `dataclasses.replace`
-            keeps the value: a copy with another release or GPU needs `inference_ami_version=DERIVED` beside it.
+            The registry and the repository may contain CDK tokens. The digest may not.
+        inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default it is derived from the
+            release's CUDA version and the GPU, as `host_amis` describes; nobody has confirmed that choice on AWS. With
+            None, SageMaker chooses the host AMI. The default of an image of your own without a release is None.
+            `dataclasses.replace` keeps the value, so pass `inference_ami_version=DERIVED` when you replace the release
+            or the instance type.
 
     Raises:
-        ConfigurationError: release, image or instance type does not exist, or they do not fit each other.
+        ConfigurationError: the release or the instance type does not exist, `image` does not have a valid digest, or
+            they do not fit each other.
     """
 
     instance_type: str
@@ -99,27 +101,27 @@ class ServingPlatform:
 
     @property
     def gpu_memory_gb(self) -> int:
-        """Memory of one GPU in GB, nominal."""
+        """The nominal memory of one GPU, in GB."""
         return self.instance.gpu_memory_gb
 
     @property
     def gpu_count(self) -> int:
-        """GPUs of one instance."""
+        """The number of GPUs of one instance."""
         return self.instance.gpu_count
 
     @property
     def host_ami_warning(self) -> str | None:
-        """The reason against the host AMI for this GPU and the release's CUDA version; None where nothing is known.
+        """Why the host AMI may not fit this GPU and the release's CUDA version; None if no reason is known.
 
-        A derived one fits as far as is known, but for CUDA 12 on Blackwell, where no AMI suits both. One that was
-        given, or kept by `dataclasses.replace`, may not fit.
+        A derived AMI fits as far as is known, except with CUDA 12 on Blackwell: no AMI suits both. An AMI that you
+        gave, or that `dataclasses.replace` kept, may not fit.
         """
         cuda = self.versions.cuda if self.versions is not None else None
         return warning_about_host_ami(self.inference_ami_version, cuda, self.instance)
 
     @property
     def release_warning(self) -> str | None:
-        """The versions of the release that this library assumes; None where it has read them."""
+        """A warning about the versions of the release that this library assumes; None if it assumes none."""
         versions = self.versions
         if versions is None or not versions.assumed:
             return None
@@ -138,7 +140,8 @@ class ServingPlatform:
     def label(self) -> str:
         """Image and GPU in one word, such as "25.09-a10g", for names and S3 prefixes.
 
-        An image of your own adds the head of its digest: it may differ from SageMaker's image of the same release.
+        With an image of your own, the label contains the first 12 digits of its digest, because the image may differ
+        from SageMaker's image of the same release. Without a release, the label begins with `own`.
         """
         parts = [self.release or "own"]
         if self.image is not None:
@@ -149,7 +152,7 @@ class ServingPlatform:
     def image_uri(self, region: str) -> str:
         """The image's URI, for a region that is known while the app runs.
 
-        If the region is a token, the template needs a mapping: `cdk_triton.sagemaker.accounts`.
+        If the region is a token, put a mapping of `cdk_triton.sagemaker.accounts` into the template instead.
 
         Raises:
             ConfigurationError: the region is a token, or SageMaker has no such image there.

@@ -22,7 +22,7 @@ class EnsembleStep:
     Attributes:
         index: its position in `ensemble_scheduling.step`, from 0.
         model_name: the model that the step runs.
-        model_version: the version, -1 for the latest; 0 if the file has none (and is then really version 0).
+        model_version: the version; -1 is the latest. If the file has none, this is 0, and the server runs version 0.
         input_map: the model's input → the ensemble tensor that it reads.
         output_map: the model's output → the ensemble tensor that it writes.
     """
@@ -42,8 +42,8 @@ class EnsembleTensor:
         name: the ensemble's name for it.
         writers: the steps that write it; a step with two outputs on the same tensor appears once.
         readers: the steps that read it.
-        is_input: the request writes it.
-        is_output: the response reads it.
+        is_input: whether the request writes it.
+        is_output: whether the response reads it.
     """
 
     name: str
@@ -58,9 +58,9 @@ class EnsembleGraph:
     """The steps and tensors of an ensemble, as its configuration writes them (nothing is validated here).
 
     Attributes:
-        steps: in the order of the file.
-        tensors: by name: inputs, outputs, then what only steps use, in the order of the file (and of the names in a
-            step's map).
+        steps: the steps, in the order of the file.
+        tensors: the tensors by name: the inputs, then the outputs, then the tensors that only steps use. Each group is
+            in the order of the file; the tensors of a step's map are in the order of the map's keys.
     """
 
     steps: tuple[EnsembleStep, ...]

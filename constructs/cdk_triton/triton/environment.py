@@ -67,43 +67,50 @@ _UNSAFE = re.compile(r"[\s'\"\\*?\[\]]")
 class ContainerEnvironment:
     """How a SageMaker Triton container starts its server.
 
-    The server's default applies to each field without a value.
+    The server's default applies to each field without a value. "From 23.07" means that a field needs Triton 23.07 or
+    newer.
 
     Attributes:
         default_model_name: the model that `/invocations` of a single-model endpoint runs. None: the repository's entry
-            model, which has to be chosen here where a repository has several and no ensemble (BLS).
+            model. Set this field if the repository has several models and no ensemble, as with BLS.
         additional_models: models that a single-model container loads beside the entry model and the steps of an
-            ensemble: those that a Python model calls by BLS. From 23.07.
-        model_namespacing: every archive has its own name space, so that archives may use the same names for their
-            models. Hides SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING, whose values mean the opposite of its name. From
-            23.04.
-        ping_mode: what `/ping` answers for: `ready` (every model is) or `live` (the server is). None: `ready` for a
-            single-model endpoint, `live` for a multi-model endpoint, as NVIDIA's script intends.
-        inference_type: what `/invocations` of a single-model endpoint does. From 25.03.
-        log_verbose: the verbose log, or its level. The script would switch it on; it costs CloudWatch money and slows
-            the server down.
-        log_info: informational lines in the log.
-        log_warning: warnings in the log.
-        log_error: errors in the log.
-        allow_metrics: answer Prometheus' requests on `metrics_port`, which nothing outside the container reaches: what
-            SageMaker scrapes is port 8080. From 23.07.
-        metrics_port: default 8002, and never the port of SageMaker's protocol. From 23.07.
-        allow_grpc: answer gRPC on `grpc_port`; nothing outside the container reaches it. From 23.07.
-        grpc_port: default 8001. From 23.07.
+            ensemble. A Python model that calls other models by BLS needs them. From 23.07.
+        model_namespacing: whether every archive has its own name space, so that archives may use the same names for
+            their models. This field sets SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING, whose values mean the opposite of
+            its name. From 23.04.
+        ping_mode: when `/ping` succeeds: `ready` (every model is ready) or `live` (the server is live). None: `ready`
+            for a single-model endpoint, `live` for a multi-model endpoint, as NVIDIA's script intends.
+        inference_type: what `/invocations` of a single-model endpoint does: `infer`, `generate` or `generate_stream`.
+            None: `infer`. From 25.03.
+        log_verbose: whether to write the verbose log, or its level. By default the log is off, although NVIDIA's script
+            switches it on: the verbose log raises the CloudWatch bill and slows the server down.
+        log_info: whether to log informational messages.
+        log_warning: whether to log warnings.
+        log_error: whether to log errors.
+        allow_metrics: whether the server answers Prometheus' requests on `metrics_port`. Nothing outside the container
+            reaches that port; SageMaker scrapes port 8080. From 23.07.
+        metrics_port: the port of Prometheus' metrics; default 8002. It must differ from `port`. From 23.07.
+        allow_grpc: whether the server answers gRPC on `grpc_port`. Nothing outside the container reaches that port.
+            From 23.07.
+        grpc_port: the port of gRPC; default 8001. From 23.07.
         thread_count: threads that answer requests, up to 1,024; default 8.
         buffer_manager_thread_count: threads that copy tensors, up to 1,024; default 0.
         shm_default_byte_size: bytes of shared memory that each Python model instance starts with, at least 1 MiB (4 MiB
             before 23.09); default 16 MiB. The container's /dev/shm has 64 MB.
         shm_growth_byte_size: bytes by which that memory grows; default 1 MiB.
-        model_load_gpu_limit: fraction of each GPU's memory, above 0 and at most 1, beyond which no model is loaded.
-            SageMaker does not unload models when it is reached: the load fails with status 400.
-        tensorflow_version: 1 or 2; the backend is gone from 25.03 on.
-        port: the port of SageMaker's protocol; default 8080. SageMaker sets it where it runs several containers.
+        model_load_gpu_limit: fraction of each GPU's memory, above 0 and at most 1, beyond which the server loads no
+            model. If a load would exceed this limit, SageMaker does not unload another model, and the load fails with
+            status 400.
+        tensorflow_version: the version of the TensorFlow backend, 1 or 2. Releases from 25.03 on do not have this
+            backend.
+        port: the port of SageMaker's protocol; default 8080. SageMaker sets the port if an endpoint runs several
+            containers.
         safe_port_range: first and last port that the server may use.
         additional_args: further arguments of tritonserver, such as "--exit-timeout-secs=5", without blanks and quotes.
             The value of an option may be an item of its own. From 23.07.
         variables: other variables, for the models' own use. The names that the start script, its shell or the dynamic
-            loader read are rejected. Do not put secrets here: everybody who may describe the model can read them.
+            loader read are rejected. Do not put secrets here: everybody with permission to describe the SageMaker Model
+            can read them.
     """
 
     default_model_name: str | None = None

@@ -10,7 +10,7 @@ __all__ = ["Finding", "Severity", "joined", "printable"]
 
 
 class Severity(StrEnum):
-    """How bad a finding is. As a string it is what the CLI prints: `error` or `warning`."""
+    """How bad a finding is. `str` returns the text that the CLI prints: `error` or `warning`."""
 
     ERROR = "error"
     """The server or SageMaker would reject the repository, or serve something else than intended."""
@@ -26,11 +26,11 @@ class Finding:
         code: the stable code of the rule, for example `CT301`; never reused.
         severity: error or warning.
         path: the file or directory, relative to the repository, with `/`; `.` is the repository itself.
-        field: the field of the file, for example `ensemble_scheduling.step[1].input_map`, or "" for the whole of it.
-        message: what was found, with its value, and what would happen in production in the server's own words.
+        field: the field of the file, for example `ensemble_scheduling.step[1].input_map`, or "" for the whole file.
+        message: what was found, with its value, and the effect in production, in the server's own words.
         fix: what to do.
-        line: the line of the file, counted from 1, if the rule has found it and no field gives it; it takes no part in
-            comparisons.
+        line: the line of the file, counted from 1, if the rule found the line and `field` does not determine it.
+            Comparisons of findings ignore this attribute.
     """
 
     code: str

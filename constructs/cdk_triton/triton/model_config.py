@@ -28,16 +28,17 @@ def parse_model_config(
     """Read a model configuration in protobuf's text format.
 
     Args:
-        text: the content of the file. Bytes that are not UTF-8 are read as Latin-1 in quotes; the server takes them.
-        path: how the file is called in an error, as its user would write it.
+        text: the content of the file. Bytes in quotes that are not UTF-8 are read as Latin-1, because the server
+            accepts them.
+        path: the path of the file in error messages, as the user would write it.
         allow_unknown_fields: skip fields that the schema (`SCHEMA_RELEASE`) does not have instead of rejecting them,
             for a server that is newer than the schema.
 
     Returns:
-        The `inference.ModelConfig` message, exactly as written: nothing is completed.
+        The `inference.ModelConfig` message as written. Fields that the server would complete stay empty.
 
     Raises:
-        ModelConfigError: the text is not a model configuration; carries line and column of the fault.
+        ModelConfigError: the text is not a model configuration. The error has the line and column of the fault.
     """
     if isinstance(text, bytes):
         text = decoded(text)
@@ -60,10 +61,10 @@ def parse_model_config(
 
 
 def format_model_config(config: ModelConfig) -> str:
-    """Write a model configuration in protobuf's text format: what `parse_model_config` reads back unchanged.
+    """Write a model configuration in protobuf's text format, which `parse_model_config` reads back unchanged.
 
-    Enum values are written by name, as every example of Triton's documentation does. Multi-model endpoints look for the
-    literal text `platform: "ensemble"`, which this function writes and other spellings are not.
+    Enum values are written by name, as every example of Triton's documentation does. A multi-model endpoint recognises
+    an ensemble only by the literal text `platform: "ensemble"`, which this function writes.
     """
     return str(text_format.MessageToString(config, as_utf8=True))
 

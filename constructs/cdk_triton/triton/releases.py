@@ -31,9 +31,10 @@ _MONTHS = 12
 
 @dataclass(frozen=True)
 class Release:
-    """One Triton container release; None where the version was not found.
+    """One Triton container release. A version that was not found is None.
 
-    A release that is newer than the table has the versions of the newest row, and all of them are `assumed`.
+    A release newer than the table has the fields of the table's newest row, and `assumed` names its versions. Its
+    `triton`, `cuda`, `cuda_driver` and `dali` are None.
 
     Attributes:
         release: the name of the release, `25.09`.
@@ -42,15 +43,16 @@ class Release:
         python: version of the Python that the Python backend runs, `3.12`.
         cuda: version of the CUDA toolkit.
         cuda_read: whether that version was read in NVIDIA's pages rather than recalled.
-        cuda_driver: the driver that came with that toolkit.
-        minimum_driver: the oldest driver by CUDA's minor-version compatibility.
-        tensorrt: version of TensorRT; `11.x` where only the major version is known.
-        tensorrt_confidence: nothing may be rejected because of an `unverified` version.
+        cuda_driver: version of the driver that came with that toolkit.
+        minimum_driver: version of the oldest driver that CUDA's minor-version compatibility allows.
+        tensorrt: version of TensorRT; `11.x` if only the major version is known.
+        tensorrt_confidence: `high` if the version was read for this release, `medium` if it was derived from a related
+            image, `unverified` otherwise. No check rejects anything because of an `unverified` version.
         tensorrt_source: where that version comes from.
         onnxruntime: version of ONNX Runtime.
         dali: version of DALI.
-        min_compute_capability: the oldest GPU that it supports, `7.5`.
-        assumed: the fields whose version was not read; they are those of the release before.
+        min_compute_capability: the lowest compute capability of a GPU that the release supports, such as `7.5`.
+        assumed: the fields whose version was not read; each has the version of the previous release.
     """
 
     release: str
@@ -122,12 +124,13 @@ def backends_in(name: str | None) -> frozenset[str]:
 
 @cache
 def release(name: str) -> Release:
-    """The release of that name; for one that is newer than the table, the values of its newest row.
+    """The release of that name. A release newer than the table has the versions that `Release` describes.
 
-    NVIDIA publishes a release each month, and the table waits for the next version of this library.
+    NVIDIA publishes a release each month. Only a new version of this library adds it to the table.
 
     Raises:
-        ConfigurationError: no such release is known, and it cannot be a newer one; the message lists the known ones.
+        ConfigurationError: the release is not in the table, and is not newer than the table. The message lists the
+            known releases.
     """
     found = next((row for row in releases() if row.release == name), None)
     if found is None and _is_newer(name):

@@ -54,13 +54,15 @@ class Model:
     """One model of a repository.
 
     Attributes:
-        name: the name that the server gives it: its directory's.
-        directory: relative to the repository; `.` where the repository itself is the model.
-        config_text: the text of `config.pbtxt`, or None if the file is missing; see `decoded` for what is not UTF-8.
-        subdirectories: the names of the directories in the model's own, empty ones included, sorted.
+        name: the name that the server gives the model, which is the name of its directory.
+        directory: the model's directory, relative to the repository; `.` if the repository itself is the model.
+        config_text: the text of `config.pbtxt`, or None if the file is missing. Bytes that are not UTF-8 are read as
+            `decoded` describes.
+        subdirectories: the names of the directories in the model's directory, including empty ones, sorted.
         files: everything in the model's directory, sorted, with paths relative to the repository.
         produced: the files that recipes will write into the model's directory, with paths relative to the repository.
-        skips_unknown_fields: whether fields that the schema does not have leave a configuration readable.
+        skips_unknown_fields: whether `config` skips fields that the schema does not have. If False, `config` is None
+            for a configuration with such fields.
     """
 
     name: str
@@ -101,7 +103,7 @@ class Model:
 
     @cached_property
     def versions(self) -> tuple[int, ...]:
-        """The versions for which there is a directory, in ascending order, whatever the version policy is."""
+        """The versions that have a directory, in ascending order; the version policy is not applied."""
         return tuple(sorted(int(name) for name in self.subdirectories if is_version_name(name)))
 
     @cached_property
@@ -116,23 +118,23 @@ class Model:
 
     @cached_property
     def is_ensemble(self) -> bool:
-        """Whether the model is an ensemble; by its text where its configuration cannot be read."""
+        """Whether the model is an ensemble. If the configuration cannot be read, its text decides."""
         if self.config is None:
             return self.is_literally_ensemble
         return self.config.platform == "ensemble"
 
     @property
     def is_literally_ensemble(self) -> bool:
-        """Whether a multi-model endpoint takes the model for an ensemble.
+        """Whether a multi-model endpoint treats the model as an ensemble.
 
-        It does not parse: it searches the text for `platform:`, spaces, `"ensemble"` (sagemaker_server.cc). A
-        comment matches; single quotes or a space before the colon do not.
+        SageMaker's loader does not parse the configuration. It searches the text for `platform:`, spaces, `"ensemble"`
+        (sagemaker_server.cc). A comment matches; single quotes or a space before the colon do not.
         """
         return self.ensemble_literal_line is not None
 
     @property
     def ensemble_literal_line(self) -> int | None:
-        """The line where a multi-model endpoint finds what it takes an ensemble by, or None."""
+        """The line of `config.pbtxt`, from 1, by which a multi-model endpoint recognises an ensemble, or None."""
         text = self.config_text or ""
         match = _ENSEMBLE_LITERAL.search(text)
         return None if match is None else text.count("\n", 0, match.start()) + 1
@@ -146,7 +148,7 @@ class Model:
 
     @cached_property
     def backend_name(self) -> str | None:
-        """The backend that runs the model, as the server completes it; None for an ensemble or where that is open."""
+        """The backend that the server determines for the model; None for an ensemble, or if it cannot be determined."""
         if self.is_ensemble:
             return None
         from cdk_triton.triton.backend_fields import completed_pair
@@ -154,25 +156,25 @@ class Model:
         return completed_pair(self.config, self.name, lambda: self.first_version_entries)[1] or None
 
     def tolerant(self) -> Model:
-        """The same model with a configuration even if that has fields that the schema does not have.
+        """A copy of the model whose `config` skips the fields that the schema does not have.
 
-        It keeps its `config_error`, which names the first of them.
+        The copy keeps `config_error`, which names the first of these fields.
         """
         return self if self.config_error is None else replace(self, skips_unknown_fields=True)
 
     @cached_property
     def config_path(self) -> PurePosixPath:
-        """The path that the configuration has or would have, relative to the repository."""
+        """The path of `config.pbtxt`, relative to the repository, even if the file is missing."""
         return self.directory / CONFIG_NAME
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The size of all files, in bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def looks_like_a_repository(self) -> bool:
-        """Whether models lie in it, and nothing of a model itself: somebody named the directory above."""
+        """Whether the directory contains models and is not a model: the user gave its parent as the repository."""
         if self.config_text is not None or self.versions:
             return False
         depth = len(self.directory.parts) + 2
@@ -180,7 +182,7 @@ class Model:
 
     @cached_property
     def first_version_entries(self) -> Mapping[str, bool]:
-        """The entries of the model's first directory, by name, and whether each is a directory."""
+        """The entries of the model's first subdirectory: name → whether the entry is a directory."""
         if not self.subdirectories:
             return {}
         first = self.directory / self.subdirectories[0]
@@ -228,13 +230,14 @@ class ModelRepository:
 
     Attributes:
         root: the directory.
-        models: one per directory that holds a file, sorted by name; exactly one, named like the root, where
-            `config.pbtxt` is at the top.
-        files: everything that belongs into an archive, without litter, sorted by path.
-        acknowledgements: the codes of warnings that its owner knows of, each with the reason why they are right.
-        recipes: the builds that will add files to it.
-        read_ns: when it was begun to be read, in nanoseconds since 1970.
-        image_modules: the Python modules that an image of your own has, from `cdk-triton.toml`; None if it has no list.
+        models: one model for each directory that contains a file, sorted by name. If `config.pbtxt` is at the top, the
+            root is the only model, and the model has the root's name.
+        files: the files that the archive contains, sorted by path; the litter of editors and systems is skipped.
+        acknowledgements: the codes of the warnings that the owner accepts, each with the reason.
+        recipes: the recipes whose builds will add files to the repository.
+        read_ns: the time when reading began, in nanoseconds since 1970.
+        image_modules: the Python modules that an image of your own has, from `cdk-triton.toml`; None if the file does
+            not have the list.
     """
 
     root: Path
@@ -263,15 +266,15 @@ class ModelRepository:
 
         Args:
             path: the directory that holds the models' directories.
-            acknowledge: codes of warnings that are right as they are, each with the reason. The checks do not report
-                findings of these codes. The table `[acknowledge]` of a file `cdk-triton.toml` in the directory does the
-                same for every app that reads it. If both have a code, this reason counts.
-            recipes: the builds that will add files. For the checks, the files that a recipe produces are present,
-                and so are those in the list `produced` of `cdk-triton.toml`.
+            acknowledge: codes of warnings that you accept, each with the reason. The checks do not report findings of
+                these codes. The table `[acknowledge]` of a file `cdk-triton.toml` in the directory does the same for
+                every app that reads the directory. If both have a code, the reason given here counts.
+            recipes: the recipes whose builds will add files. The checks treat the files that a recipe produces as
+                present. They do the same for the files in the list `produced` of `cdk-triton.toml`.
 
         Raises:
-            RepositoryError: the directory is missing, empty or unreadable, or a link leads out of it or nowhere; or an
-                acknowledgement names no rule, an error, or no reason.
+            RepositoryError: the directory is missing, empty or unreadable; a link leads out of the directory, or to a
+                path that does not exist; or an acknowledgement has an unknown code, the code of an error, or no reason.
             ConfigurationError: `recipes` is not a list of recipes.
         """
         require_type("path", path, _PATH)
@@ -306,12 +309,12 @@ class ModelRepository:
 
     @property
     def size(self) -> int:
-        """Bytes of all files, before compression."""
+        """The size of all files before compression, in bytes."""
         return sum(file.size for file in self.files)
 
     @cached_property
     def model_directories(self) -> tuple[str, ...]:
-        """The facts about the archive's top that `serve_arguments` needs: directories, and a `config.pbtxt` there."""
+        """The directories at the top of the archive, and `config.pbtxt` if it is there, for `serve_arguments`."""
         paths = (file.path.parts for file in self.files)
         return tuple(sorted({path[0] for path in paths if len(path) > 1 or path[0] == CONFIG_NAME}))
 
@@ -333,7 +336,7 @@ class ModelRepository:
                 ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
 
         Returns:
-            The model, or None if the repository leaves it open; then the checks report it.
+            The model, or None if the repository does not determine it; the checks report that.
         """
         if len(self.models) == 1:
             return self.models[0]
@@ -357,23 +360,24 @@ class ModelRepository:
         environment: ContainerEnvironment | None = None,
         preflight: bool = False,
     ) -> tuple[Finding, ...]:
-        """Everything that is known to be wrong with the repository, except for the warnings that are acknowledged.
+        """Check the repository, and return the findings without the acknowledged warnings.
 
         Args:
-            mode: how an endpoint will serve it.
-            platform: release and instance that will serve it; without it, the rules that need them are skipped.
-            default_model: the model that a single-model container loads, where it is not `entry_model()`.
+            mode: how an endpoint will serve the repository: `single` or `multi`.
+            platform: the release and instance type that will serve the repository. Without a platform, the rules that
+                need one are skipped.
+            default_model: the model that a single-model container loads; by default `entry_model()`.
             additional_models: further models that a single-model container loads (`--load-model`).
-            environment: the container's other settings. Without them, rules that need them assume nothing, or warn of
-                the effect of the defaults.
-            preflight: whether TensorRT's own parser reads the networks of plans. It needs the extra `preflight`
-                and takes seconds for each network; without it, the rules that need the parser are skipped.
+            environment: the container's other settings. Without an environment, the rules that need one assume nothing,
+                or warn about the effect of the defaults.
+            preflight: whether TensorRT's own parser reads the networks of plans. The parser needs the extra
+                `preflight`, and seconds for each network. If False, the rules that need the parser are skipped.
 
         Returns:
-            The findings, errors first, then by path, code and field; empty where nothing is wrong.
+            The findings, errors first, then by path, code and field; empty if there are none.
 
         Raises:
-            ConfigurationError: the mode is neither `single` nor `multi`, the platform is a text, or the extra
+            ConfigurationError: the mode is neither `single` nor `multi`, the platform is a `str`, or the extra
                 `preflight` is not installed.
         """
         return self.report(

@@ -48,17 +48,17 @@ def serve_arguments(
     """The arguments that `serve` gives to tritonserver.
 
     Args:
-        environment: the container's environment; an empty value is an unset one, as it is for the script.
+        environment: the container's environment. An empty value counts as unset, as in the script.
         model_directories: the names at the top of `/opt/ml/model`, in the order in which the file system lists them;
-            the entry `config.pbtxt` stands for that file. Not looked at for a multi-model endpoint.
-        gpu_count: the GPUs that `nvidia-smi -L` would list, for SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT.
+            the entry `config.pbtxt` stands for that file. Ignored for a multi-model endpoint.
+        gpu_count: the number of GPUs that `nvidia-smi -L` would list, for SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT.
 
     Returns:
         Everything after `tritonserver`. Values are split at blanks, because the script expands them unquoted. (It
         also expands `*`, `?` and `[` against the file system; these are returned as they stand.)
 
     Raises:
-        ServeError: the script would exit with this message.
+        ServeError: the script would exit; the error has the script's message.
     """
     names = list(model_directories)
     arguments = _arguments(environment, gpu_count)
@@ -80,18 +80,18 @@ def serve_arguments(
 
 
 def server_environment(environment: Mapping[str, str], model_directories: Iterable[str]) -> dict[str, str]:
-    """The environment that tritonserver gets, which is not quite the container's.
+    """The environment that tritonserver gets, which differs from the container's.
 
-    The script assigns SAGEMAKER_TRITON_PING_MODE without exporting it, so that the ping mode it announces reaches the
-    server only where the variable was in the container's environment already; otherwise the server falls back to
-    `ready`, for a multi-model endpoint too. The name of the only model directory, on the other hand, is exported.
+    The script assigns SAGEMAKER_TRITON_PING_MODE, and does not export the variable. So the server gets the script's
+    ping mode only if the variable is in the container's environment already. Otherwise the server uses `ready`, even
+    for a multi-model endpoint. The script does export the name of the only model directory.
 
     Args:
         environment: the container's environment.
         model_directories: as for `serve_arguments`.
 
     Raises:
-        ServeError: the script would exit with this message.
+        ServeError: the script would exit; the error has the script's message.
     """
     result = dict(environment)
     if "SAGEMAKER_TRITON_PING_MODE" in result:
