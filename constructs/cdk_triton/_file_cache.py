@@ -54,7 +54,7 @@ _oldest_ns: ContextVar[int] = ContextVar("_oldest_ns", default=0)
 
 
 def cache_directory() -> Path:
-    """Return the directory for files that may get lost: `cdk-triton` in the user's cache directory (XDG_CACHE_HOME)."""
+    """Return the directory of disposable files: `cdk-triton` in the user's cache directory (XDG_CACHE_HOME)."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""), "cdk-triton")
     # The XDG specification: a path that is not absolute counts as unset.
     return configured if configured.is_absolute() else Path("~/.cache/cdk-triton").expanduser()

@@ -68,16 +68,17 @@ def write_archive(
 ) -> Archive:
     """Pack a model repository into one `.tar.gz`.
 
-    The target appears when it is complete, and replaces what was there; after any failure it is as it was before.
+    The complete archive replaces the target at once. After a failure, the target is as it was before.
 
     Args:
         source: the repository or its directory.
         target: the file to write, in a directory that exists and is not inside the repository.
-        progress: gets the number of the bytes read.
+        progress: a function that gets the bytes read so far and the bytes to read in total.
 
     Raises:
         RepositoryError: the directory is not a model repository.
-        ArchiveError: no space, a link that leaves the repository, or a file that changed since the repository was read.
+        ArchiveError: the target cannot be written or is inside the repository, for example if the disk is full; a link
+            leaves the repository; or a file changed after the repository was read.
     """
     repository = source if isinstance(source, ModelRepository) else ModelRepository.from_directory(source)
     target = Path(target)

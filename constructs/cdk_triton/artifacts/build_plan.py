@@ -55,8 +55,8 @@ def ensemble_document(repository: ModelRepository, platform: ServingPlatform) ->
 
     Raises:
         ConfigurationError: a recipe does not fit the repository or the platform; two recipes write one file, or one
-            writes a file that exists already; a file that one reads is missing; recipes wait for each other; a path
-            contains a CDK token.
+            writes a file that exists already; a recipe reads a file that is missing; recipes read each other's files in
+            a circle; a path contains a CDK token.
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
     """
     return keyed_ensemble(repository, platform)[0]
@@ -93,11 +93,11 @@ def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[s
 
     Args:
         repository: the repository.
-        sources_asset: the object key of its sources' archive among the assets.
+        sources_asset: the key of the archive of the repository's sources in the CDK's assets bucket.
 
     Returns:
-        For each object its bucket, its key and version, where it goes, and its SHA-256. A bucket of None stands for
-        that of the assets. A SHA-256 of None means that the build checks every file in the object.
+        For each object its bucket, key, version, path in the folder, and SHA-256. If the bucket is None, the object is
+        in the CDK's assets bucket. If the SHA-256 is None, the build checks every file in the object.
     """
     sources: dict[str, object] = {
         "bucket": None,
@@ -136,7 +136,7 @@ def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
 
 
 def estimated_minutes(repositories: Iterable[ModelRepository]) -> float:
-    """A rough estimate of a job that builds all of these repositories, its start included; 0 where none has recipes."""
+    """A rough estimate of the minutes of one job that builds all repositories, with its start; 0 without recipes."""
     built = [(repository, recipes) for repository in repositories if (recipes := recipes_of(repository))]
     if not built:
         return 0.0

@@ -72,7 +72,7 @@ def build_keys(repository: ModelRepository, platform: ServingPlatform) -> BuildK
     """The keys of a repository that is built.
 
     Raises:
-        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+        ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path or a recipe contains a CDK token.
     """
     files = file_keys(repository)
@@ -82,24 +82,24 @@ def build_keys(repository: ModelRepository, platform: ServingPlatform) -> BuildK
 
 
 def source_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
-    """The key of what a repository is built from, whatever serves it: 64 hexadecimal digits.
+    """The key of a repository's files and recipes, without a platform: 64 hexadecimal digits.
 
     Args:
-        repository: the repository; its files are read unless they were hashed before (`digests`).
-        progress: is told about the bytes that have to be read.
+        repository: the repository. This function reads each file whose hash is not in the cache (`digests`).
+        progress: a function that gets the bytes read so far and the bytes to read in total.
 
     Raises:
-        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+        ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path or a recipe contains a CDK token.
     """
     return sha256_of_json(_source(repository, file_keys(repository, progress=progress)))
 
 
 def sources_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
-    """The key of a repository's files alone, whatever recipes make of them: what names the archive of its sources.
+    """The key of a repository's files alone, without its recipes. It names the archive of the sources.
 
     Raises:
-        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+        ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path contains a CDK token.
     """
     return sha256_of_json(_files(file_keys(repository, progress=progress)))
@@ -109,7 +109,7 @@ def file_keys(repository: ModelRepository, *, progress: Progress | None = None) 
     """The SHA-256 of every file of the repository's archive, by path.
 
     Raises:
-        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+        ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path contains a CDK token.
     """
     files = archive_files(repository)
@@ -129,13 +129,13 @@ def artifact_key(
     """The key of a repository's archive for a platform: 64 hexadecimal digits.
 
     Args:
-        repository: the repository; its files are read unless they were hashed before (`digests`).
-        platform: what serves it.
-        uncompressed: whether its files are served as they are, and not as an archive: another key.
-        progress: is told about the bytes that have to be read.
+        repository: the repository. This function reads each file whose hash is not in the cache (`digests`).
+        platform: the platform that serves the repository.
+        uncompressed: whether the instances get the files themselves instead of an archive. The two keys differ.
+        progress: a function that gets the bytes read so far and the bytes to read in total.
 
     Raises:
-        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+        ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path or a recipe contains a CDK token.
     """
     return repository_keys(repository, platform, uncompressed=uncompressed, progress=progress)[1]

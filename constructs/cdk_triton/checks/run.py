@@ -33,10 +33,10 @@ class Report:
     """The result of all rules.
 
     Attributes:
-        findings: each once: errors first, then by path, code and field.
-        acknowledged: the warnings that the repository's `acknowledgements` answer, in the same order.
-        skipped: the rules that need a platform or a preflight that was not given. The faults that they look for may be
-            there.
+        findings: each finding once, errors first, then by path, code and field.
+        acknowledged: the warnings that the repository's `acknowledgements` cover, in the same order.
+        skipped: the rules that need a platform or a preflight that was not given. The repository may have the faults
+            that these rules look for.
         plans_without_network: the plans of TensorRT models whose network is not in the repository, so that no rule
             could look at it. The network of a recipe may come from S3 or from another recipe, and
             `cdk-triton validate` does not have the app's recipes.

@@ -66,13 +66,13 @@ class BuildRecipe(Protocol):
 
 
 def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
-    """The recipes of a repository in an order of their own, whatever the order in which they were given.
+    """The recipes of a repository, sorted, so that the order in which you gave them does not matter.
 
-    A repository without any is packed as it is.
+    A repository without recipes is packed as it is.
 
     Raises:
-        ConfigurationError: one does not have the members of `BuildRecipe`; or `cdk-triton.toml` lists a file that is
-            not there and that no recipe makes.
+        ConfigurationError: a recipe does not have the members of `BuildRecipe`; or `cdk-triton.toml` lists a file that
+            does not exist and that no recipe makes.
     """
     recipes = []
     for recipe in repository.recipes:
