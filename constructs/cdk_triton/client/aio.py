@@ -31,27 +31,27 @@ __all__ = ["AsyncTritonClient"]
 
 
 class AsyncTritonClient:
-    """Invokes one SageMaker endpoint whose container is Triton, many requests at a time on one event loop.
+    """Invokes one SageMaker endpoint whose container is Triton, with many requests at a time on one event loop.
 
-    Needs the extra `aio`, and `async with`, which opens one session::
+    It needs the extra `aio`. `async with` opens one session for all requests::
 
         async with AsyncTritonClient("my-endpoint") as client:
             answers = await asyncio.gather(*(client.infer(each) for each in requests))
 
-    Region, credentials and endpoint are those of boto3's default session. Proxies, certificates of your own, hooks and
-    retries of boto3 are not used: the client rejects an environment with the first two. Each request is sent once. A
-    request that is cancelled closes its connection.
+    The client uses the region, credentials and endpoint URL of boto3's default session. It does not use boto3's hooks
+    and retries. It rejects an environment with a proxy or with certificates of its own. It sends each request once,
+    except as `TritonClient` describes. Cancelling a request closes its connection.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
-        concurrency: how many requests are on their way at a time; others wait.
+        concurrency: how many requests the client sends at a time; the others wait.
         input_location: as for `TritonClient`.
         s3: as for `TritonClient`.
 
     Raises:
-        ConfigurationError: `endpoint_name` cannot be one, `input_location` is not an S3 URI, or `concurrency` is not a
-            whole number from 1. `async with` raises it if aiohttp is not installed, no AWS region is configured, or the
-            environment has a proxy or certificates of its own.
+        ConfigurationError: `endpoint_name` is not a valid name, `input_location` is not an S3 URI, or `concurrency` is
+            not a whole number of at least 1. `async with` raises it if aiohttp is not installed, no AWS region is
+            configured, or the environment has a proxy or certificates of its own.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class AsyncTritonClient:
     def from_parameters(
         cls, path: str, *, concurrency: int = 64, s3: Any = None, ssm: Any = None, max_age: float = MAX_AGE_SECONDS
     ) -> Self:
-        """Make a client of the Parameter Store, as `TritonClient.from_parameters` does; `async with` reads it.
+        """Make a client as `TritonClient.from_parameters` does; `async with` reads the parameters.
 
         Args:
             path: as for `TritonClient.from_parameters`.
@@ -192,7 +192,7 @@ class AsyncTritonClient:
         inference_component: str | None = None,
         parameters: Mapping[str, str | int | bool] | None = None,
     ) -> list[Answer]:
-        """Answer many small requests by few large ones, as `TritonClient.infer_many` does."""
+        """Run many small requests by sending them as few large ones, as `TritonClient.infer_many` does."""
         options = {
             "outputs": outputs if outputs is None or isinstance(outputs, str) else list(outputs),
             "ensemble": ensemble,

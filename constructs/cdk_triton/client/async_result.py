@@ -36,20 +36,21 @@ _EXPIRED = re.compile(r"\brequest\b.*\bexpired\b", re.IGNORECASE | re.DOTALL)
 class AsyncResult:
     """A request that was submitted; `result` waits for its answer.
 
-    Another process can make one of the same locations, for example of those in a notification.
+    Another process can make an `AsyncResult` from the same locations, for example from those in a notification.
 
     Attributes:
         endpoint_name: the endpoint.
         inference_id: the identifier of the request; SageMaker's logs and notifications contain it.
         output_location: the S3 URI of the answer.
-        failure_location: the S3 URI of the error message; None if SageMaker said none.
-        submitted: when the request was sent.
-        queue_seconds: how long it may wait in the queue.
-        invocation_seconds: how long the container may take.
-        s3: a boto3 `s3` client. By default one is made from the environment.
+        failure_location: the S3 URI of the error message; None if SageMaker returned none.
+        submitted: when the request was sent, with a time zone; by default now.
+        queue_seconds: how many seconds the request may wait in the queue.
+        invocation_seconds: how many seconds the container may work on the request.
+        s3: a boto3 `s3` client. By default the class makes one from the environment.
 
     Raises:
-        ConfigurationError: `submitted` is not a time with a time zone, or seconds are not a number.
+        ConfigurationError: `submitted` is not a time with a time zone, or `queue_seconds` or `invocation_seconds` is
+            not a number.
     """
 
     endpoint_name: str
@@ -65,7 +66,8 @@ class AsyncResult:
         """Reject a time that cannot be compared.
 
         Raises:
-            ConfigurationError: `submitted` is not a time with a time zone, or seconds are not a number.
+            ConfigurationError: `submitted` is not a time with a time zone, or `queue_seconds` or `invocation_seconds`
+                is not a number.
         """
         if not isinstance(self.submitted, datetime) or self.submitted.tzinfo is None:
             raise ConfigurationError(
@@ -81,14 +83,14 @@ class AsyncResult:
         """Return the outputs, as `TritonClient.infer` does.
 
         Args:
-            timeout: seconds to wait; 0 looks once.
+            timeout: how many seconds to wait for the answer; 0 looks once.
 
         Raises:
             ResultNotReadyError: there is no answer yet; call again.
             ModelError: the container answered with an error; the message contains Triton's own words.
-            ResultExpiredError: the request expired in the queue, or the answer is not there any more.
+            ResultExpiredError: the request expired in the queue, or the answer does not exist any more.
             ResultAccessError: the caller may not read the answer.
-            InvocationError: anything else that SageMaker, S3 or the answer's format did wrong.
+            InvocationError: any other failure of SageMaker or S3, or an answer that cannot be read.
             ConfigurationError: a location is not an S3 URI, or `timeout` is not a number of seconds.
         """
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:

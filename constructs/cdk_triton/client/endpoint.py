@@ -44,17 +44,17 @@ MAX_AGE_SECONDS = 60.0
 class TritonClient:
     """Invokes one SageMaker endpoint whose container is Triton.
 
-    This class sends a request once and never again, because a model may be stateful, and after a timeout the model may
-    have run or not. A `runtime` of your own keeps its own retry configuration (botocore's default repeats a request
-    after most failures). The client may be shared between threads.
+    This class sends each request once, except as `from_parameters` and `infer_many` describe. It does not retry,
+    because a model may be stateful, and after a timeout the model may have run or not. A `runtime` of your own keeps
+    its own retry configuration (botocore's default repeats a request after most failures). Threads may share a client.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
-        runtime: a boto3 `sagemaker-runtime` client. By default one is made from the environment, with a read timeout
-            of 70 seconds (SageMaker gives a container 60) and without retries.
-        input_location: the S3 URI below which `submit` uploads requests that are too large for the call itself, as
-            the parameter `async/input` of the endpoint has it.
-        s3: a boto3 `s3` client for asynchronous requests. By default one is made from the environment.
+        runtime: a boto3 `sagemaker-runtime` client. By default the class makes one from the environment, with a read
+            timeout of 70 seconds and without retries (SageMaker gives a container 60 seconds).
+        input_location: the S3 URI below which `submit` uploads requests that are too large for the call itself. The
+            endpoint's parameter `async/input` contains it.
+        s3: a boto3 `s3` client for asynchronous requests. By default the class makes one from the environment.
 
     Raises:
         ConfigurationError: `endpoint_name` is not a valid name, `input_location` is not an S3 URI, or no AWS region is
@@ -85,20 +85,21 @@ class TritonClient:
         ssm: Any = None,
         max_age: float = MAX_AGE_SECONDS,
     ) -> TritonClient:
-        """Make a client of what an endpoint with `ssm_parameter_path` has in the Parameter Store.
+        """Make a client from the parameters of an endpoint with `ssm_parameter_path` in the Parameter Store.
 
-        `infer(…, ensemble=…)` looks the target model up by the name of the ensemble. The client caches the names, and
-        refreshes them in the background. It refreshes them at once when SageMaker rejects a request whose endpoint or
-        target model may be gone, and sends the request again if there is another one. If a refresh fails, the client
-        uses the last known names and logs a warning.
+        `infer(…, ensemble=…)` finds the target model by the name of the ensemble. The client caches the names, and
+        refreshes them in the background. If SageMaker rejects a request because its endpoint or target model may be
+        gone, the client refreshes the names at once. If the names changed, it sends the request again. If a refresh
+        fails, the client uses the last known names and logs a warning.
 
         Args:
             path: the endpoint's `ssm_parameter_path`.
             runtime: as for the class.
             s3: as for the class.
-            ssm: a boto3 `ssm` client. By default one is made from the environment.
-            max_age: seconds after which the use of a name starts a refresh. A replaced target model stays callable.
-                The name of a published ensemble is read again before that use.
+            ssm: a boto3 `ssm` client. By default the method makes one from the environment.
+            max_age: seconds after which the next use of a name starts a refresh in the background. That use gets the
+                old name, because a replaced target model stays callable. The name of a published ensemble is read
+                before the use.
 
         Raises:
             ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS
@@ -122,16 +123,16 @@ class TritonClient:
         """Return a client that checks requests by the repository's `config.pbtxt` before it sends them.
 
         Args:
-            repository: what the endpoint serves.
+            repository: the repository that the endpoint serves.
             ensemble: as for `infer`.
             target_model: as for `infer`.
             target_variant: as for `infer`.
             inference_component: as for `infer`.
 
         Raises:
-            ConfigurationError: the repository leaves open which model callers invoke, or its configuration does not
-                have inputs and outputs.
-            ModelConfigError: that configuration cannot be read.
+            ConfigurationError: the repository does not determine which model callers invoke, or the model's
+                configuration does not have inputs and outputs.
+            ModelConfigError: the model's configuration cannot be read.
         """
         target = {
             "ensemble": ensemble,
@@ -162,30 +163,33 @@ class TritonClient:
         """Run one inference and return every output, or those asked for.
 
         Args:
-            inputs: an array, nested lists of text, or a tritonclient `InferInput` for each input tensor, by name; or
-                `InferInput`s alone. The shape includes the batch dimension. `str` is sent as UTF-8; an array of
-                `bytes` that may end in zero bytes must have `dtype=object`: numpy strips them from its `S` types.
+            inputs: a mapping from each input tensor's name to an array, nested lists of text, or tritonclient's
+                `InferInput`; or a sequence of `InferInput`s. The shape includes the batch dimension. The client sends
+                `str` as UTF-8. An array of `bytes` that may end in zero bytes must have `dtype=object`, because numpy
+                strips zero bytes from its `S` types.
             outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
-            ensemble: the name of the ensemble to invoke on a multi-model endpoint, for a client of `from_parameters`:
-                one of the stack, or a published one.
-            target_model: the archive to invoke on a multi-model endpoint: what `TritonMultiModel.target_model(…)`
-                returns.
+            ensemble: the name of the ensemble to invoke on a multi-model endpoint: one of the stack, or a published
+                one. It needs a client of `from_parameters`.
+            target_model: the archive to invoke on a multi-model endpoint, as `TritonMultiModel.target_model(…)` returns
+                it.
             target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
-            inference_component: the component to invoke on an endpoint with components:
-                `TritonComponent.component_name`.
-            binary: send and request binary tensors. With False both directions are JSON, which is readable, several
-                times larger and slower, and cannot carry FP16, BF16 or bytes that are not UTF-8.
-            request_id: returned as `InferenceResult.request_id`, and written into Triton's trace and verbose log.
+            inference_component: the component to invoke on an endpoint with components, as
+                `TritonComponent.component_name` returns it.
+            binary: whether to send and request binary tensors. With False, request and answer are JSON. JSON is
+                readable, but several times larger and slower, and cannot contain FP16, BF16 or bytes that are not
+                UTF-8.
+            request_id: an identifier of your own. The result has it as `InferenceResult.request_id`, and Triton writes
+                it into its trace and verbose log.
             parameters: custom parameters of the request, for models that read them.
 
         Raises:
             ConfigurationError: an input cannot be sent, or boto3 rejects an argument.
             PayloadTooLargeError: the request body is larger than 6,291,456 bytes; nothing was sent.
-            ModelError: the container answered with an error; the message holds Triton's own words.
+            ModelError: the container answered with an error; the message contains Triton's own words.
             NoCapacityError: the component has no copy, for example because it has scaled to zero; call again later.
             ModelNotReadyError: a multi-model endpoint is still loading the target model; call again.
-            InvocationTimeoutError: no connection or no answer in time.
-            InvocationError: anything else that SageMaker, the network or the answer's format did wrong.
+            InvocationTimeoutError: the client got no connection or no answer in time.
+            InvocationError: any other failure of SageMaker or the network, or an answer that cannot be read.
         """
         return self._infer(
             self._runtime,
@@ -230,20 +234,21 @@ class TritonClient:
         inference_component: str | None = None,
         parameters: Mapping[str, str | int | bool] | None = None,
     ) -> list[Answer]:
-        """Answer many small requests by few large ones.
+        """Run many small requests by sending them as few large ones.
 
-        Requests whose inputs have the same names, types and shapes are sent together. If the container answers such a
-        request with an error, its halves are sent again, down to the request that is at fault. So a model may get a row
-        more than once: do not use this for a model with state.
+        The client sends requests together if their inputs have the same names, types and shapes. If the container
+        answers such a batch with an error, the client sends its halves again, until it finds the request at fault. So a
+        model may get a row more than once: do not use this method for a model with state.
 
-        Without a `runtime` of yours, the requests do not go through boto3 but through urllib3, which takes half of the
-        time. A proxy or certificates in the environment need a runtime.
+        Unless you gave the client a `runtime`, this method uses urllib3 instead of boto3, which halves the time. If the
+        environment has a proxy or certificates, give the client a `runtime`.
 
         Args:
             requests: the inputs of each request, as for `infer`, with the batch dimension.
-            max_batch_size: how many rows are sent together, at most that of the model's `config.pbtxt`. With 1, each
-                request is sent alone, and does not need a batch dimension.
-            concurrency: how many requests are on their way at a time.
+            max_batch_size: how many rows the client sends together, at most the `max_batch_size` of the model's
+                `config.pbtxt`. With 1, the client sends each request alone, and a request does not need a batch
+                dimension.
+            concurrency: how many requests the client sends at a time.
             outputs: as for `infer`.
             ensemble: as for `infer`.
             target_model: as for `infer`.
@@ -256,8 +261,8 @@ class TritonClient:
             raise.
 
         Raises:
-            ConfigurationError: `max_batch_size` or `concurrency` is not a whole number from 1, or the environment has a
-                proxy or certificates and the client does not have a runtime.
+            ConfigurationError: `max_batch_size` or `concurrency` is not a whole number of at least 1; or the
+                environment has a proxy or certificates, and you did not give the client a `runtime`.
         """
         options = {
             "outputs": outputs if outputs is None or isinstance(outputs, str) else list(outputs),
@@ -313,9 +318,9 @@ class TritonClient:
     ) -> AsyncResult:
         """Send a request to an asynchronous endpoint, and return before it is answered.
 
-        A request of up to 128,000 bytes is part of the call. A larger one, of up to 1 GiB, is uploaded first, under a
-        key of its own below `input_location`. A boto3 that does not support bodies in this call yet uploads every
-        request.
+        A request of up to 128,000 bytes is part of the call. The client first uploads a larger request, of up to 1 GiB,
+        to a key of its own below `input_location`. If the installed boto3 does not support bodies in this call, the
+        client uploads every request.
 
         Args:
             inputs: as for `infer`.
@@ -324,17 +329,17 @@ class TritonClient:
             request_id: as for `infer`.
             parameters: as for `infer`.
             queue_seconds: how long the request may wait in the queue, 60 to 21,600 seconds.
-            invocation_seconds: how long the container may take, 1 to 3,600 seconds.
+            invocation_seconds: how long the container may work on the request, 1 to 3,600 seconds.
 
         Returns:
             The request; its method `result` waits for the answer.
 
         Raises:
-            ConfigurationError: an input cannot be sent, a time is out of its range, or boto3 rejects an argument; the
-                request is too large for the call, and the client has no `input_location`.
+            ConfigurationError: an input cannot be sent, a time is out of its range, or boto3 rejects an argument; or
+                the request must be uploaded, and the client has no `input_location`.
             PayloadTooLargeError: the request is larger than SageMaker accepts; nothing was sent.
-            InvocationTimeoutError: no connection or no answer in time; the request may be in the queue.
-            InvocationError: anything else that SageMaker, S3 or the network did wrong.
+            InvocationTimeoutError: the client got no connection or no answer in time; the request may be in the queue.
+            InvocationError: any other failure of SageMaker, S3 or the network.
         """
         body, content_type = payload.encode(
             inputs, outputs, binary=binary, request_id=request_id, parameters=parameters

@@ -37,10 +37,10 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
     """The answer of a model: its output arrays by name. BYTES tensors are object arrays of `bytes`.
 
     Attributes:
-        outputs: the arrays, in the order of the answer. Those that came as binary tensors of a fixed size are views of
-            the answer: they cannot be written to, may begin at any address, and keep the whole answer in memory. Make
-            `array.copy()` for one of your own.
-        variant: the production variant that answered, or None where the service does not return it.
+        outputs: the arrays, in the order of the answer. Arrays from binary tensors of a fixed size are views of the
+            answer. They are read-only, may not be aligned, and keep the whole answer in memory. Use `array.copy()` for
+            an array without these limits.
+        variant: the production variant that answered, or None if the service does not return it.
     """
 
     outputs: Mapping[str, npt.NDArray[Any]]
@@ -51,9 +51,9 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
 
     @cached_property
     def infer_result(self) -> InferResult:
-        """The same answer as an `InferResult` of tritonclient, made when it is first used.
+        """The same answer as an `InferResult` of tritonclient, made at the first use.
 
-        For a request that `infer_many` sent together with others, it has the rows of all of them.
+        If `infer_many` sent the request together with others, this object has the rows of all these requests.
         """
         from tritonclient.http import InferenceServerClient
 

@@ -23,8 +23,8 @@ class RepositoryClient:
     """Checks requests by a repository's `config.pbtxt` before they are sent; `TritonClient.for_repository` makes one.
 
     Attributes:
-        client: sends the requests.
-        contract: what the model takes and gives.
+        client: the client that sends the requests.
+        contract: the inputs and outputs of the model.
         target: the arguments of `infer` that name the model, such as `ensemble`.
     """
 
@@ -44,9 +44,9 @@ class RepositoryClient:
         """Run one inference, as `TritonClient.infer` does.
 
         Args:
-            inputs: by name, arrays of the type of `config.pbtxt`, or numbers, text and lists, which become such arrays
-                if nothing is lost. Dimensions of 1 at the end may be omitted, and so may the batch dimension of a
-                single row.
+            inputs: a mapping from each input's name to an array of the type in `config.pbtxt`, or to numbers, text or
+                lists. The client converts these to such an array if the conversion loses nothing. Dimensions of 1 at
+                the end may be omitted, and so may the batch dimension of a single row.
             outputs: as for `TritonClient.infer`.
             binary: as for `TritonClient.infer`.
             request_id: as for `TritonClient.infer`.
@@ -55,7 +55,7 @@ class RepositoryClient:
         Raises:
             ConfigurationError: the model does not have an input or an output of that name, an input is missing, or its
                 type or shape is not that of `config.pbtxt`; nothing was sent.
-            InvocationError: as for `TritonClient.infer`, or an output came with another type.
+            InvocationError: as for `TritonClient.infer`, or an output has another type than in `config.pbtxt`.
         """
         wanted = _listed(outputs)
         self.contract.check_outputs(wanted)
@@ -77,13 +77,14 @@ class RepositoryClient:
         """Answer many requests, as `TritonClient.infer_many` does with the `max_batch_size` of `config.pbtxt`.
 
         Args:
-            requests: the inputs of each, as for `infer`.
+            requests: the inputs of each request, as for `infer`.
             outputs: as for `infer`.
             concurrency: as for `TritonClient.infer_many`.
             parameters: as for `infer`.
 
         Raises:
-            ConfigurationError: the model does not have an output of that name, or `concurrency` is not a number from 1.
+            ConfigurationError: the model does not have an output of that name, or `concurrency` is not a whole number
+                of at least 1.
         """
         wanted = _listed(outputs)
         self.contract.check_outputs(wanted)
@@ -99,11 +100,11 @@ class RepositoryClient:
 
 @dataclass(frozen=True)
 class AsyncRepositoryClient:
-    """The same for `AsyncTritonClient`, whose `for_repository` makes one.
+    """Does the same as `RepositoryClient` with an `AsyncTritonClient`; `AsyncTritonClient.for_repository` makes one.
 
     Attributes:
-        client: sends the requests.
-        contract: what the model takes and gives.
+        client: the client that sends the requests.
+        contract: the inputs and outputs of the model.
         target: the arguments of `infer` that name the model, such as `ensemble`.
     """
 
