@@ -28,10 +28,10 @@ _REASONS: Final = by_name(
 
 
 def acknowledgements_of(settings: RepositorySettings, given: Mapping[str, str]) -> Mapping[str, str]:
-    """Code → reason: those of the repository's file, and those given, which win.
+    """Code → reason, of the repository's file and of the call. If both have a code, the reason of the call counts.
 
     Raises:
-        RepositoryError: one of either names no rule, an error, or no reason.
+        RepositoryError: an acknowledgement has an unknown code, the code of an error, or no reason.
     """
     require_type("acknowledge", given, _REASONS)
     written = settings.acknowledge

@@ -30,7 +30,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def documented_rules() -> tuple[Rule, ...]:
-    """Every rule, and the codes of a rule that crashes and of what cannot be read: all codes that a finding can have.
+    """Every rule, plus `CRASH` and `UNREADABLE`. So the result has every code that a finding can have.
 
     Raises:
         RuleError: as `rules`.

@@ -25,16 +25,17 @@ _NOT_READ = object()
 
 @dataclass(frozen=True)
 class CheckContext:
-    """The view that a rule gets: a repository and how it will be served. No clock, no network; files by `contents`.
+    """The view that a rule gets: a repository and how it will be served.
 
-    There are two exceptions. `onnx` judges the graphs of ONNX files in a process of its own, and verdicts are kept
-    between runs. With `preflight`, rules start TensorRT's parser in a process of its own. Both have limits of
-    time, so that a finding depends on what is installed and, beyond the limits, on the machine.
+    A rule uses no clock and no network, and reads files by `contents`. There are two exceptions. The package `onnx`
+    checks the graphs of ONNX files in a separate process, and the results are cached between runs. With `preflight`,
+    rules start TensorRT's parser in a separate process. Both processes have a time limit. So a finding depends on the
+    installed packages and, if a process reaches its limit, on the machine.
 
     Attributes:
         repository: the repository.
         mode: `single` or `multi`.
-        platform: release and instance, or None if they are not given.
+        platform: the release and instance type, or None if they are not given.
         default_model: the default model that the user chose for a single-model container, or None.
         additional_models: the further models that a single-model container loads.
         environment: the container's environment, or None if it is not given; the two attributes above come from it.
@@ -59,14 +60,14 @@ class CheckContext:
 
     @cached_property
     def entry(self) -> Model | None:
-        """The model that callers will invoke, or None where that is open."""
+        """The model that callers will invoke, or None if the repository does not determine it."""
         if self.mode == "single" and self.default_model is not None:
             return self.repository.model(self.default_model)
         return self.repository.entry_model(self.mode)
 
     @cached_property
     def loaded_models(self) -> tuple[Model, ...]:
-        """The models that the server would load, as far as files show: all of them if the entry model is not known.
+        """The models that the server would load, as far as the files show; all models if the entry model is unknown.
 
         The server runs with explicit model control. It loads the entry model, the steps of an ensemble, and the
         additional models. Rules about one model look at these, because a directory that is not loaded does no harm.
@@ -91,9 +92,9 @@ class CheckContext:
         return tuple(model for model in models if model.is_recognisable) or models  # not `scripts/` and the like
 
     def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
-        """The result of `read` for a file: read once, and only if a rule needs it.
+        """The result of `read` for a file, cached for the other rules of this check.
 
-        The readers are in `cdk_triton.triton.contents`; a rule itself opens nothing.
+        The readers are in `cdk_triton.triton.contents`. A rule does not open files itself.
         """
         key = (read, file.path)
         found = self._contents.get(key, _NOT_READ)
@@ -110,7 +111,7 @@ class CheckContext:
         return {}
 
     def is_renamed(self, model: Model) -> bool:
-        """Whether the server calls the model by another name than its directory's: a multi-model endpoint's entry."""
+        """Whether the server renames the model: true for the entry model of a multi-model endpoint."""
         return self.mode == "multi" and model is self.entry
 
 
@@ -125,7 +126,7 @@ def per_check(derive: Callable[[CheckContext], Derived]) -> Callable[[CheckConte
 def per_check(derive: Callable[[CheckContext], object]) -> Callable[[CheckContext], object]:
     """Make a function compute its value for a check when the first rule needs it, and cache it for the others.
 
-    The items of an iterator are kept as a tuple.
+    If the function returns an iterator, the cache keeps its items as a tuple.
     """
 
     @wraps(derive)

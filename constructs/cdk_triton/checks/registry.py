@@ -32,7 +32,7 @@ class Problem:
         message: what was found, with its value, and what the server would do.
         fix: what to do.
         field: the field of the file, or "".
-        line: the line of the file, if no field gives it.
+        line: the line of the file, counted from 1, if `field` does not determine it.
     """
 
     path: object
@@ -51,15 +51,17 @@ class Rule:
     """One rule.
 
     Attributes:
-        code: stable, and never reused. This library's codes are `CT` and three digits (the package's docstring lists
-            the hundreds). The codes of other distributions are `X`, capital letters if wanted, and digits: `XACME01`.
-        severity: of all its findings.
+        code: the stable code of the rule, never reused. This library's codes are `CT` and three digits (the package's
+            docstring lists the hundreds). The codes of other distributions are `X`, optional capital letters, and two
+            or more digits: `XACME01`.
+        severity: the severity of all its findings.
         title: the fault, in one line.
         source: where the rule comes from, as a link to the code or page that enforces it; "" for `CRASH`.
-        modes: the modes that it is about.
-        applies: whether it is about a serving platform; without a platform such a rule is skipped.
-        asks_parser: whether it needs TensorRT's own parser; without `preflight` such a rule is skipped.
-        function: what it does; its docstring is the rule's documentation.
+        modes: the modes to which the rule applies: `single`, `multi` or both.
+        applies: a function that returns whether the rule applies to a serving platform. Without a platform such a rule
+            is skipped. None: the rule does not need a platform.
+        asks_parser: whether the rule needs TensorRT's own parser. Without `preflight` such a rule is skipped.
+        function: the function that looks for the fault; its docstring is the rule's documentation.
     """
 
     code: str
@@ -107,7 +109,7 @@ class Rule:
         return self.applies is None or (context.platform is not None and self.applies(context.platform))
 
     def missing(self, context: CheckContext) -> Need | None:
-        """The input that the rule needs and the user omitted; None if nothing is missing, or for another mode."""
+        """The input that the rule needs and the user omitted; None if there is none, or if the mode is another one."""
         if context.mode not in self.modes:
             return None
         if self.applies is not None and context.platform is None:
@@ -171,7 +173,7 @@ def rule(
     applies: Callable[[ServingPlatform], bool] | None = None,
     asks_parser: bool = False,
 ) -> Callable[[Judge], Judge]:
-    """Make a function a rule; the parameters are the attributes of `Rule`.
+    """Register the decorated function as a rule; the parameters are the attributes of `Rule`.
 
     Raises:
         ValueError: another rule has the code, or the code is outside the range of the function's package.
