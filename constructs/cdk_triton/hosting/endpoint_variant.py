@@ -24,14 +24,14 @@ class EndpointVariant(Construct, VariantMetrics):
 
     Attributes:
         variant: the variant's settings.
-        is_async: whether its endpoint is asynchronous.
+        is_async: whether the variant's endpoint is asynchronous.
 
     Args:
         scope: the endpoint.
-        endpoint: its L1.
+        endpoint: the endpoint's L1 construct.
         variant: the variant's settings.
-        keep_instance_counts: makes the endpoint's updates keep the scaled counts; called with the variant's name and
-            its scaling.
+        keep_instance_counts: a function that makes the endpoint's updates keep the scaled counts. It gets the variant's
+            name and its scaling.
         is_async: whether the endpoint is asynchronous.
     """
 
@@ -53,7 +53,7 @@ class EndpointVariant(Construct, VariantMetrics):
 
     @property
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`EndpointName` and `VariantName`; a literal name as such, so that an alarm may come before the endpoint."""
+        """`EndpointName` and `VariantName`. A literal name is not a reference: an alarm may precede the endpoint."""
         given = self._endpoint.endpoint_name
         name = self._endpoint.attr_endpoint_name if given is None or has_token(given) else given
         return {"EndpointName": name, "VariantName": self.variant.variant_name}
@@ -64,17 +64,18 @@ class EndpointVariant(Construct, VariantMetrics):
         return self._instance_count
 
     def auto_scale_instance_count(self, *, min_capacity: int, max_capacity: int) -> ScalableInstanceCount:
-        """Let the number of instances follow the load; each variant of an endpoint scales by itself.
+        """Let the number of instances follow the load. Each variant of an endpoint scales by itself.
 
         Args:
-            min_capacity: instances at least, 1 or more; 0 or more of an asynchronous endpoint.
-            max_capacity: instances at most.
+            min_capacity: the fewest instances: at least 1, or at least 0 for an asynchronous endpoint.
+            max_capacity: the most instances.
 
         Returns:
             An object that takes scaling policies, such as `.scale_on_invocations(...)`.
 
         Raises:
-            ConfigurationError: the limits contradict each other or the initial count, or the variant is scaled already.
+            ConfigurationError: the limits contradict each other or the initial instance count, or the variant is scaled
+                already.
         """
         from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
 

@@ -46,37 +46,42 @@ class TritonVariant:
     The instance type and the host AMI are those of the model's platform.
 
     With `fallback_models` the variant has instance pools: SageMaker starts instances of the first platform that has
-    capacity, with the model of that platform. All models then have the same image and the same repository directory;
-    that of an imported model, or one of your own, is not known and not compared. The variant has one host AMI for all
-    of them, and sends requests to the instance with the fewest.
+    capacity, with the model of that platform. All models must have the same image, repository directory and
+    `max_payload`. The repository of an imported model, or of a model construct of your own, is unknown, so it is not
+    compared. The variant has one host AMI for all models. SageMaker sends a request to the instance with the fewest
+    outstanding requests.
 
     Attributes:
-        model: a `TritonModel` or `TritonMultiModel`. With `fallback_models` it is the first instance pool.
-        fallback_models: up to four single models for other instance types, in the order in which SageMaker falls back
-            to them if the types before have no capacity.
-        variant_name: its name, unique within the endpoint; callers may send it as `TargetVariant`.
-        initial_instance_count: instances at first, at least 1.
-        initial_weight: share of the requests that name no variant, relative to the other variants; 0 gets none. For a
-            shadow: the share of the requests that are copied to it, relative to the production variant's.
+        model: a `TritonModel` or `TritonMultiModel`. With `fallback_models`, this model is the first instance pool.
+        fallback_models: up to four single models for other instance types, in order of preference. SageMaker uses a
+            type if the types before it have no capacity.
+        variant_name: the variant's name, unique within the endpoint. Callers may send it as `TargetVariant`.
+        initial_instance_count: the number of instances that the variant starts with, at least 1.
+        initial_weight: share of the requests that name no variant, relative to the other variants' weights. A variant
+            with weight 0 gets none of them. For a shadow variant: the share of the requests that SageMaker copies to
+            it, relative to the production variant's weight.
         container_startup_timeout: how long an instance's container may take until it answers `/ping`, 60 to 3600
-            seconds. None: a value that fits the model's size, see `default_timeouts`.
+            seconds. None: a timeout that fits the model's size, or SageMaker's 8 minutes for a model of up to 1 GB.
         model_download_timeout: how long the download and extraction of one archive may take, 60 to 3600 seconds. None:
-            a value that fits the model's size, see `default_timeouts`.
-        volume_size: the EBS volume of each instance, 1 to 512 GiB, for instance types without disks of their own.
-        routing_strategy: how requests are spread over the instances. None: SageMaker's default, which is random
-            ("Minimize real-time inference latency by using Amazon SageMaker routing strategies", AWS Machine Learning
-            Blog); the other one suits requests of differing duration, and is that of a variant with `fallback_models`.
-        capacity_reservation_arn: a training plan for endpoints, or an ML reservation, of the same instance type. All
-            instances of the variant start in it, also those that an update or a scale-out adds, or they fail to start.
-            When a training plan ends, requests fail. Not with `fallback_models`: a reservation has one instance type.
-        instance_provision_timeout: how long SageMaker looks for instances before a deployment or a change of the
-            number of instances fails, over all instance types together, 300 to 3600 seconds. It contains neither the
-            download of the model nor the start of the container. None: SageMaker's default, which no page of AWS names.
+            3600 seconds for a model of more than 40 GB, otherwise SageMaker's default.
+        volume_size: the size of each instance's EBS volume, 1 to 512 GiB. Only for instance types without disks of
+            their own.
+        routing_strategy: how SageMaker chooses the instance for a request. "LEAST_OUTSTANDING_REQUESTS" suits requests
+            of differing duration, and is the only choice with `fallback_models`. None: this strategy with
+            `fallback_models`, otherwise SageMaker's default, "RANDOM" ("Minimize real-time inference latency by using
+            Amazon SageMaker routing strategies", AWS Machine Learning Blog).
+        capacity_reservation_arn: the ARN of a training plan for endpoints, or of an ML reservation, of the same
+            instance type. All instances of the variant start in this reservation, also those that an update or a
+            scale-out adds. If it is full, they fail to start. When a training plan ends, requests fail. Not with
+            `fallback_models`, because a reservation has one instance type.
+        instance_provision_timeout: how long SageMaker looks for instances, over all instance types together, 300 to
+            3600 seconds. After that, the deployment or the change of the instance count fails. The download of the
+            model and the start of the container do not count. None: SageMaker's default, which AWS does not document.
 
     Raises:
-        ConfigurationError: a value is out of its range, or an instance type takes no volume size; the fallback models
-            do not fit the model or the reservation, or no host AMI suits all GPUs; `capacity_reservation_arn` is not
-            the ARN of a reservation.
+        ConfigurationError: a value is out of its range, or SageMaker rejects a volume size for an instance type; the
+            fallback models do not fit the model or the routing strategy, or no host AMI suits all GPUs;
+            `capacity_reservation_arn` is not the ARN of a reservation, or comes together with `fallback_models`.
     """
 
     model: ITritonModel
@@ -125,7 +130,7 @@ class TritonVariant:
 
     @property
     def models(self) -> tuple[ITritonModel, ...]:
-        """Every model that may serve it: `model`, then the `fallback_models`."""
+        """Every model that may serve the variant: `model`, then the `fallback_models`."""
         return (self.model, *self.fallback_models)
 
     def _host_ami(self) -> str | None:

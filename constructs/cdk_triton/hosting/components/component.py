@@ -34,28 +34,28 @@ __all__ = ["TritonComponent"]
 
 
 class TritonComponent(Resource, ComponentMetrics):
-    """One inference component: a model in copies, which callers invoke by the component's name.
+    """One inference component: copies of a model, which callers invoke by the component's name.
 
-    `TritonComponents.add_component` makes it.
+    `TritonComponents.add_component` creates it.
 
     Attributes:
         model: what it serves.
         requirements: what one copy reserves.
-        copies: copies at first.
+        copies: the number of copies that the component starts with.
 
     Args:
         scope: the parent.
         id: the construct's id.
         endpoint: the endpoint.
-        endpoint_resource: its L1.
+        endpoint_resource: the endpoint's L1 construct.
         role: the role of the endpoint's configuration.
         model: what it serves.
         requirements: what one copy reserves.
-        copies: copies at first.
-        given_name: the endpoint's name, where the user gave one.
+        copies: the number of copies that the component starts with.
+        given_name: the endpoint's name, if the user gave one.
         variant_name: the endpoint's variant.
-        deployment_policy: how it is updated; None: SageMaker's way.
-        ssm_parameter_path: the endpoint's.
+        deployment_policy: how SageMaker updates the component. None: SageMaker decides.
+        ssm_parameter_path: the endpoint's path in the Parameter Store, if it has one.
     """
 
     def __init__(
@@ -117,33 +117,33 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def component_name(self) -> str:
-        """Its name, for `InferenceComponentName` of InvokeEndpoint, from its ARN; a token."""
+        """The component's name, for `InferenceComponentName` of InvokeEndpoint. It is a token, read from the ARN."""
         return name_in_arn(self.component_arn)
 
     @property
     def component_arn(self) -> str:
-        """Its ARN, which `Ref` returns: the primary identifier in CloudFormation's schema."""
+        """The component's ARN. `Ref` returns it, because it is the primary identifier in CloudFormation's schema."""
         return self._component.ref
 
     @property
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`InferenceComponentName`, as the template gives it: an alarm may come before the component."""
+        """`InferenceComponentName`: the name in the template, so that an alarm may precede the component."""
         return {"InferenceComponentName": self._name}
 
     @property
     def scalable_copy_count(self) -> ScalableCopyCount | None:
-        """The result of `auto_scale_copies` or `scale_to_zero`; None where the number of copies is fixed."""
+        """The result of `auto_scale_copies` or `scale_to_zero`; None if the number of copies is fixed."""
         return self._copy_count
 
     @property
     def min_copies(self) -> int:
-        """Copies at least, by its limits and every schedule."""
+        """The fewest copies that the scaling limits and every schedule allow."""
         fewest, _ = self._copy_range()
         return self.copies if fewest is None else fewest
 
     @property
     def max_copies(self) -> int:
-        """Copies at most, by its limits and every schedule."""
+        """The most copies that the scaling limits and every schedule allow."""
         _, most = self._copy_range()
         return self.copies if most is None else most
 
@@ -153,18 +153,18 @@ class TritonComponent(Resource, ComponentMetrics):
         return capacity_range(self._copy_count.scalable_target)
 
     def auto_scale_copies(self, *, min_capacity: int, max_capacity: int) -> ScalableCopyCount:
-        """Let the number of copies follow the load; each component of an endpoint scales by itself.
+        """Let the number of copies follow the load. Each component of an endpoint scales by itself.
 
         Args:
-            min_capacity: copies at least, 1 or more.
-            max_capacity: copies at most.
+            min_capacity: the fewest copies, at least 1.
+            max_capacity: the most copies.
 
         Returns:
-            The limits, to which policies are added, such as `.scale_on_invocations(...)`.
+            An object that takes scaling policies, such as `.scale_on_invocations(...)`.
 
         Raises:
-            ConfigurationError: the limits contradict each other or the copies at first, or the component is scaled
-                already.
+            ConfigurationError: the limits contradict each other or the initial number of copies, or the component is
+                scaled already.
         """
         if min_capacity == 0 and not isinstance(min_capacity, bool):
             raise ConfigurationError(
@@ -184,21 +184,21 @@ class TritonComponent(Resource, ComponentMetrics):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> ScalableCopyCount:
-        """Let the number of copies follow the load down to none, and start one when a request finds none.
+        """Let the number of copies follow the load down to zero, and start a copy when a request finds none.
 
-        Requests without a copy fail until one has started, which takes minutes where an instance has to start too: the
-        caller repeats them. Instances go where `min_instance_count` is 0 and every component scales to zero.
+        While there is no copy, requests fail, so callers must retry. A copy takes minutes to start if an instance has
+        to start, too. The instances scale to zero if `min_instance_count` is 0 and every component scales to zero.
 
         Args:
             id: the id of the target tracking policy.
-            max_capacity: copies at most.
-            max_requests_per_second: what one copy answers at most, from a load test.
-            safety_factor: the share of it to aim at, above 0 and at most 1.
-            scale_in_cooldown: pause after copies were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after copies were added; 5 minutes by default.
+            max_capacity: the most copies.
+            max_requests_per_second: the most requests per second that one copy can answer, from a load test.
+            safety_factor: the share of `max_requests_per_second` to aim at, above 0 and at most 1.
+            scale_in_cooldown: the pause after copies were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after copies were added; 5 minutes by default.
 
         Returns:
-            The limits, to which further policies may be added.
+            An object that takes further scaling policies.
 
         Raises:
             ConfigurationError: a number is out of its range, or the component is scaled already.
@@ -219,17 +219,17 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @checked
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
-        """Let alarms, of the component's metrics for one, roll back an update that sets them off.
+        """Let alarms roll back an update that sets them off, for example alarms on the component's metrics.
 
-        They are watched while the deployment policy waits after each batch.
+        SageMaker watches the alarms while the deployment policy waits after each batch.
 
         Args:
-            alarms: at most 10, with those of the policy.
+            alarms: at most 10 together with the alarms of the deployment policy.
 
         Raises:
-            ConfigurationError: there is no deployment policy that waits; no alarm or more alarms than SageMaker watches
-                were given; or an alarm is composite, belongs to another account or region, or names the component or
-                its endpoint by an attribute.
+            ConfigurationError: the component does not have a deployment policy; no alarm is given, or more than 10; or
+                an alarm is composite, belongs to another account or region, or refers to the component or its endpoint
+                by an attribute.
         """
         self._updates.add_alarms(alarms)
 
@@ -237,8 +237,9 @@ class TritonComponent(Resource, ComponentMetrics):
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to invoke this component, and to read its parameter below `ssm_parameter_path`.
 
-        InvokeEndpoint needs the endpoint, and may also name components ("Actions, resources, and condition keys for
-        Amazon SageMaker AI": `endpoint*` and `inference-component`; there is no condition key for components).
+        The permission for InvokeEndpoint must name the endpoint, and may also name components. IAM does not have a
+        condition key for components ("Actions, resources, and condition keys for Amazon SageMaker AI": `endpoint*` and
+        `inference-component`).
 
         Args:
             grantee: the principal.

@@ -68,38 +68,40 @@ VARIANT_NAME: Final = "AllTraffic"
 
 @jsii.implements(sagemaker.IEndpoint)
 class TritonComponents(Resource):
-    """A real-time endpoint that hosts inference components: each a `TritonModel` in copies of its own.
+    """A real-time endpoint that hosts inference components. Each component runs copies of one `TritonModel`.
 
-    A copy has whole GPUs to itself. So components pay where an instance has several GPUs, where each ensemble scales by
-    itself, and where copies and instances may go to zero. Many ensembles on one GPU are a `TritonMultiModel` on a
-    `TritonEndpoint`. Multi-model models, asynchronous inference and instance pools do not go with components.
+    A copy has whole GPUs to itself. So use components if an instance has several GPUs, if each ensemble must scale by
+    itself, or if copies and instances may scale to zero. For many ensembles on one GPU, use a `TritonMultiModel` on a
+    `TritonEndpoint`. Components do not support multi-model models, asynchronous inference or instance pools.
 
-    SageMaker scales the instances by itself between the two limits, as the copies need them.
+    SageMaker scales the instances between `min_instance_count` and `max_instance_count`, as the copies need them.
 
     Attributes:
-        platform: what serves the components.
-        role: the role of the endpoint configuration. Whether SageMaker reads archives with it or with the models' own
-            roles is not documented: both have the permissions.
+        platform: the release, instance type and host AMI that serve the components.
+        role: the role of the endpoint configuration. It may read the archives, as the models' own roles may, because
+            AWS does not document which role SageMaker reads them with.
 
     Args:
-        scope: the stack or construct that it belongs to.
+        scope: the stack or construct that the endpoint belongs to.
         id: the construct's id.
-        platform: release, instance type and host AMI; the models have the same.
-        min_instance_count: instances at least. 0 lets them go when no component has a copy; some regions reject it.
-        max_instance_count: instances at most. An update of a component needs free GPUs, or one more instance.
-        initial_instance_count: instances at first; by default as many as `min_instance_count`, and at least 1.
-        endpoint_name: a name of your own; by default CloudFormation makes one.
-        encryption_key: of the endpoint's region, encrypts the EBS volumes of the instances. Instance types with disks
-            of their own have no such volume.
-        metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
+        platform: the release, instance type and host AMI of the endpoint. Every model must have the same platform.
+        min_instance_count: the fewest instances. With 0, SageMaker removes the last instance when no component has a
+            copy; some regions reject 0.
+        max_instance_count: the most instances. An update of a component needs free GPUs, or one more instance.
+        initial_instance_count: the number of instances that the endpoint starts with; by default `min_instance_count`,
+            and at least 1.
+        endpoint_name: a name of your own; by default CloudFormation generates one.
+        encryption_key: a KMS key of the endpoint's region that encrypts the EBS volumes of the instances. Instance
+            types with disks of their own do not have such a volume.
+        metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
-            `endpoint-name`, `endpoint-arn` and `components/<id>`; one resource of the stack each.
-        capacity_reservation_arn: a training plan or an ML reservation, in which all instances start.
+            `endpoint-name`, `endpoint-arn` and `components/<id>`. Each parameter is one resource of the stack.
+        capacity_reservation_arn: the ARN of a training plan or an ML reservation, in which all instances start.
 
     Raises:
-        ConfigurationError: the numbers of instances contradict each other, or the key is of another region; the name or
-            the path is not valid, or belongs to another endpoint of the account and region; the reservation is not
-            valid, or is of another region or account.
+        ConfigurationError: the instance counts contradict each other, or the key is in another region; the name or the
+            path is not valid, or belongs to another endpoint of the account and region; the reservation is not valid,
+            or is in another region or account.
     """
 
     @checked
@@ -191,21 +193,21 @@ class TritonComponents(Resource):
         """Add a component.
 
         Args:
-            id: the construct's id; its name is generated, see `component_name`.
-            model: a `TritonModel` of the endpoint's platform.
-            accelerators: whole GPUs of one copy.
-            memory: of the host, that one copy reserves; it may use more.
-            cpus: vCPUs that one copy reserves; by default none.
-            copies: copies at first. Leave the number as it is once copies are scaled.
+            id: the construct's id. The component's name is generated: see `component_name`.
+            model: a single model, such as a `TritonModel`, with the endpoint's platform.
+            accelerators: the number of whole GPUs that one copy gets, at least 1.
+            memory: the host memory that one copy reserves, in whole MiB. A copy may use more.
+            cpus: the number of vCPUs that one copy reserves; by default none.
+            copies: the number of copies that the component starts with. Do not change it once the copies are scaled.
             deployment_policy: how an update replaces the copies, batch by batch. By default SageMaker decides.
 
         Returns:
             The component, with its name, metrics, scaling and grants.
 
         Raises:
-            ConfigurationError: a copy needs more than an instance has, or the copies more than `max_instance_count`
-                instances have; the model is a multi-model one, of another platform or in another network; the policy
-                counts instances, or there are too many components.
+            ConfigurationError: a copy needs more than one instance has, or all copies need more than
+                `max_instance_count` instances have; the model is a multi-model one, or has another platform or network;
+                the deployment policy counts instances, or the endpoint has too many components.
         """
         if not id:
             raise ConfigurationError(f"a component of {self.node.path} has an empty id: give the component a name")
@@ -254,7 +256,7 @@ class TritonComponents(Resource):
 
     @property
     def components(self) -> tuple[TritonComponent, ...]:
-        """The components, as they were added."""
+        """The components, in the order in which they were added."""
         return tuple(self._components)
 
     @property
@@ -266,7 +268,7 @@ class TritonComponents(Resource):
     @property
     @jsii.member(jsii_name="endpointArn")
     def endpoint_arn(self) -> str:
-        """The endpoint's ARN, in which SageMaker writes its name in lower case."""
+        """The endpoint's ARN. SageMaker writes the endpoint's name in it in lower case."""
         name = self._physical_name if has_token(self._physical_name) else self._physical_name.lower()
         return self._get_resource_arn_attribute(
             self._endpoint.ref, service="sagemaker", resource="endpoint", resource_name=name
@@ -281,9 +283,9 @@ class TritonComponents(Resource):
     @jsii.member(jsii_name="grantInvoke")
     @checked
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to invoke every component and to read the parameters, of components that come later too.
+        """Allow a principal to invoke every component and to read the parameters, also those of components added later.
 
-        `TritonComponent.grant_invoke` allows one.
+        `TritonComponent.grant_invoke` allows a principal to invoke one component only.
 
         Args:
             grantee: the principal.
@@ -311,26 +313,27 @@ class TritonComponents(Resource):
         runbook_url: str | None = None,
         dashboard_name: str | None = None,
     ) -> EndpointMonitoring:
-        """Add a dashboard, alarms for each component, and a limit to how long the components' logs are kept.
+        """Add a dashboard, alarms for each component, and a retention period for the components' logs.
 
-        Components that are added later get theirs, too. A component scales before or after this call.
+        Components that are added later get alarms, too. You may scale a component before or after this call.
 
         Args:
-            topic: every alarm is published there; alarms get the permission to, with the topic's key where it has one.
-                Without a topic, alarms are seen on the dashboard only.
-            thresholds: what the alarms wait for, where the defaults do not suit.
-            log_retention: how long the logs are kept; `INFINITE` leaves that alone.
-            runbook_url: the address where you publish the guide's runbook, or a page of your own; `#` and the
-                alarm's name in small letters are added.
-            dashboard_name: up to 255 letters, digits, `-` and `_`, unique in the account, which has one list of
-                dashboards for all regions; by default CloudFormation makes one up.
+            topic: the topic that every alarm notifies. The alarms get permission to publish to it, and to use its key
+                if it has one. Without a topic, only the dashboard shows the alarms.
+            thresholds: the thresholds of the alarms, if the defaults do not suit.
+            log_retention: how long CloudWatch keeps the logs. `INFINITE` does not change the retention of the log
+                groups.
+            runbook_url: the address where you publish the guide's runbook, or a page of your own. Each alarm links to
+                it with `#` and the alarm's name in lower case appended.
+            dashboard_name: up to 255 letters, digits, `-` and `_`. It must be unique in the account, because an account
+                has one list of dashboards for all regions. By default CloudFormation generates a name.
 
         Returns:
-            The dashboard and the alarms by the component's id, to which other actions may be added.
+            The dashboard, and the alarms by the component's id. You may add other actions to the alarms.
 
         Raises:
-            ConfigurationError: the endpoint is monitored already, the topic is certainly in another region,
-                `runbook_url` cannot be added to, or CloudWatch rejects the dashboard's name.
+            ConfigurationError: the endpoint is monitored already, the topic is known to be in another region, nothing
+                can be appended to `runbook_url`, or CloudWatch rejects the dashboard's name.
         """
         from cdk_triton.hosting.components.watched_component import watch_component
         from cdk_triton.hosting.monitoring.log_retention import component_log_group_name
