@@ -14,14 +14,15 @@ __all__ = ["assert_no_errors"]
 def assert_no_errors(stack: Stack) -> None:
     """Fail if a construct of a stack reports an error, for example one that a rule has found in a repository.
 
-    `Template.from_stack` gives the template of a stack with errors, too. So a test that looks at templates alone
-    passes, and `cdk synth` fails later.
+    `Template.from_stack` also returns the template of a stack with errors. So a test that checks only templates passes,
+    although `cdk synth` fails.
 
     Args:
-        stack: a stack of the app, without the stacks of nested stages.
+        stack: a stack of the app. The function does not check stacks of nested stages.
 
     Raises:
-        AssertionError: with a line for each error, the path of the construct first.
+        AssertionError: a construct of the stack reports an error. The message has a line for each error, which begins
+            with the construct's path.
     """
     found = Annotations.from_stack(stack).find_error("*", Match.any_value())
     if found:

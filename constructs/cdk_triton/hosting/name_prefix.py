@@ -27,13 +27,14 @@ _PREFIX = re.compile(r"[\w+=,.@-]{1,20}", re.ASCII)
 
 @jsii.implements(IAspect)
 class NamePrefix:
-    """Names every role and managed policy that it reaches and that has no name: `Aspects.of(app).add(…)`.
+    """An aspect that names every unnamed role and managed policy in its scope.
 
-    An organisation may allow a deployment only names with its prefix. A name is the prefix, a part of the construct's
-    path, the region and some digits that follow from stack name and path. So stacks and regions of one account do not
-    collide, and a policy that CloudFormation replaces gets another name than the one that it replaces.
+    Apply it by `Aspects.of(app).add(NamePrefix("bank-"))` if your organisation allows only names with its prefix. A
+    name consists of the prefix, a part of the construct's path, the region, and a hash of stack name and path. So names
+    do not collide between the stacks and regions of one account. If CloudFormation replaces a policy, the new policy
+    gets another name.
 
-    Roles and policies that are deployed already are replaced when they get their names.
+    CloudFormation replaces deployed roles and policies when they get their names.
 
     Args:
         prefix: up to 20 letters, digits and `+=,.@_-`, such as `bank-`.
@@ -51,7 +52,7 @@ class NamePrefix:
         self._prefix = prefix
 
     def visit(self, node: IConstruct) -> None:
-        """Name a construct, as the CDK calls every aspect."""
+        """Name a construct. The CDK calls this method for every construct in the aspect's scope."""
         if isinstance(node, CfnResource) and node.cfn_resource_type in NAMES and not _is_named(node):
             name, characters = NAMES[node.cfn_resource_type]
             node.add_property_override(name, self._name(node, characters))

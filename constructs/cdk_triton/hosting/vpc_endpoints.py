@@ -74,27 +74,28 @@ def add_vpc_endpoints(
     exclude: Collection[str] = (),
     store_functions: bool = False,
 ) -> Mapping[str, ec2.VpcEndpoint]:
-    """Add to a VPC what endpoints, builds and callers need where it has no way to the internet.
+    """Add VPC endpoints that SageMaker endpoints, builds and callers need in a VPC without internet access.
 
-    The one for S3 is a gateway and costs nothing; each of the others costs by the hour and subnet. They are children of
-    the VPC named `Triton<service>`, and answer to the names that AWS's SDKs use. Their one security group lets the VPC
-    in, on port 443.
+    The VPC endpoint for S3 is a gateway and costs nothing. The others are interfaces, and each costs by the hour and
+    subnet. All are children of the VPC with the ids `Triton<service>`. The interfaces have private DNS names, so that
+    AWS's SDKs use them. They share one security group, which allows port 443 from the VPC.
 
-    Resources that run in the VPC and belong to the same stack are created after them, in any order of the calls.
+    CloudFormation creates the VPC endpoints before this library's resources that run in the VPC and belong to the same
+    stack. The order of your calls does not matter.
 
     Args:
-        vpc: the VPC; an imported one must have its route tables and its CIDR block.
-        subnets: where the interfaces go; by default the private subnets.
-        exclude: services that the VPC has endpoints for already, of which AWS rejects a second one.
-        store_functions: whether the functions of a store run in the VPC too, which call more services
+        vpc: the VPC. Import a VPC with its route tables and its CIDR block.
+        subnets: the subnets for the interfaces; by default the private subnets.
+        exclude: services that the VPC has endpoints for already. AWS rejects a second endpoint for a service.
+        store_functions: whether the functions of a store run in the VPC, too. They call more services
             (`FUNCTION_ENDPOINTS`).
 
     Returns:
-        The new ones, by service.
+        The new VPC endpoints, by service.
 
     Raises:
-        ConfigurationError: `exclude` names another service, the VPC has endpoints of this function already, or an
-            imported VPC lacks what is needed of it.
+        ConfigurationError: `exclude` names a service that this function does not add, this function has been called for
+            the VPC already, or an imported VPC lacks its route tables or CIDR block.
     """
     services = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if store_functions else ())]
     if unknown := sorted(set(exclude) - set(services)):

@@ -40,16 +40,17 @@ _ARN = re.compile(r"arn:[^:]+:sagemaker:[^:]+:[^:]+:endpoint/[^/]+")
 
 @jsii.implements(sagemaker.IEndpoint)
 class ImportedEndpoint(Resource):
-    """An endpoint to invoke, without anything to change: `TritonEndpoint.from_endpoint_name` and its like return it.
+    """An existing endpoint to invoke, returned by `TritonEndpoint.from_endpoint_name` and similar methods.
 
     Args:
-        scope: the stack or construct that uses it.
+        scope: the stack or construct that uses the endpoint.
         id: the construct's id.
-        endpoint_name: its name, as callers write it.
-        endpoint_arn: its ARN; by default that of the name in the scope's account and region.
+        endpoint_name: the endpoint's name, as callers write it.
+        endpoint_arn: the endpoint's ARN. By default it is built from the name and the scope's account and region.
 
     Raises:
-        ConfigurationError: the name is not a valid endpoint name, or the ARN is that of something else.
+        ConfigurationError: the name is not a valid endpoint name, or the ARN is not an endpoint's or names another
+            endpoint.
     """
 
     @checked
@@ -109,7 +110,7 @@ class ImportedEndpoint(Resource):
 
     @checked
     def variant(self, variant_name: str = "AllTraffic") -> ImportedVariant:
-        """A variant, for its metrics. Whether the endpoint has it is not known here.
+        """Return a variant, for its metrics. The import cannot check that the endpoint has this variant.
 
         Raises:
             ConfigurationError: SageMaker does not accept the name.
@@ -131,11 +132,12 @@ class ImportedEndpoint(Resource):
 
         Args:
             grantee: the principal.
-            target_models: the ensembles of a multi-model endpoint that it may call, in every version. The names
-                are not checked: IAM denies the call of a misspelt one. By default all.
+            target_models: the ensembles of a multi-model endpoint that the principal may call, in every version; by
+                default all. The endpoint's ensembles are unknown here, so a misspelt name causes no error, and IAM
+                denies the calls.
 
         Raises:
-            ConfigurationError: the list is empty, or a name cannot be an ensemble's.
+            ConfigurationError: the list is empty, or a name is not valid for an ensemble.
         """
         if self._arn_is_guessed:
             Annotations.of(self).add_warning_v2(
@@ -151,10 +153,10 @@ class ImportedVariant(VariantMetrics):
     """A variant of an imported endpoint, with its metrics.
 
     Args:
-        endpoint_name: the endpoint's name, as callers write it: CloudWatch compares its case.
+        endpoint_name: the endpoint's name, as callers write it. In CloudWatch the case matters.
         variant_name: the variant's name.
-        account: where the metrics are; None: in the account of the stack that uses them.
-        region: where the metrics are; None: in the region of the stack that uses them.
+        account: the account of the metrics. None: the account of the stack that uses them.
+        region: the region of the metrics. None: the region of the stack that uses them.
     """
 
     def __init__(self, endpoint_name: str, variant_name: str, *, account: str | None, region: str | None) -> None:
@@ -174,7 +176,7 @@ class ImportedVariant(VariantMetrics):
         statistic: str = "Sum",
         period: Duration | None = None,
     ) -> cloudwatch.Metric:
-        """Any metric of the variant, from the endpoint's account and region; the arguments of `VariantMetrics`."""
+        """Any metric of the variant, from the endpoint's account and region; arguments as in `VariantMetrics`."""
         found = super().metric(metric_name, namespace=namespace, statistic=statistic, period=period)
         if self._account is None and self._region is None:
             return found

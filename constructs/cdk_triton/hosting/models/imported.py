@@ -24,23 +24,23 @@ _BYTES: Final = one(lambda value: is_whole(value, 0), "use a number of bytes, su
 
 @jsii.implements(iam.IGrantable)
 class ImportedModel(Resource):
-    """A model to serve, which this app does not change: what `TritonModel.from_model_attributes` returns.
+    """A SageMaker Model that this app serves and does not change, from `TritonModel.from_model_attributes`.
 
     Attributes:
-        role: its execution role.
-        platform: the release and instance type that it was made for.
-        target_models: ensemble to `TargetModel`; empty for a single model.
+        role: the model's execution role.
+        platform: the release and instance type that the model was made for.
+        target_models: the name of each ensemble → its `TargetModel`; empty for a single model.
         is_multi_model: whether callers name a target model.
-        size: bytes that an instance loads when it starts.
+        size: the bytes that an instance loads when it starts.
 
     Args:
-        scope: the stack or construct that uses it.
+        scope: the stack or construct that uses the model.
         id: the construct's id.
-        model_name: its name.
-        platform: the release and instance type that it was made for.
-        role: its execution role.
-        target_models: ensemble to `TargetModel`, for a multi-model endpoint; None: it is a single model.
-        size: bytes of its files before compression, from which the timeouts of a variant follow.
+        model_name: the name of the SageMaker Model.
+        platform: the release and instance type that the model was made for.
+        role: the model's execution role.
+        target_models: the name of each ensemble → its `TargetModel`, for a multi-model endpoint. None: a single model.
+        size: the size of the model's files before compression, in bytes. It determines a variant's default timeouts.
 
     Raises:
         ConfigurationError: SageMaker does not accept the name, or the size is not a number of bytes.

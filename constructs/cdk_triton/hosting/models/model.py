@@ -40,18 +40,18 @@ __all__ = ["ITritonModel", "TritonModel"]
 
 @runtime_checkable
 class ITritonModel(Protocol):
-    """A SageMaker Model that runs Triton: what an endpoint's variant serves.
+    """A SageMaker Model that runs Triton, for a variant of an endpoint.
 
-    A construct of your own that has these members can be served too.
+    An endpoint can also serve a construct of your own that has these members.
     """
 
     @property
     def node(self) -> Node:
-        """The construct's node; an endpoint depends on everything below it."""
+        """The construct's node. An endpoint is created after every construct below this node."""
 
     @property
     def model_name(self) -> str:
-        """The name of the SageMaker Model; a token."""
+        """The name of the SageMaker Model, as a token."""
 
     @property
     def role(self) -> iam.IRole:
@@ -59,21 +59,21 @@ class ITritonModel(Protocol):
 
     @property
     def platform(self) -> ServingPlatform:
-        """The platform that serves it: the instance type and host AMI of a variant follow from it."""
+        """The platform that serves the model. A variant takes its instance type and host AMI from it."""
 
     @property
     def target_models(self) -> Mapping[str, str]:
-        """Ensemble to `TargetModel`; empty for a single model."""
+        """The name of each ensemble → its `TargetModel`; empty for a single model."""
 
     @property
     def is_multi_model(self) -> bool:
-        """Whether callers name a target model, which an instance loads at its first call."""
+        """Whether callers name a target model. An instance loads a target model at the first call for it."""
 
     @property
     def size(self) -> int:
-        """Bytes, before compression, that an instance loads when it starts, as far as they are known at synth.
+        """The bytes that an instance loads when it starts, before compression, as far as they are known at synth.
 
-        A `TritonMultiModel` has 0. Built files count with their sources.
+        A `TritonMultiModel` has 0. For a file that a recipe builds, the size of its sources counts.
         """
 
 

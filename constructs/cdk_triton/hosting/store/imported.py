@@ -27,18 +27,19 @@ __all__ = ["ImportedArtifactStore", "allow_promotion", "check_promotion", "grant
 @checked
 @dataclass(frozen=True)
 class ImportedArtifactStore:
-    """A store in another account or region, whose committed archives a store of this stack's may take over.
+    """A store in another account or region. A store in this stack may copy its committed archives.
 
-    No model is served from it. SageMaker reads models from its own region only, and a multi-model endpoint needs a
-    prefix that can be written. And `cdk-triton artifacts gc` in the account of that store finds no model of other
-    accounts. So its archives are copied, each once. A store that has the copies no longer needs that store.
+    Endpoints do not read from an imported store, for three reasons. SageMaker reads models from its own region only. A
+    multi-model endpoint needs a prefix that this app can write to. And `cdk-triton artifacts gc` in the other account
+    does not find the models of this account. So the store in this stack copies each archive once. It does not need the
+    imported store for archives that it has copied.
 
     Attributes:
-        bucket: its bucket, and the key that it is encrypted with as the bucket's `encryption_key`.
-        former_keys: the keys that it had before.
+        bucket: the imported store's bucket. The bucket's `encryption_key` is the key of that store.
+        former_keys: the keys that the imported store had before.
 
     Raises:
-        ConfigurationError: a key is an alias of which only the name is known.
+        ConfigurationError: a key is an alias that was imported by its name only.
     """
 
     bucket: s3.IBucket

@@ -38,30 +38,31 @@ _EXPORT_PREFIX = re.compile(r"[A-Za-z0-9:-]{1,200}")
 
 
 class SharedArtifactStore(Construct):
-    """The store of another app of this account and region: models use it as one of their own app.
+    """The store of another app in this account and region. Models use it like a store of their own app.
 
-    Values of that app come from its exports when a stack is deployed. The caller repeats the settings that take effect
-    at synth.
+    CloudFormation takes the values of the store from that app's exports when it deploys a stack. Repeat the store's
+    `builders` and `encryption_keys` here, because they take effect at synth.
 
     Attributes:
         bucket: the bucket.
         former_keys: all but the first of `encryption_keys`.
-        promotes_from: None.
+        promotes_from: always None.
         service_token: the provider of `Custom::TritonArtifacts`.
-        handler_role: reads what builds need from S3.
-        build_roles: of the builders' jobs, by the builder's kind.
+        handler_role: the role that reads the inputs of builds from S3.
+        build_roles: the roles of the builders' jobs, by the builder's kind.
 
     Args:
         scope: any stack of the app.
         id: the construct's id.
-        export_prefix: as the store has it.
-        builders: as the store has them.
-        has_encryption_key: whether the store has an `encryption_key`, which its app exports.
-        encryption_keys: instead of that, the keys of the store, its own first.
+        export_prefix: the store's `export_prefix`.
+        builders: the store's `builders`.
+        has_encryption_key: whether the store has an `encryption_key`. The import then uses the key that the store's app
+            exports.
+        encryption_keys: instead of `has_encryption_key`, the store's own key and then its `former_keys`.
 
     Raises:
         ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind; a key is an
-            alias of which only the name is known, or both ways to give the key are used.
+            alias that was imported by its name only, or both `has_encryption_key` and `encryption_keys` are given.
     """
 
     @checked

@@ -76,7 +76,7 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def former_keys(self) -> Sequence[kms.IKey]:
-        """The keys that some of its archives are still encrypted with, beside the bucket's `encryption_key`."""
+        """The keys before the bucket's `encryption_key`. Older archives may still be encrypted with them."""
 
     @property
     def service_token(self) -> str:
@@ -84,11 +84,11 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def handler_role(self) -> iam.IRole:
-        """The role of the handler, which does what models need in the store."""
+        """The role of the handler. The handler copies archives to the store and starts builds."""
 
     @property
     def promotes_from(self) -> ImportedArtifactStore | None:
-        """The store to take archives from, instead of packing and building them; None if they are packed and built."""
+        """The store that this store promotes archives from; None if this store packs and builds them."""
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Reject a stack whose assets the handler cannot read.
@@ -106,71 +106,73 @@ class ITritonArtifactStore(Protocol):
 
 
 class TritonArtifactStore(Construct):
-    """Keeps archives for every stack of an account and region; outlives the stacks that use it.
+    """Keeps archives for every stack of an account and region. It outlives the stacks that use it.
 
-    Give it a stack of its own. Within the stack of a model, a first deployment that fails removes the handler and
-    orphans the retained bucket, and the next one starts from nothing. In a stack of its own, a first deployment that
-    fails removes the bucket, which is empty.
+    Give the store a stack of its own. If the first deployment of that stack fails, CloudFormation also removes the
+    bucket, which is empty. If the store is in a model's stack and the first deployment fails, CloudFormation removes
+    the handler and orphans the retained bucket. The next deployment then starts with an empty store.
 
-    The bucket is retained, versioned, encrypted, closed to the public, and answers TLS only. Archives and their
-    manifests are written once and never changed; nothing here deletes them, because a rollback needs the old ones.
-    Incomplete uploads expire after a day, replaced or deleted versions after 30 days, and the objects that builds read
-    and write after 7.
+    The bucket is retained, versioned and encrypted. It blocks public access, and rejects requests without TLS. The
+    store writes archives and their manifests once, and never changes or deletes them, because a rollback needs the old
+    ones. Incomplete uploads expire after 1 day, replaced or deleted versions after 30 days, and the objects that builds
+    read and write after 7 days.
 
     The first builder that has the GPU of the model's platform builds a repository with recipes. By default the builders
-    are `CodeBuildGpuBuilder`, if the region of the store's stack is known and has CodeBuild's GPU, and
-    `SageMakerProcessingBuilder`. If the region is not known, a builder that you name is used without a check.
+    are `CodeBuildGpuBuilder` and `SageMakerProcessingBuilder`. `CodeBuildGpuBuilder` is a default only if the region of
+    the store's stack is known and has CodeBuild's GPU. If the region is not known, the store does not check whether the
+    region offers the GPU of a builder that you name.
 
-    The handler may read every object whose name begins with `triton-` in the bucket of the CDK's bootstrap, rather than
-    the exact archives. Exact names would change the role in the very deployment that needs it, before IAM has spread
-    the change. Some hundreds of them exceed the limits of a role's policies.
+    The handler may read every object whose name begins with `triton-` in the CDK's bootstrap bucket, not only the
+    archives that it needs. With exact names, a deployment would change the role and need it before IAM has propagated
+    the change. Some hundreds of names would also exceed the limits of a role's policies.
 
-    A store that promotes from another one packs and builds nothing. It copies the very bytes of archives that the other
-    store has committed, and rejects a deployment of archives that are not committed there. Archives that it has already
-    stay.
+    A store with `promotes_from` does not pack or build. It copies archives that the other store has committed, byte for
+    byte, and rejects a deployment of archives that are not committed there. It keeps the archives that it has already.
 
     Attributes:
         bucket: the bucket.
-        former_keys: the keys that it had before.
-        promotes_from: the store that it promotes from.
+        former_keys: the keys that the store had before.
+        promotes_from: the store that this store promotes archives from; None if it packs and builds them.
         service_token: the provider of `Custom::TritonArtifacts`.
-        handler_role: reads the inputs of builds from S3. If a bucket in another account or an encryption key of your
-            own has to allow that, allow it to this role.
-        build_roles: the roles of the builders' jobs, by the builder's kind, for grants to pull an image of your own.
+        handler_role: the role that reads the inputs of builds from S3. If a bucket is in another account, or is
+            encrypted with your own key, allow this role to read it.
+        build_roles: the roles of the builders' jobs, by the builder's kind. Grant them permission to pull an image of
+            your own.
 
     Args:
         scope: a stack of its own, if possible.
         id: the construct's id.
         builders: the services that run builds, in order of preference, at most one of each kind.
-        encryption_key: a key of your own for the bucket, the logs and the output of builds; by default S3 and
-            CloudWatch Logs encrypt with keys of their own. Models of this store may decrypt with it. The key's policy
-            has to leave permissions to IAM, as that of CDK's keys does, and to let CloudWatch Logs of the region use
-            it. With an imported key, add the latter yourself; a warning reminds you. An alias of the app stands for its
-            key.
-        former_keys: the keys that the store had before `encryption_key`. Archives keep the key that they were written
-            with. Models, builds and the handler may decrypt with all of them, so that running endpoints, and rollbacks,
-            can still read older archives.
-        access_logs_bucket: gets a record of each access to the bucket, below the store's path. A bucket of the app, or
-            an imported one whose policy you maintain. S3 writes such records only to a bucket that is encrypted with
-            S3's own keys ("Enabling Amazon S3 server access logging").
-        promotes_from: the store of another account or region, from `TritonArtifactStore.from_bucket`, that has built
-            and tested the archives; it has to `grant_read` to this account.
-        export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps
-            of the account and region use this store by them: `TritonArtifactStore.from_exports`. The builders may then
-            pull any of SageMaker's Triton images.
-        bucket_name: the bucket's name, for a store that another account or region promotes from; by default
-            CloudFormation makes one up. A store that gets another name gets another, empty bucket.
-        vpc: the VPC that the store's functions run in, from where they reach S3 and the services on the guide's page
-            on networks; by default Lambda's own network. Builders have a `vpc` of their own.
-        vpc_subnets: which of its subnets; by default the private ones.
-        security_groups: in the VPC; by default a new one, which lets everything out and nothing in.
+        encryption_key: a KMS key of your own for the bucket, the logs and the output of builds; by default S3 and
+            CloudWatch Logs encrypt with keys of their own. Models of this store may decrypt with your key. The key's
+            policy must allow the account's IAM policies to grant access, as the policy of a CDK key does. It must also
+            let CloudWatch Logs of the region use the key. Add that statement yourself to an imported key; a warning
+            reminds you. If you pass an alias that this app creates, the store uses the alias's key.
+        former_keys: the keys that the store had before `encryption_key`. An archive stays encrypted with the key that
+            it was written with. Models, builds and the handler may decrypt with all these keys, so that running
+            endpoints and rollbacks can still read older archives.
+        access_logs_bucket: the bucket for a record of each access to the store's bucket, below the store's path. It is
+            a bucket of the app, or an imported bucket whose policy you maintain. S3 writes such records only to a
+            bucket that is encrypted with S3's own keys ("Enabling Amazon S3 server access logging").
+        promotes_from: the store of another account or region that has built and tested the archives. Import it by
+            `TritonArtifactStore.from_bucket`. That store must `grant_read` to this account.
+        export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps of
+            the account and region use these exports in `TritonArtifactStore.from_exports`. The builders may then pull
+            any of SageMaker's Triton images.
+        bucket_name: the bucket's name, for a store that another account or region promotes from. By default
+            CloudFormation generates a name. If you change the name, the store gets a new, empty bucket.
+        vpc: the VPC that the store's functions run in. They must reach S3 and the services that the guide's page on
+            networks lists. By default they run in Lambda's own network. Builders have a `vpc` argument of their own.
+        vpc_subnets: the subnets of the VPC; by default the private subnets.
+        security_groups: security groups in the VPC; by default a new one that allows all outbound and no inbound
+            traffic.
 
     Raises:
         ConfigurationError: the stack's synthesizer names assets only during the deployment; two builders are of one
-            kind, or there are builders or exports for a store that promotes; `export_prefix` cannot begin an export's
-            name, or `bucket_name` is not a name for a bucket; a key is one of another region, an alias with a known
-            name only, or listed in `former_keys` though the store has it; the bucket for access logs is one of another
-            account or region; the VPC is in another region, or subnets or security groups come without their VPC.
+            kind, or `promotes_from` comes together with `builders` or `export_prefix`; `export_prefix` cannot begin an
+            export's name, or S3 rejects `bucket_name`; a key is in another region, is an alias imported by its name
+            only, or is both `encryption_key` and in `former_keys`; the bucket for access logs is in another account or
+            region; the VPC is in another region, or subnets or security groups are given without `vpc`.
     """
 
     @checked
@@ -244,15 +246,16 @@ class TritonArtifactStore(Construct):
 
     @staticmethod
     def from_bucket(bucket: s3.IBucket, *, former_keys: Sequence[kms.IKey] = ()) -> ImportedArtifactStore:
-        """Import the store of another account or region, to promote from.
+        """Import the store of another account or region, to promote archives from it.
 
         Args:
-            bucket: its bucket, with its key if it has one of its own: `s3.Bucket.from_bucket_attributes(self, "Tested",
-                bucket_name="…", encryption_key=kms.Key.from_key_arn(self, "TestedKey", "arn:aws:kms:…"))`.
+            bucket: the bucket of that store. If the store has an `encryption_key`, import the bucket with it:
+                `s3.Bucket.from_bucket_attributes(self, "Tested", bucket_name="…",
+                encryption_key=kms.Key.from_key_arn(self, "TestedKey", "arn:aws:kms:…"))`.
             former_keys: the `former_keys` of that store.
 
         Raises:
-            ConfigurationError: a key is an alias of which only the name is known.
+            ConfigurationError: a key is an alias that was imported by its name only.
         """
         return ImportedArtifactStore(bucket, former_keys)
 
@@ -266,24 +269,27 @@ class TritonArtifactStore(Construct):
         has_encryption_key: bool = False,
         encryption_keys: Sequence[kms.IKey] = (),
     ) -> SharedArtifactStore:
-        """Import the store of another app of this account and region, to use it as one of this app's.
+        """Import the store of another app in this account and region, to use it as a store of this app.
 
-        Its app has to be deployed first, and with a version of this library that is not older. CloudFormation rejects a
-        deployment that uses a missing export, and the store's handler rejects a builder that the store does not have.
+        Deploy the store's app first, with a version of this library that is at least as new as this app's.
+        CloudFormation rejects a deployment that uses a missing export. The store's handler rejects a builder that the
+        store does not have.
 
         Args:
             scope: any stack of this app.
             id: the construct's id.
-            export_prefix: as the store has it.
-            builders: those of the store; this app chooses between them. By default the region of this stack
-                decides.
-            has_encryption_key: whether the store has an `encryption_key`, which its app exports.
-            encryption_keys: instead of that, the store's own key and its `former_keys`, or the key that it is about to
-                get. CloudFormation does not change a key that is exported and imported; see the guide's page on keys.
+            export_prefix: the store's `export_prefix`.
+            builders: the store's `builders`; this app chooses among them. By default the builders follow from the
+                region of this stack.
+            has_encryption_key: whether the store has an `encryption_key`. The import then uses the key that the store's
+                app exports.
+            encryption_keys: instead of `has_encryption_key`, the store's own key and then its `former_keys`, or the key
+                that the store is about to get. CloudFormation does not change an exported key while another stack
+                imports it; see the guide's page on keys.
 
         Raises:
-            ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, a key is
-                an alias with a known name only, or both arguments for the key are given.
+            ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, a key is an
+                alias imported by its name only, or both `has_encryption_key` and `encryption_keys` are given.
         """
         return SharedArtifactStore(
             scope,
@@ -296,9 +302,9 @@ class TritonArtifactStore(Construct):
 
     @checked
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to read what is committed here, by the policies of the bucket and of its key.
+        """Allow a principal to read the committed archives, by the policies of the bucket and of its key.
 
-        A store of another account promotes from this one if that account may read: `iam.AccountPrincipal(account)`.
+        Before a store of another account can promote from this one, call this with `iam.AccountPrincipal(account)`.
         """
         return grant_read_of_artifacts(self, self.bucket, self.former_keys, grantee)
 
