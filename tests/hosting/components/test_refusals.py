@@ -48,7 +48,7 @@ def test_numbers_of_instances_that_cannot_be_meant_are_rejected(
         ({"accelerators": 0.5}, "a GPU is not shared"),
         ({"accelerators": 5}, "5 accelerators"),
         ({"memory": cdk.Size.mebibytes(127)}, "127 MiB"),
-        ({"memory": cdk.Size.kibibytes(1024 * 200 + 1)}, "whole ones"),
+        ({"memory": cdk.Size.kibibytes(1024 * 200 + 1)}, "whole MiB"),
         ({"memory": cdk.Size.gibibytes(193)}, "MiB of memory"),
         ({"memory": 8192}, "Size"),
         ({"memory": cdk.Size.gibibytes(cdk.Token.as_number({"Ref": "Memory"}))}, "token"),
@@ -201,7 +201,7 @@ def test_names_of_endpoints_are_unique(messages: Messages, stack: cdk.Stack, tex
         ((1, 0), "max_capacity"),
         ((1, 1.5), "max_capacity"),
         ((2, 1), "raise max_capacity"),
-        ((2, 4), "begins with 1 copies"),
+        ((2, 4), "begins with copies=1"),
     ],
     ids=["0 to 4", "-1 to 4", "False to 4", "1 to 0", "1 to 1.5", "2 to 1", "2 to 4"],
 )
