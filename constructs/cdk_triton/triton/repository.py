@@ -236,8 +236,7 @@ class ModelRepository:
         acknowledgements: the codes of the warnings that the owner accepts, each with the reason.
         recipes: the recipes whose builds will add files to the repository.
         read_ns: the time when reading began, in nanoseconds since 1970.
-        image_modules: the Python modules that an image of your own has, from `cdk-triton.toml`; None if the file does
-            not have the list.
+        image_modules: the Python modules of an image of your own, from `cdk-triton.toml`; None without that list.
     """
 
     root: Path
