@@ -81,42 +81,46 @@ class ITritonModel(Protocol):
 class TritonModel(Resource):
     """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
 
-    Everything about the archive is in its URL. So any change of a file, of the release or of the GPU is a new SageMaker
-    Model, and CloudFormation updates the endpoint. A rollback finds the old archive in its place.
+    The URL of the archive contains a hash of everything that determines the archive. So any change of a file, of the
+    release or of the GPU makes a new SageMaker Model, and CloudFormation updates the endpoint. The old archive keeps
+    its URL, so a rollback finds it.
 
     Attributes:
         repository: the repository.
-        platform: the platform that serves it.
-        role: the execution role.
+        platform: the platform that serves the repository. role: the execution role.
         max_payload: bytes of JSON that a request may have; None: Triton's own limit.
 
     Args:
         scope: the stack or construct that it belongs to.
         id: the construct's id.
-        repository: the repository. Its directory's name becomes part of the archive's URL, and a role that may read
-            archives of that name may read all of them: give each repository its own.
+        repository: the repository. The name of its directory becomes part of the archive's URL. A role that may read
+            one archive of that name may read all of them, so give each repository a name of its own.
         platform: release and instance type.
-        store: keeps the archive; without it the stack gets a store of its own.
+        store: the store that keeps the archive; by default a store of the stack's own.
         environment: how the container starts Triton; by default it loads the entry model, with the verbose log off.
-        role: the execution role, which gets the permissions that it needs; by default a new one.
-        vpc: the VPC that the instances are in, and download from S3 through; by default one of SageMaker's own.
-        vpc_subnets: which of its subnets, at least two in different availability zones; by default the private ones.
-        security_groups: of the instances, up to 5; by default a new one that lets everything out and nothing in.
+        role: the execution role; by default a new one. The construct adds the permissions that the role needs.
+        vpc: the VPC of the instances, through which they also download from S3; by default a VPC of SageMaker's.
+        vpc_subnets: the subnets of the instances, at least two in different availability zones; by default the private
+            subnets of the VPC.
+        security_groups: the security groups of the instances, up to 5; by default a new one that allows all outbound
+            and no inbound traffic.
         network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
-            still brings archives and requests.
-        uncompressed: whether the instances download the repository's files as they are and unpack nothing, for weights
-            of many gigabytes, which hardly compress. Each file is an asset of the CDK's.
-        metadata: your notes about it, such as `{"commit": …, "approver": …}`. The manifest of an archive has that of
-            the deployment that stored it; the tags of the SageMaker Model have the latest. It is not part of the
-            artifact key.
-        max_payload: how large the JSON of a request may be, up to 1 GiB, for asynchronous endpoints. From 26.03.
-            Triton's own limit is 64 MiB from 25.06 on. Binary tensors do not count.
+            still downloads the archive and forwards the requests.
+        uncompressed: whether the instances download the repository's files without an archive, so that they unpack
+            nothing. Use it for weights of many gigabytes, which hardly compress. Each file becomes a CDK asset.
+        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has the
+            metadata of the deployment that stored the archive. The tags of the SageMaker Model have the latest
+            metadata. A change of metadata does not change the artifact key.
+        max_payload: how large the JSON of a request may be, as a CDK `Size` up to 1 GiB, for asynchronous endpoints; by
+            default Triton's own limit. The argument needs Triton 26.03 or newer. Triton's own limit is 64 MiB from
+            25.06 on. Binary tensors do not count.
 
     Raises:
         ConfigurationError: SageMaker has no image of this release in the stack's region; a field of the environment
-            does not fit, the directory's name cannot be part of an object key, or metadata cannot be a tag; the subnets
-            or security groups are not what SageMaker takes; the VPC is one of another region or the role one of another
-            account; there are recipes, and the store has no builder with the platform's GPU, or `uncompressed` is set.
+            does not fit, the directory's name cannot be part of an object key, or metadata cannot be a tag; SageMaker
+            does not accept the subnets or security groups; the VPC is in another region, or the role in another
+            account; the repository has recipes, and the store has no builder with the platform's GPU or `uncompressed`
+            is set.
         ArchiveError: the archive cannot be written.
     """
 
@@ -207,15 +211,15 @@ class TritonModel(Resource):
         role: iam.IRole,
         size: int = 0,
     ) -> ImportedModel:
-        """A model that exists already, in the scope's account and region, for a `TritonVariant`.
+        """Import a model that exists in the scope's account and region, for a `TritonVariant`.
 
         Args:
-            scope: the stack or construct that uses it.
+            scope: the stack or construct that uses the model.
             id: the construct's id.
-            model_name: its name.
-            platform: the release and instance type that it was made for; SageMaker does not report them.
-            role: its execution role.
-            size: bytes of its files before compression. The variant's timeouts follow from them, see
+            model_name: the name of the SageMaker Model.
+            platform: the release and instance type for which the model was made. SageMaker does not report them.
+            role: the execution role of the model.
+            size: bytes of the model's files before compression. The variant's default timeouts depend on this size, see
                 `TritonVariant`.
 
         Raises:
@@ -232,7 +236,7 @@ class TritonModel(Resource):
     @property
     @jsii.member(jsii_name="connections")
     def connections(self) -> ec2.Connections:
-        """The connections of its instances in their VPC.
+        """The connections of the instances in their VPC.
 
         Raises:
             ConfigurationError: the model is not in a VPC.

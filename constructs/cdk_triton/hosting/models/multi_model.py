@@ -46,48 +46,52 @@ __all__ = ["TritonMultiModel"]
 
 @jsii.implements(ec2.IConnectable, iam.IGrantable)
 class TritonMultiModel(Resource):
-    """Ensembles that share the instances of one endpoint, each loaded when a request first names it.
+    """Ensembles that share the instances of one endpoint. An instance loads an ensemble at the first request for it.
 
-    The SageMaker Model names a prefix of the store. So adding, changing or dropping an ensemble touches neither it nor
-    the endpoint: the deployment copies the archives there, and callers send other target models. A change of release or
-    GPU is another prefix and an ordinary update of the endpoint, and the target models stay the same.
+    The SageMaker Model refers to a prefix of the store. If you add, change or drop an ensemble, the deployment copies
+    archives to that prefix, and callers send other target models. The SageMaker Model and the endpoint do not change.
+    If you change the release or the GPU, the prefix changes, and CloudFormation updates the endpoint. The target models
+    then stay the same.
 
-    A dropped ensemble stays callable as long as its archive is there; `TritonEndpoint.grant_invoke` narrows that.
+    A dropped ensemble stays callable as long as its archive exists. `TritonEndpoint.grant_invoke` can restrict which
+    ensembles a caller may invoke.
 
     Attributes:
         ensembles: repository by name.
-        name_in_store: the name of its prefix in the store; it follows from the construct's path.
-        platform: the platform that serves it.
-        target_models: ensemble to the name that callers send as `TargetModel`. It is text that is known at synth and
-            carries no dependency: for a consumer within the same stack call `consumer.node.add_dependency(model)`.
+        name_in_store: the name of the model's prefix in the store, derived from the construct's path.
+        platform: the platform that serves the ensembles.
+        target_models: ensemble to the name that callers send as `TargetModel`. These names are plain text without a CDK
+            dependency. If a construct of the same stack uses one, call `construct.node.add_dependency(model)`.
         role: the execution role.
 
     Args:
         scope: the stack or construct that it belongs to.
         id: the construct's id.
-        ensembles: repository by name; each must hold one model, or one ensemble and its parts. Each may call its
-            ensemble the same; give the other models of each names of their own. Empty where all are published: see
-            `add_publisher`.
+        ensembles: repository by ensemble name. Each repository must contain one model, or one ensemble and its steps.
+            The ensembles of different repositories may have the same model name; the other models need different names.
+            Empty if you publish all ensembles with `add_publisher`.
         platform: release and instance type.
-        store: keeps the archives; without it the stack gets a store of its own.
+        store: the store that keeps the archives; by default a store of the stack's own.
         environment: how the container starts Triton; by default with the verbose log off.
-        role: the execution role, which gets the permissions that it needs; by default a new one.
-        vpc: the VPC that the instances are in, and download from S3 through; by default one of SageMaker's own.
-        vpc_subnets: which of its subnets, at least two in different availability zones; by default the private ones.
-        security_groups: of the instances, up to 5; by default a new one that lets everything out and nothing in.
+        role: the execution role; by default a new one. The construct adds the permissions that the role needs.
+        vpc: the VPC of the instances, through which they also download from S3; by default a VPC of SageMaker's.
+        vpc_subnets: the subnets of the instances, at least two in different availability zones; by default the private
+            subnets of the VPC.
+        security_groups: the security groups of the instances, up to 5; by default a new one that allows all outbound
+            and no inbound traffic.
         network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
-            still brings archives and requests.
-        model_cache: False: an instance unloads an ensemble as soon as it has answered, which may suit very many of them
-            that are rarely called.
-        metadata: what you note about it, such as `{"commit": …, "approver": …}`. The manifest of an archive has that of
-            the deployment that stored it; the tags of the SageMaker Model have the latest. It is not part of the
-            artifact key.
+            still downloads the archives and forwards the requests.
+        model_cache: whether an instance keeps an ensemble loaded after a request. If False, the instance unloads the
+            ensemble as soon as it has answered, which may suit very many ensembles that are rarely called.
+        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has the
+            metadata of the deployment that stored the archive. The tags of the SageMaker Model have the latest
+            metadata. A change of metadata does not change the artifact key.
 
     Raises:
         ConfigurationError: a name cannot be a `TargetModel`, or metadata cannot be a tag; SageMaker has no image of
-            this release in the stack's region, or a field of the environment does not fit; the subnets or security
-            groups are not what SageMaker takes; the VPC is one of another region or the role one of another account;
-            there are recipes, and the store has no builder with the platform's GPU.
+            this release in the stack's region, or a field of the environment does not fit; SageMaker does not accept
+            the subnets or security groups; the VPC is in another region, or the role in another account; a repository
+            has recipes, and the store has no builder with the platform's GPU.
         ArchiveError: an archive cannot be written.
     """
 
@@ -198,14 +202,14 @@ class TritonMultiModel(Resource):
         role: iam.IRole,
         target_models: Mapping[str, str],
     ) -> ImportedModel:
-        """A multi-model model that exists already, in the scope's account and region, for a `TritonVariant`.
+        """Import a multi-model SageMaker Model that exists in the scope's account and region, for a `TritonVariant`.
 
         Args:
-            scope: the stack or construct that uses it.
+            scope: the stack or construct that uses the model.
             id: the construct's id.
-            model_name: its name.
-            platform: the release and instance type that it was made for; SageMaker does not report them.
-            role: its execution role.
+            model_name: the name of the SageMaker Model.
+            platform: the release and instance type for which the model was made. SageMaker does not report them.
+            role: the execution role of the model.
             target_models: ensemble to `TargetModel`, such as `{"text": "text-0f3c9a81d2.tar.gz"}`.
 
         Raises:
@@ -225,30 +229,32 @@ class TritonMultiModel(Resource):
         next_platform: ServingPlatform | None = None,
         runbook_url: str | None = None,
     ) -> TritonPublisher:
-        """Add what publishes ensembles without a deployment: a state machine, its functions and an alarm.
+        """Add a state machine that publishes ensembles without a deployment, with its functions and an alarm.
 
-        It publishes repositories, rolls them back and unpublishes them. It changes neither this stack nor the endpoint.
-        An ensemble of `ensembles` and a published one cannot share a name.
+        The state machine publishes repositories, rolls them back and unpublishes them. It does not change this stack or
+        the endpoint. A published ensemble cannot have the name of an ensemble in `ensembles`.
 
         Args:
-            max_concurrency: how many ensembles it changes at a time, 1 to 10,000. Each takes one of the account's
-                concurrent Lambda executions, of which a new account has 10.
-            recipes: the builds of published repositories. A recipe applies to each repository that has its model. The
-                first builder of the store that has the platform's GPU builds. With recipes, those who may publish
-                decide what a build does, and other stacks with the same keys adopt the result.
-            max_builds: how many builds it runs at a time, 1 to 10,000: at most the account's quota of the service that
-                builds, which `cdk-triton doctor` prints.
-            next_platform: the platform that you are going to change to. Another machine publishes for it, beside what
-                serves: `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`. Afterwards change `platform` and
-                remove this argument. No endpoint serves it before.
+            max_concurrency: how many ensembles the state machine changes at a time, 1 to 10,000. Each ensemble needs
+                one of the account's concurrent Lambda executions. A new account has 10 of them.
+            recipes: the recipes for published repositories. A recipe applies to each repository that contains the
+                recipe's model. The store's first builder with the platform's GPU runs the builds. With recipes, a
+                principal with permission to publish controls what a build does, and other stacks with the same keys
+                adopt the result.
+            max_builds: how many builds the state machine runs at a time, 1 to 10,000. Use at most the account's quota
+                of the service that builds; `cdk-triton doctor` prints this quota.
+            next_platform: the platform to which you will change. A second state machine publishes for that platform
+                while the present one serves: `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`. Then change
+                `platform` and remove this argument. No endpoint uses the next platform before that.
             runbook_url: the address where you publish the guide's runbook, or a page of your own. The descriptions of
                 the alarms then link to its section `#publisherfailures`. By default they contain the first step.
 
         Raises:
-            ConfigurationError: there is a publisher; the store promotes from another one; a number is not within its
-                bounds; the next platform serves the same archives as the present one; or `runbook_url` is empty, has a
-                fragment or is too long. With recipes also: one is not of this library, two write the same file, or the
-                store has no builder with the platform's GPU or belongs to another app.
+            ConfigurationError: the model already has a publisher; the store promotes from another store; a number is
+                not within its bounds; the next platform serves the same archives as the present one; or `runbook_url`
+                is empty, has a fragment or is too long. With recipes also: a recipe is not from this library, two
+                recipes write the same file, or the store has no builder with the platform's GPU or belongs to another
+                app.
         """
         # A plain model takes no state machine.
         from cdk_triton.hosting.models.published_recipes import declared_recipes
@@ -300,7 +306,7 @@ class TritonMultiModel(Resource):
     @property
     @jsii.member(jsii_name="connections")
     def connections(self) -> ec2.Connections:
-        """The connections of its instances in their VPC.
+        """The connections of the instances in their VPC.
 
         Raises:
             ConfigurationError: the model is not in a VPC.
@@ -319,7 +325,7 @@ class TritonMultiModel(Resource):
 
     @property
     def size(self) -> int:
-        """0: an instance starts without a model. So no ensemble changes what the endpoint is configured with."""
+        """0, because an instance starts without a model. So ensembles do not change the endpoint configuration."""
         return 0
 
     @checked
@@ -327,7 +333,7 @@ class TritonMultiModel(Resource):
         """The name that a caller sends as `TargetModel` to reach an ensemble, such as `text-0f3c9a81d2.tar.gz`.
 
         Raises:
-            ConfigurationError: there is no such ensemble.
+            ConfigurationError: the model does not have the ensemble.
         """
         if ensemble not in self.target_models:
             raise ConfigurationError(

@@ -60,13 +60,14 @@ MAX_CONCURRENCY = 10_000
 class TritonPublisher(Construct):
     """A state machine that publishes ensembles, rolls them back and unpublishes them; see `add_publisher`.
 
-    It changes the archives below the prefix of one `TritonMultiModel`, for its present platform, and the catalogue.
-    No stack and no endpoint is updated. With `next_platform` it has a second machine, which does the same for that
-    platform, below a prefix that no endpoint serves yet.
+    The state machine changes the archives below the prefix of one `TritonMultiModel`, for its present platform, and the
+    catalogue. It does not update a stack or an endpoint. With `next_platform` there is a second state machine, which
+    does the same for that platform, below a prefix that no endpoint serves yet.
 
     Attributes:
-        state_machine_arn: its ARN.
-        alarm: an execution has failed, was aborted or has timed out. Give it an action: `alarm.add_alarm_action(…)`.
+        state_machine_arn: the ARN of the state machine.
+        alarm: goes off if an execution has failed, was aborted or has timed out. Add an action:
+            `alarm.add_alarm_action(…)`.
         next: the publisher of `next_platform`, with a machine and an alarm of its own; None without `next_platform`.
     """
 
@@ -115,22 +116,24 @@ class TritonPublisher(Construct):
     def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to publish, roll back and unpublish.
 
-        It may read the template of this stack, and write below `staging/publish/<fleet>/<its aws:userid>/` of the
-        store. It may start, follow and stop executions of this state machine. It may read the catalogue and why an
-        ensemble failed. Everything else is done by the machine. It may do nothing with another publisher of the store,
-        and nothing with the uploads of another caller. With a key of the store it may also use that key,
-        which encrypts the uploads, the catalogue and the executions.
+        The principal may read the template of this stack, and write below `staging/publish/<fleet>/<its aws:userid>/`
+        of the store. It may start, follow and stop executions of this state machine. It may read the catalogue, and the
+        reasons why ensembles failed. The state machine does everything else. The grant does not cover other publishers
+        of the store or the uploads of other callers. If the store has a KMS key, the principal may also use that key,
+        which encrypts the uploads, the catalogue and the executions. With `next_platform`, the principal gets the same
+        permissions for the second state machine.
 
-        With recipes, the principal decides what a build does, and other stacks with the same keys adopt the result.
+        With recipes, the principal controls what a build does, and other stacks with the same keys adopt the result.
         """
         grant = grant_publish(grantee, self._served, self._machine)
         return grant if self.next is None else grant.combine(self.next.grant_publish(grantee))
 
     def grant_publish_all(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal what `cdk-triton fleet publish --all` does: publish, and read what is published.
+        """Allow a principal to run `cdk-triton fleet publish --all`: to publish, and to read what is published.
 
-        The command checks each archive for the next platform. So it reads the archives of this `TritonMultiModel`, and,
-        with recipes, the sources of all archives in the store that a publisher had built.
+        The command checks each archive for the next platform. So the principal may read the archives of this
+        `TritonMultiModel`. With recipes, it may also read the sources of all archives in the store that a publisher had
+        built.
         """
         is_built = self._recipes is not None
         return self.grant_publish(grantee).combine(grant_read_published(grantee, self._served, is_built=is_built))
