@@ -74,40 +74,43 @@ __all__ = ["TritonEndpoint"]
 class TritonEndpoint(Resource, VariantMetrics):
     """A SageMaker endpoint that runs Triton: a real-time one, or an asynchronous one with `asynchronous=`.
 
-    It owns its endpoint configuration: every change makes a new one, and CloudFormation points the endpoint there.
+    The construct also makes the endpoint configuration. Every change makes a new configuration, and CloudFormation
+    updates the endpoint to it.
 
-    Metrics belong to a variant: use `variant(name)` for them. If there is only one variant, the endpoint has its
-    metrics too.
+    Metrics belong to a variant: use `variant(name)` to get them. If the endpoint has only one variant, its metrics are
+    also methods of the endpoint.
 
     Args:
-        scope: the stack or construct that it belongs to.
+        scope: the stack or construct that the endpoint belongs to.
         id: the construct's id.
-        model: what to serve, short for one variant with the defaults.
-        variants: what to serve, where it is more than that. Either this or `model`.
-        shadow: gets copies of requests, whose answers SageMaker drops; its weight divided by that of the production
-            variant is the share that is copied. One beside one production variant, and no multi-model one.
-        endpoint_name: a name of your own; by default CloudFormation makes one. An endpoint with a name of its own
-            cannot be replaced by CloudFormation.
-        encryption_key: of the endpoint's region, encrypts the EBS volumes of the instances; who deploys needs
-            `kms:CreateGrant` on it. Instance types with disks of their own have no such volume. Without it, SageMaker
-            makes a key and discards it.
-        deployment_policy: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By
-            default all requests move to the new instances as soon as these answer.
+        model: the model to serve by one variant with the default settings. Give either `model` or `variants`.
+        variants: the production variants, if you need several or other settings.
+        shadow: a variant that gets copies of requests, and whose answers SageMaker drops. SageMaker copies a share of
+            the requests: the shadow's weight divided by the weight of the production variant. A shadow needs exactly
+            one production variant, and neither of them may be a multi-model one.
+        endpoint_name: the name of the endpoint; by default CloudFormation makes one. CloudFormation cannot replace an
+            endpoint with a name that you chose.
+        encryption_key: the KMS key, in the endpoint's region, that encrypts the EBS volumes of the instances. The
+            principal that deploys needs `kms:CreateGrant` on the key. Instance types with disks of their own do not
+            have such volumes. By default SageMaker makes a key and discards it.
+        deployment_policy: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default
+            all requests move to the new instances as soon as the new instances answer.
         data_capture: which requests and answers are kept in S3.
-        ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
-            `endpoint-name`, `endpoint-arn`, `target-models/<ensemble>` and `async/input`, `async/output`,
-            `async/failures`; one resource of the stack each.
-        metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
-        asynchronous: makes the endpoint asynchronous, for one `TritonModel`: requests wait in a queue, and answers go
-            to S3. Such an endpoint does not take InvokeEndpoint.
+        ssm_parameter_path: a path of the Parameter Store, such as `/search/production`. Below this path callers find
+            `endpoint-name`, `endpoint-arn`, `target-models/<ensemble>`, `async/input`, `async/output` and
+            `async/failures`. Each parameter is one resource of the stack.
+        metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
+        asynchronous: makes the endpoint asynchronous. Requests then wait in a queue, and SageMaker writes answers to
+            S3. Such an endpoint serves one `TritonModel`, and does not accept InvokeEndpoint.
 
     Raises:
-        ConfigurationError: both or neither of `model` and `variants` are given; two variants have one name, there are
-            more than SageMaker takes, or none has a weight; SageMaker does not take the shadow; the name is not valid,
-            or the deployment policy does not fit it or the variants; the parameters cannot be written; another endpoint
-            of the account and region has the name or the parameters; a model is of another account or region, or a key,
-            bucket or topic of another region; there are several capacity reservations, or one of another region or
-            account; the endpoint is asynchronous and has more than one single model.
+        ConfigurationError: both or neither of `model` and `variants` are given; two variants have the same name, there
+            are more variants than SageMaker accepts, or no variant has a weight; SageMaker does not accept the shadow;
+            the endpoint's name is not valid; the deployment policy does not fit the name or the variants; the
+            parameters cannot be written; another endpoint of the account and region has the name or the parameters; a
+            model is in another account or region, or a key, bucket or topic is in another region; the variants have
+            several capacity reservations, or one in another region or account; the endpoint is asynchronous and serves
+            more than one `TritonModel`, or a multi-model one.
     """
 
     @checked
@@ -211,13 +214,13 @@ class TritonEndpoint(Resource, VariantMetrics):
         id: str,
         endpoint_name: str,
     ) -> ImportedEndpoint:
-        """An endpoint that exists already, by its name, in the scope's account and region.
+        """Import an endpoint that exists in the scope's account and region, by its name.
 
-        A name with an unresolved token works for calls of the endpoint, and for grants if it has no capitals.
-        Otherwise import it by `from_endpoint_attributes`.
+        A name with an unresolved token works for calls of the endpoint. Grants work only if the resolved name does not
+        have capitals. If it may have capitals, use `from_endpoint_attributes`.
 
         Raises:
-            ConfigurationError: the name is not the name of an endpoint.
+            ConfigurationError: the name is not a valid endpoint name.
         """
         return ImportedEndpoint(scope, id, endpoint_name=endpoint_name)
 
@@ -228,13 +231,13 @@ class TritonEndpoint(Resource, VariantMetrics):
         id: str,
         endpoint_arn: str,
     ) -> ImportedEndpoint:
-        """An endpoint that exists already, by its ARN.
+        """Import an endpoint that exists, by its ARN.
 
-        Its name is the one in the ARN, which SageMaker writes in lower case: where the name has capitals, callers need
-        them, so import it by `from_endpoint_attributes`.
+        The endpoint gets the name in the ARN, which SageMaker writes in lower case. Callers need the capitals of a
+        name. So if the name has capitals, use `from_endpoint_attributes`.
 
         Raises:
-            ConfigurationError: the ARN names no endpoint.
+            ConfigurationError: the ARN is not the ARN of an endpoint.
         """
         return ImportedEndpoint._from_arn(scope, id, endpoint_arn)
 
@@ -247,10 +250,10 @@ class TritonEndpoint(Resource, VariantMetrics):
         endpoint_name: str,
         endpoint_arn: str,
     ) -> ImportedEndpoint:
-        """An endpoint that exists already, by its name as callers write it and its ARN as IAM compares it.
+        """Import an endpoint that exists, by the name that callers use and the ARN that IAM policies use.
 
         Raises:
-            ConfigurationError: the name is not a valid endpoint name, or the ARN is that of something else.
+            ConfigurationError: the name is not a valid endpoint name, or the ARN is not the ARN of an endpoint.
         """
         return ImportedEndpoint(scope, id, endpoint_name=endpoint_name, endpoint_arn=endpoint_arn)
 
@@ -271,7 +274,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @property
     def endpoint_config_name(self) -> str:
-        """The name of its configuration: the dimension `EndpointConfigName` of metrics of the new instances alone."""
+        """The name of the endpoint configuration, which selects the metrics of new instances (`EndpointConfigName`)."""
         return self._config.attr_endpoint_config_name
 
     @property
@@ -287,12 +290,12 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @property
     def shadow(self) -> TritonVariant | None:
-        """The shadow."""
+        """The shadow variant, or None."""
         return self._shadow
 
     @property
     def async_bucket(self) -> s3.IBucket | None:
-        """The bucket of an asynchronous endpoint, given or made; None of a real-time one."""
+        """The bucket of an asynchronous endpoint, given or made; None for a real-time endpoint."""
         return None if self._storage is None else self._storage.bucket
 
     @checked
@@ -300,10 +303,11 @@ class TritonEndpoint(Resource, VariantMetrics):
         """A variant with its metrics and its scaling.
 
         Args:
-            variant_name: its name, also that of a shadow. An endpoint with one production variant does not need it.
+            variant_name: the name of a production variant or of the shadow. By default the only production variant.
 
         Raises:
-            ConfigurationError: there is no such variant, or there are several and none is named.
+            ConfigurationError: the endpoint does not have the variant, or it has several production variants and you
+                did not name one.
         """
         known = ", ".join(self._in_service)
         if variant_name is None:
@@ -318,10 +322,10 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @property
     def metric_dimensions(self) -> Mapping[str, str]:
-        """Those of the only variant.
+        """The metric dimensions of the only production variant.
 
         Raises:
-            ConfigurationError: there are several.
+            ConfigurationError: the endpoint has several production variants.
         """
         return self.variant().metric_dimensions
 
@@ -329,15 +333,15 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Let the number of instances of the only variant follow the load.
 
         Args:
-            min_capacity: instances at least, 1 or more; 0 or more of an asynchronous endpoint.
-            max_capacity: instances at most.
+            min_capacity: the smallest number of instances: 1 or more, or 0 or more for an asynchronous endpoint.
+            max_capacity: the largest number of instances.
 
         Returns:
             An object that takes scaling policies, such as `.scale_on_invocations(...)`.
 
         Raises:
-            ConfigurationError: there are several variants, the limits contradict each other or the initial count, or
-                the variant is scaled already.
+            ConfigurationError: the endpoint has several production variants; the limits contradict each other or the
+                initial count; or the variant already scales.
         """
         return self.variant().auto_scale_instance_count(min_capacity=min_capacity, max_capacity=max_capacity)
 
@@ -351,24 +355,24 @@ class TritonEndpoint(Resource, VariantMetrics):
         runbook_url: str | None = None,
         dashboard_name: str | None = None,
     ) -> EndpointMonitoring:
-        """Add a dashboard, alarms for each production variant, and a limit to how long the containers' logs are kept.
+        """Add a dashboard, alarms for each production variant, and a retention period for the containers' logs.
 
         Args:
-            topic: where every alarm is published; alarms get the permission to, with the topic's key where it has one.
-                Without a topic, alarms are seen on the dashboard only.
-            thresholds: what the alarms wait for, where the defaults do not suit.
-            log_retention: how long the logs are kept; `INFINITE` leaves that alone.
-            runbook_url: the address where you publish the guide's runbook, or a page of your own; `#` and the
-                alarm's name in small letters are added.
-            dashboard_name: up to 255 letters, digits, `-` and `_`, unique in the account, which has one list of
-                dashboards for all regions; by default CloudFormation makes one up.
+            topic: the SNS topic to which every alarm publishes. This method gives the alarms the permissions for the
+                topic and, if there is one, for its key. Without a topic, only the dashboard shows the alarms.
+            thresholds: the thresholds of the alarms, if you do not want the defaults.
+            log_retention: how long CloudWatch keeps the logs. With `INFINITE`, this method does not set a period.
+            runbook_url: the address where you publish the guide's runbook, or a page of your own. This method adds `#`
+                and the alarm's name in lower case to the address.
+            dashboard_name: the name of the dashboard: up to 255 letters, digits, `-` and `_`. It must be unique in the
+                account, across all regions. By default CloudFormation makes a name.
 
         Returns:
-            The dashboard and the alarms, to which other actions may be added.
+            The dashboard and the alarms. You can add other actions to the alarms.
 
         Raises:
-            ConfigurationError: the endpoint is monitored already, the topic is certainly in another region,
-                `runbook_url` cannot be added to, or CloudWatch rejects the dashboard's name.
+            ConfigurationError: the endpoint already has monitoring; the topic is known to be in another region;
+                `runbook_url` is empty, has a fragment or is too long; or CloudWatch rejects the dashboard's name.
         """
         from cdk_triton.hosting.monitoring.watched_variant import monitor_variants
 
@@ -386,32 +390,35 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @checked
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
-        """Let alarms, of the endpoint's metrics for one, roll back an update that sets them off.
+        """Let alarms roll back an update during which they go off, for example alarms of the endpoint's metrics.
 
-        They are watched while the deployment policy waits. An alarm that is in ALARM at the start stops it at once.
+        SageMaker watches the alarms while the deployment policy waits. If an alarm is in ALARM when the update begins,
+        SageMaker stops the update at once.
 
         Raises:
-            ConfigurationError: there is no deployment policy that waits; the endpoint has no literal `endpoint_name`;
-                no alarm or more alarms than SageMaker watches were given; or an alarm is composite, belongs to another
-                account or region, or names the endpoint by an attribute.
+            ConfigurationError: the endpoint does not have a deployment policy that waits; `endpoint_name` is not given
+                as literal text; you gave no alarm, or more alarms than SageMaker watches; or an alarm is composite,
+                belongs to another account or region, or refers to the endpoint by an attribute.
         """
         self._updates.add_alarms(alarms)
 
     @checked
     def add_rollback_notification(self, topic: sns.ITopic | None = None) -> sns.ITopic:
-        """Send a message when an update was rolled back or has failed, which a deployment may report as a success.
+        """Send a message when an update was rolled back or has failed.
 
-        It takes an EventBridge rule that is there before an update begins.
+        A deployment may report such an update as a success. This method adds an EventBridge rule, which CloudFormation
+        makes before an update begins.
 
         Args:
-            topic: where to. One that is encrypted needs a key that EventBridge may use; CDK allows that for topics and
-                keys of the app. By default an own topic, encrypted with an own key.
+            topic: the SNS topic for the messages. If the topic is encrypted, EventBridge needs permission to use its
+                key. CDK adds this permission for topics and keys of the app. By default the method makes a topic,
+                encrypted with a new key.
 
         Returns:
-            The topic, to subscribe to.
+            The topic, to which you subscribe.
 
         Raises:
-            ConfigurationError: the endpoint has no literal `endpoint_name`, or the topic was imported from another
+            ConfigurationError: `endpoint_name` is not given as literal text, or the topic was imported from another
                 account or region.
         """
         from cdk_triton.hosting.endpoints.rollback_notice import add_rollback_notification
@@ -432,11 +439,14 @@ class TritonEndpoint(Resource, VariantMetrics):
 
         Args:
             grantee: the principal.
-            target_models: the ensembles of a multi-model endpoint that it may call, in every version. By default all.
-            published: patterns of published ensembles that it may call, such as `tenant-*`, and no others.
+            target_models: the ensembles of a multi-model endpoint that the principal may call, in every version. By
+                default all, unless you give `published`.
+            published: patterns of the published ensembles that the principal may call, such as `tenant-*`. The
+                principal may not call other published ensembles. By default the principal may call all of them if you
+                do not give `target_models` either, otherwise none.
 
         Raises:
-            ConfigurationError: a list is empty, or no variant serves such an ensemble.
+            ConfigurationError: a list is empty, a pattern is not valid, or no variant serves such an ensemble.
         """
         return allow_caller(
             self,
