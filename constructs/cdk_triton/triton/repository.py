@@ -61,8 +61,7 @@ class Model:
         subdirectories: the names of the directories in the model's directory, including empty ones, sorted.
         files: everything in the model's directory, sorted, with paths relative to the repository.
         produced: the files that recipes will write into the model's directory, with paths relative to the repository.
-        skips_unknown_fields: whether `config` skips fields that the schema does not have. If False, `config` is None
-            for a configuration with such fields.
+        skips_unknown_fields: whether `config` skips unknown fields; if False, such fields make `config` None.
     """
 
     name: str

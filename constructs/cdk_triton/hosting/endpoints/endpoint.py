@@ -74,11 +74,10 @@ __all__ = ["TritonEndpoint"]
 class TritonEndpoint(Resource, VariantMetrics):
     """A SageMaker endpoint that runs Triton: a real-time one, or an asynchronous one with `asynchronous=`.
 
-    The construct also makes the endpoint configuration. Every change makes a new configuration, and CloudFormation
-    updates the endpoint to it.
+    It makes the endpoint configuration too. Every change makes a new configuration, and CloudFormation updates the
+    endpoint to use it.
 
-    Metrics belong to a variant: use `variant(name)` to get them. If the endpoint has only one variant, its metrics are
-    also methods of the endpoint.
+    Metrics belong to a variant: use `variant(name)`. An endpoint with only one variant has the variant's metrics too.
 
     Args:
         scope: the stack or construct that the endpoint belongs to.
@@ -87,7 +86,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         variants: the production variants, if you need several or other settings.
         shadow: a variant that gets copies of requests, and whose answers SageMaker drops. SageMaker copies a share of
             the requests: the shadow's weight divided by the weight of the production variant. A shadow needs exactly
-            one production variant, and neither of them may be a multi-model one.
+            one production variant, and neither of them may be multi-model.
         endpoint_name: the name of the endpoint; by default CloudFormation makes one. CloudFormation cannot replace an
             endpoint with a name that you chose.
         encryption_key: the KMS key, in the endpoint's region, that encrypts the EBS volumes of the instances. The
@@ -96,9 +95,9 @@ class TritonEndpoint(Resource, VariantMetrics):
         deployment_policy: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default
             all requests move to the new instances as soon as the new instances answer.
         data_capture: which requests and answers are kept in S3.
-        ssm_parameter_path: a path of the Parameter Store, such as `/search/production`. Below this path callers find
-            `endpoint-name`, `endpoint-arn`, `target-models/<ensemble>`, `async/input`, `async/output` and
-            `async/failures`. Each parameter is one resource of the stack.
+        ssm_parameter_path: a path of the Parameter Store, such as `/search/production`. Callers find `endpoint-name`,
+            `endpoint-arn`, `target-models/<ensemble>`, `async/input`, `async/output` and `async/failures` below it.
+            Each is a resource of the stack.
         metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
         asynchronous: makes the endpoint asynchronous. Requests then wait in a queue, and SageMaker writes answers to
             S3. Such an endpoint serves one `TritonModel`, and does not accept InvokeEndpoint.
@@ -106,11 +105,11 @@ class TritonEndpoint(Resource, VariantMetrics):
     Raises:
         ConfigurationError: both or neither of `model` and `variants` are given; two variants have the same name, there
             are more variants than SageMaker accepts, or no variant has a weight; SageMaker does not accept the shadow;
-            the endpoint's name is not valid; the deployment policy does not fit the name or the variants; the
-            parameters cannot be written; another endpoint of the account and region has the name or the parameters; a
-            model is in another account or region, or a key, bucket or topic is in another region; the variants have
-            several capacity reservations, or one in another region or account; the endpoint is asynchronous and serves
-            more than one `TritonModel`, or a multi-model one.
+            the name is not valid; the deployment policy does not fit the name or the variants; the parameters cannot be
+            written; another endpoint of the account and region has the name or the parameters; a model is in another
+            account or region, or a key, bucket or topic is in another region; the variants have several capacity
+            reservations, or one in another region or account; the endpoint is asynchronous and serves several models or
+            a multi-model one.
     """
 
     @checked
@@ -209,11 +208,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @staticmethod
     @checked
-    def from_endpoint_name(
-        scope: Construct,
-        id: str,
-        endpoint_name: str,
-    ) -> ImportedEndpoint:
+    def from_endpoint_name(scope: Construct, id: str, endpoint_name: str) -> ImportedEndpoint:
         """Import an endpoint that exists in the scope's account and region, by its name.
 
         A name with an unresolved token works for calls of the endpoint. Grants work only if the resolved name does not
@@ -226,11 +221,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @staticmethod
     @checked
-    def from_endpoint_arn(
-        scope: Construct,
-        id: str,
-        endpoint_arn: str,
-    ) -> ImportedEndpoint:
+    def from_endpoint_arn(scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
         """Import an endpoint that exists, by its ARN.
 
         The endpoint gets the name in the ARN, which SageMaker writes in lower case. Callers need the capitals of a
@@ -306,8 +297,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             variant_name: the name of a production variant or of the shadow. By default the only production variant.
 
         Raises:
-            ConfigurationError: the endpoint does not have the variant, or it has several production variants and you
-                did not name one.
+            ConfigurationError: the variant does not exist, or there are several and you did not name one.
         """
         known = ", ".join(self._in_service)
         if variant_name is None:
@@ -340,8 +330,8 @@ class TritonEndpoint(Resource, VariantMetrics):
             An object that takes scaling policies, such as `.scale_on_invocations(...)`.
 
         Raises:
-            ConfigurationError: the endpoint has several production variants; the limits contradict each other or the
-                initial count; or the variant already scales.
+            ConfigurationError: there are several variants, the limits contradict each other or the initial count, or
+                the variant already scales.
         """
         return self.variant().auto_scale_instance_count(min_capacity=min_capacity, max_capacity=max_capacity)
 
@@ -358,14 +348,14 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Add a dashboard, alarms for each production variant, and a retention period for the containers' logs.
 
         Args:
-            topic: the SNS topic to which every alarm publishes. This method gives the alarms the permissions for the
-                topic and, if there is one, for its key. Without a topic, only the dashboard shows the alarms.
+            topic: the SNS topic to which every alarm publishes. The alarms get the permissions for the topic and its
+                key. Without a topic, only the dashboard shows the alarms.
             thresholds: the thresholds of the alarms, if you do not want the defaults.
             log_retention: how long CloudWatch keeps the logs. With `INFINITE`, this method does not set a period.
             runbook_url: the address where you publish the guide's runbook, or a page of your own. This method adds `#`
-                and the alarm's name in lower case to the address.
+                and the alarm's name in lower case.
             dashboard_name: the name of the dashboard: up to 255 letters, digits, `-` and `_`. It must be unique in the
-                account, across all regions. By default CloudFormation makes a name.
+                account, in all regions. By default CloudFormation makes one.
 
         Returns:
             The dashboard and the alarms. You can add other actions to the alarms.
@@ -410,16 +400,16 @@ class TritonEndpoint(Resource, VariantMetrics):
         makes before an update begins.
 
         Args:
-            topic: the SNS topic for the messages. If the topic is encrypted, EventBridge needs permission to use its
-                key. CDK adds this permission for topics and keys of the app. By default the method makes a topic,
-                encrypted with a new key.
+            topic: the SNS topic for the messages. EventBridge needs permission to use the key of an encrypted topic.
+                CDK adds this permission for topics and keys of the app. By default the method makes a topic and its
+                key.
 
         Returns:
             The topic, to which you subscribe.
 
         Raises:
-            ConfigurationError: `endpoint_name` is not given as literal text, or the topic was imported from another
-                account or region.
+            ConfigurationError: `endpoint_name` is not literal text, or the topic was imported from another account or
+                region.
         """
         from cdk_triton.hosting.endpoints.rollback_notice import add_rollback_notification
 
@@ -441,9 +431,8 @@ class TritonEndpoint(Resource, VariantMetrics):
             grantee: the principal.
             target_models: the ensembles of a multi-model endpoint that the principal may call, in every version. By
                 default all, unless you give `published`.
-            published: patterns of the published ensembles that the principal may call, such as `tenant-*`. The
-                principal may not call other published ensembles. By default the principal may call all of them if you
-                do not give `target_models` either, otherwise none.
+            published: patterns of the published ensembles that the principal may call, such as `tenant-*`. By default,
+                all of them if `target_models` is not given either, otherwise none.
 
         Raises:
             ConfigurationError: a list is empty, a pattern is not valid, or no variant serves such an ensemble.
