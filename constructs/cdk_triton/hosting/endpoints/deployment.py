@@ -42,12 +42,12 @@ class Capacity:
     """A part of each variant's instances, or of a component's copies: SageMaker's `CapacitySize`.
 
     Attributes:
-        percent: of the instances or copies, 1 to 100.
+        percent: a percentage of the instances or copies, 1 to 100.
         instances: a number of instances instead, at least 1; for an endpoint.
         copies: a number of copies instead, at least 1; for an inference component.
 
     Raises:
-        ConfigurationError: none or several of them, or a value out of its range.
+        ConfigurationError: none or several of the three are given, or a value is out of its range.
     """
 
     percent: int | None = None
@@ -101,16 +101,17 @@ class Capacity:
 
 @dataclass(frozen=True, kw_only=True)
 class DeploymentPolicy(ABC):
-    """How an endpoint is updated: `AllAtOnce`, `Canary`, `Linear` or `Rolling`.
+    """How SageMaker updates an endpoint: `AllAtOnce`, `Canary`, `Linear` or `Rolling`.
 
     SageMaker starts new instances with the new configuration and ends the old ones. If a new instance does not start,
     or one of the alarms goes off, all requests go back to the old instances.
 
     Attributes:
-        alarms: what rolls an update back, at most 10. They need the endpoint's name, so that the endpoint must have an
-            `endpoint_name`; those that are made of its metrics are added by `TritonEndpoint.add_rollback_alarms`.
-        maximum_time: how long the update may take altogether, 600 to 28800 seconds; longer than all its waiting. None:
-            SageMaker's default, which it does not document.
+        alarms: at most 10 alarms that roll an update back. The alarms are created before the endpoint, so give the
+            endpoint a literal `endpoint_name`. Add alarms on the endpoint's own metrics by
+            `TritonEndpoint.add_rollback_alarms`.
+        maximum_time: how long the whole update may take, 600 to 28800 seconds. It must be longer than all waiting times
+            together. None: SageMaker's default, which AWS does not document.
     """
 
     alarms: Sequence[cloudwatch.IAlarm] = ()
@@ -241,16 +242,16 @@ class _BlueGreen(DeploymentPolicy):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class AllAtOnce(_BlueGreen):
-    """All requests move to the new instances in one step: SageMaker's way without a policy, with alarms and a wait.
+    """All requests move to the new instances in one step, as without a policy, but with alarms and a wait.
 
     Attributes:
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old instances are kept after that, while the alarms are watched; 0 to 3600
-            seconds. None: they end at once.
+        termination_wait: how long the old instances run after all requests moved, while SageMaker watches the alarms, 0
+            to 3600 seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, or the waiting takes longer than the update may.
+        ConfigurationError: a value is out of its range, or the waiting times add up to `maximum_time` or more.
     """
 
     def __post_init__(self) -> None:
@@ -277,18 +278,18 @@ class AllAtOnce(_BlueGreen):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Canary(_BlueGreen):
-    """A small part of the new instances takes requests first, the rest after a wait.
+    """A small part of the new instances takes requests first, and the rest after a wait.
 
     Attributes:
-        size: the part, at most 50 % of the instances.
-        wait: how long the alarms are watched before the rest follows, 0 to 3600 seconds.
+        size: the part that takes requests first, at most 50 % of the instances.
+        wait: how long SageMaker watches the alarms before the rest follows, 0 to 3600 seconds.
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old instances are kept after that, while the alarms are watched; 0 to 3600
-            seconds. None: they end at once.
+        termination_wait: how long the old instances run after all requests moved, while SageMaker watches the alarms, 0
+            to 3600 seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, or the waiting takes longer than the update may.
+        ConfigurationError: a value is out of its range, or the waiting times add up to `maximum_time` or more.
     """
 
     size: Capacity
@@ -322,18 +323,18 @@ class Canary(_BlueGreen):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Linear(_BlueGreen):
-    """The new instances take requests in equal steps, with a wait after each.
+    """The new instances take requests in equal steps, with a wait after each step.
 
     Attributes:
-        step: of one step, 10 to 50 % of the instances.
-        wait: how long the alarms are watched between two steps, 0 to 3600 seconds.
+        step: the size of one step, 10 to 50 % of the instances.
+        wait: how long SageMaker watches the alarms between two steps, 0 to 3600 seconds.
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old instances are kept after the last step, while the alarms are watched; 0 to
+        termination_wait: how long the old instances run after the last step, while SageMaker watches the alarms, 0 to
             3600 seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, or the waiting takes longer than the update may.
+        ConfigurationError: a value is out of its range, or the waiting times add up to `maximum_time` or more.
     """
 
     step: Capacity
@@ -369,19 +370,19 @@ class Linear(_BlueGreen):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Rolling(DeploymentPolicy):
-    """Instances are replaced batch by batch, so that an update needs few more of them than there are; one variant only.
+    """SageMaker replaces instances batch by batch, so that an update needs few additional instances.
 
-    An inference component is updated in the same way, by copies.
+    An endpoint with this policy has one variant only. An inference component is updated in the same way, by copies.
 
     Attributes:
-        batch: how many at a time, 5 to 50 % of the instances or copies.
-        wait: how long the alarms are watched after each batch, 0 to 3600 seconds.
-        rollback_batch: how many at a time where the update is rolled back. None: all at once, as blue/green does.
+        batch: how many instances or copies SageMaker replaces at a time, 5 to 50 % of them.
+        wait: how long SageMaker watches the alarms after each batch, 0 to 3600 seconds.
+        rollback_batch: the size of a batch during a rollback. None: all at once, as in a blue/green rollback.
         alarms: see `DeploymentPolicy`.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, or the waiting takes longer than the update may.
+        ConfigurationError: a value is out of its range, or the waiting times add up to `maximum_time` or more.
     """
 
     batch: Capacity

@@ -41,27 +41,27 @@ def check_copy_capacities(what: str, copies: int, min_capacity: int, max_capacit
 
 
 class ScalableCopyCount(Construct, ScheduledScaling):
-    """The limits of a component's copies, to which policies are added.
+    """The limits of a component's number of copies, and its scaling policies.
 
     `auto_scale_copies` and `scale_to_zero` return it.
 
-    The number of copies in the template stays as it is. CloudFormation does not change it as long as the template has
-    the same value. So, as far as is known, a deployment does not undo scaling.
+    The template always contains the initial number of copies. CloudFormation does not update the number of copies while
+    its value in the template is the same. So, as far as is known, a deployment does not undo scaling.
 
     Attributes:
-        min_capacity: copies at least.
-        max_capacity: copies at most.
-        scalable_target: the CDK's construct behind it, for policies that are not offered here.
+        min_capacity: the fewest copies.
+        max_capacity: the most copies.
+        scalable_target: the underlying CDK construct, for policies that this class does not offer.
 
     Args:
         scope: the component.
         id: the construct's id.
-        component_name: its name.
-        component: what must exist before the target.
-        what: what errors call it.
-        metrics: of the component.
-        min_capacity: copies at least.
-        max_capacity: copies at most.
+        component_name: the component's name.
+        component: the construct that must exist before the scalable target.
+        what: the component's name in errors.
+        metrics: the metrics of the component.
+        min_capacity: the fewest copies.
+        max_capacity: the most copies.
     """
 
     def __init__(
@@ -107,16 +107,16 @@ class ScalableCopyCount(Construct, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the requests per copy at a share of what one copy can answer.
+        """Scale on the requests per copy, with a share of one copy's maximum as the target.
 
-        SageMaker's metric counts per minute, so the target is `max_requests_per_second * safety_factor * 60`.
+        SageMaker's metric counts requests per minute, so the target is `max_requests_per_second * safety_factor * 60`.
 
         Args:
             id: the policy's id.
-            max_requests_per_second: what one copy answers at most, from a load test.
-            safety_factor: the share of it to aim at, above 0 and at most 1.
-            scale_in_cooldown: pause after copies were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after copies were added; 5 minutes by default.
+            max_requests_per_second: the most requests per second that one copy can answer, from a load test.
+            safety_factor: the share of `max_requests_per_second` to aim at, above 0 and at most 1.
+            scale_in_cooldown: the pause after copies were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after copies were added; 5 minutes by default.
 
         Raises:
             ConfigurationError: a number is out of its range, or the component scales on its invocations already.
@@ -139,13 +139,13 @@ class ScalableCopyCount(Construct, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the requests that one copy works on or has queued: the fastest signal, every 10 seconds.
+        """Scale on the requests that one copy processes or has queued: the fastest signal, published every 10 seconds.
 
         Args:
             id: the policy's id.
-            target_concurrent_requests: requests per copy, those that wait in Triton's queue included.
-            scale_in_cooldown: pause after copies were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after copies were added; 5 minutes by default.
+            target_concurrent_requests: requests per copy, including those in Triton's queue.
+            scale_in_cooldown: the pause after copies were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after copies were added; 5 minutes by default.
 
         Raises:
             ConfigurationError: the target is not positive, or the component scales on concurrent requests already.

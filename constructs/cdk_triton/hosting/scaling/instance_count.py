@@ -47,36 +47,37 @@ MULTI_MODEL_MEMORY_WARNING = "cdk-triton:GpuMemoryOfMultiModel"
 
 
 class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
-    """The limits of a variant's instance count, returned by `auto_scale_instance_count`. Policies are added to it.
+    """The limits of a variant's instance count, and its scaling policies. `auto_scale_instance_count` returns it.
 
-    With several policies the variant grows as soon as one of them requires it, and shrinks when all of them allow it.
-    Only the steps of `scale_on_metric` remove instances independently of the other policies (API reference,
+    With several policies, the variant scales out as soon as one policy requires it, and scales in when all policies
+    allow it. Only the steps of `scale_on_metric` remove instances without regard to the other policies (API reference,
     PutScalingPolicy).
 
-    A deployment does not undo scaling: the endpoint keeps its instance counts when it is updated. SageMaker rejects a
-    change of the instance type of a scaled variant; the guide's page on scaling shows the two steps.
+    A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects a
+    change of the instance type of a scaled variant; the guide's page on scaling shows how to change it in two steps.
 
-    If the instance types of a variant differ in GPUs or in the number of vCPUs, a policy on their utilization follows
+    If a variant's instance types differ in GPUs or in the number of vCPUs, a policy on GPU or vCPU utilization follows
     the mean of the types that have instances. The other metrics cover all instances together.
 
     Attributes:
-        min_capacity: instances at least.
-        max_capacity: instances at most.
-        scalable_target: the CDK's construct behind it, for policies that are not offered here.
+        min_capacity: the fewest instances.
+        max_capacity: the most instances.
+        scalable_target: the underlying CDK construct, for policies that this class does not offer.
 
     Args:
         scope: the variant's construct.
         id: the construct's id.
         endpoint: the L1 of the endpoint.
-        variant: what is scaled.
-        what: what errors call it, such as `variant AllTraffic of Stack/Endpoint`.
-        metrics: of the variant.
-        min_capacity: instances at least, 1 or more; 0 or more of an asynchronous endpoint.
-        max_capacity: instances at most.
+        variant: the scaled variant.
+        what: the variant's name in errors, such as `variant AllTraffic of Stack/Endpoint`.
+        metrics: the metrics of the variant.
+        min_capacity: the fewest instances: at least 1, or at least 0 for an asynchronous endpoint.
+        max_capacity: the most instances.
         is_async: whether the endpoint is asynchronous.
 
     Raises:
-        ConfigurationError: the limits contradict each other or the variant's initial count, or allow no instance.
+        ConfigurationError: the limits contradict each other or the variant's initial count, or do not allow any
+            instance.
     """
 
     def __init__(
@@ -131,17 +132,17 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the requests per instance at a share of what one instance can answer: the best signal for most models.
+        """Scale on the requests per instance, with a share of one instance's maximum as the target.
 
-        SageMaker's metric counts per minute, so the target is
+        This is the best signal for most models. SageMaker's metric counts requests per minute, so the target is
         `max_requests_per_second * safety_factor * 60` ("Load testing your auto scaling configuration").
 
         Args:
             id: the policy's id.
-            max_requests_per_second: what one instance answers at most, from a load test.
-            safety_factor: the share of it to aim at, above 0 and at most 1.
-            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+            max_requests_per_second: the most requests per second that one instance can answer, from a load test.
+            safety_factor: the share of `max_requests_per_second` to aim at, above 0 and at most 1.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
         Raises:
             ConfigurationError: a number is out of its range, or the variant scales on its invocations already.
@@ -166,16 +167,16 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the requests that one instance works on or has queued: the fastest signal.
+        """Scale on the requests that one instance processes or has queued. This is the fastest signal.
 
-        SageMaker publishes it every 10 seconds rather than every minute ("Define a scaling policy", high-resolution
+        SageMaker publishes this metric every 10 seconds, not every minute ("Define a scaling policy", high-resolution
         metrics). Scaling in is not faster than with other policies.
 
         Args:
             id: the policy's id.
-            target_concurrent_requests: requests per instance, those that wait in Triton's queue included.
-            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+            target_concurrent_requests: requests per instance, including those in Triton's queue.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
         Raises:
             ConfigurationError: the target is not positive, or the variant scales on concurrent requests already.
@@ -199,16 +200,16 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the utilization of the GPUs.
+        """Scale on the utilization of the GPUs.
 
-        SageMaker's metric is the sum over the GPUs of an instance, 0 to 400 with four of them, so the percentage is
-        multiplied by the GPU count (re:Post, "sagemaker-cpu-gpu-utilization-100").
+        SageMaker's metric is the sum over the GPUs of an instance, for example 0 to 400 with four GPUs. So this method
+        multiplies your percentage by the GPU count (re:Post, "sagemaker-cpu-gpu-utilization-100").
 
         Args:
             id: the policy's id.
-            target_utilization_percent: of one GPU, 1 to 100, whatever the number of GPUs.
-            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+            target_utilization_percent: the target for one GPU, 1 to 100, whatever the number of GPUs.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
         Raises:
             ConfigurationError: the target is out of its range, or the variant scales on this metric already.
@@ -226,17 +227,17 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the share of GPU memory in use, where memory grows with the requests.
+        """Scale on the share of GPU memory in use, for models whose memory grows with the requests.
 
-        Models take most of their memory when they are loaded and keep it, so that another instance rarely lowers the
-        share; with a multi-model endpoint, whose instances fill up with models, this gives a warning. The metric is
-        summed over the GPUs like `GPUUtilization`.
+        A model takes most of its memory when it is loaded, and keeps it, so another instance rarely lowers the share.
+        For a multi-model endpoint, whose instances fill up with models, synth warns. The metric is the sum over the
+        GPUs, as `GPUUtilization` is.
 
         Args:
             id: the policy's id.
-            target_utilization_percent: of one GPU, 1 to 100, whatever the number of GPUs.
-            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+            target_utilization_percent: the target for one GPU, 1 to 100, whatever the number of GPUs.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
         Raises:
             ConfigurationError: the target is out of its range, or the variant scales on this metric already.
@@ -262,17 +263,17 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the utilization of the vCPUs, where Python or pre-processing on the CPU is the bottleneck.
+        """Scale on the utilization of the vCPUs, if Python or pre-processing on the CPU is the bottleneck.
 
-        SageMaker's metric is the sum over the vCPUs of an instance, 0 to 800 with eight of them, so the percentage is
-        multiplied by the vCPU count (re:Post, "sagemaker-cpu-gpu-utilization-100"). One busy Python process is 100 of
-        that sum: on eight vCPUs, 12.5 percent.
+        SageMaker's metric is the sum over the vCPUs of an instance, for example 0 to 800 with eight vCPUs. So this
+        method multiplies your percentage by the vCPU count (re:Post, "sagemaker-cpu-gpu-utilization-100"). One busy
+        Python process adds 100 to the sum, which is 12.5 percent of eight vCPUs.
 
         Args:
             id: the policy's id.
-            target_utilization_percent: of one vCPU, 1 to 100, whatever the number of vCPUs.
-            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+            target_utilization_percent: the target for one vCPU, 1 to 100, whatever the number of vCPUs.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
         Raises:
             ConfigurationError: the target is out of its range, or the variant scales on this metric already.
@@ -293,24 +294,24 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.StepScalingPolicy:
-        """Add or take away instances by the steps of any metric, mathematical expressions included.
+        """Add or remove instances by steps of any metric, including a math expression.
 
-        Beside a policy that holds a target, give steps that add instances only. Steps that take instances away do not
-        wait for the other policy, so it may add the instances again (API reference, PutScalingPolicy).
+        Beside a target tracking policy, give only steps that add instances. Steps that remove instances do not wait for
+        the target tracking policy, so that policy may add the instances again (API reference, PutScalingPolicy).
 
         Args:
             id: the policy's id.
-            metric: the metric; its period is that of the alarms, so 1 minute where it should be quick.
-            scaling_steps: 2 to 40 intervals of the metric, each with the instances to add, or to take away where
-                `change` is negative. One gap between them is where nothing happens.
-            evaluation_periods: periods that are looked at; 1 by default.
-            datapoints_to_alarm: periods among them that must be in the interval, beside `evaluation_periods`; all by
-                default.
-            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+            metric: the metric. Its period becomes the period of the alarms, so use 1 minute for a quick reaction.
+            scaling_steps: 2 to 40 intervals of the metric. `change` of an interval is the number of instances to add,
+                or to remove if it is negative. In a gap between two intervals, nothing happens; one gap is allowed.
+            evaluation_periods: the number of periods that an alarm evaluates; 1 by default.
+            datapoints_to_alarm: the number of these periods that must be in the interval; all by default. Give it
+                together with `evaluation_periods`.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
         Raises:
-            ConfigurationError: there are too few or too many steps, or none changes anything.
+            ConfigurationError: there are too few or too many steps, or no step has a `change`.
         """
         what = self._policy(id)
         check_new_policy(self.scalable_target, id, self._what)
