@@ -52,7 +52,7 @@ __all__ = [
 
 
 class CdkTritonError(Exception):
-    """The root: catch it to catch everything that this library raises on purpose."""
+    """The base class of every error that this library raises on purpose."""
 
     def __reduce__(self) -> tuple[object, ...]:
         """Copy and pickle without `__init__`, which Exception would call with the message alone."""
@@ -65,7 +65,7 @@ def _made_without_init(kind: type[CdkTritonError], args: tuple[object, ...]) -> 
 
 
 class ConfigurationError(CdkTritonError, ValueError):
-    """A value given to the library cannot be used: an unknown release, a timeout out of range, …."""
+    """A value given to the library is not valid, such as an unknown release or a timeout out of its range."""
 
 
 class RuleError(CdkTritonError):
@@ -73,7 +73,7 @@ class RuleError(CdkTritonError):
 
 
 class RepositoryError(CdkTritonError):
-    """A model repository cannot be read: the directory is missing, empty or links out of itself."""
+    """A model repository cannot be read: the directory is missing or empty, or has a link to a path outside it."""
 
 
 class ModelConfigError(RepositoryError):
@@ -83,7 +83,7 @@ class ModelConfigError(RepositoryError):
         path: the file, as the user would write it.
         line: the line of the fault, counted from 1, or None if the parser does not report it.
         column: the column of the fault, counted from 1, or None if the parser does not report it.
-        fix: what to do, which the message ends with, or "" where only the fault is known.
+        fix: the end of the message, which contains what to do, or "" if only the fault is known.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ModelConfigError(RepositoryError):
 
 
 class ServeError(CdkTritonError):
-    """SageMaker's `serve` script would not start the server; the message is the script's own."""
+    """SageMaker's `serve` script would not start the server. The message is the script's own."""
 
 
 class ArchiveError(CdkTritonError):
@@ -105,11 +105,11 @@ class ArchiveError(CdkTritonError):
 
 
 class InvocationError(CdkTritonError):
-    """An endpoint did not answer as asked; the base of what the client raises."""
+    """An endpoint did not answer as expected. This is the base class of the client's errors."""
 
 
 class PayloadTooLargeError(InvocationError):
-    """The request body is larger than SageMaker accepts, found before it is sent.
+    """The request body is larger than SageMaker accepts. The client does not send it.
 
     Attributes:
         size: the size of the request body in bytes.
@@ -123,27 +123,27 @@ class PayloadTooLargeError(InvocationError):
 
 
 class InvocationTimeoutError(InvocationError, TimeoutError):
-    """No connection or no answer in time; whether the model ran is not known."""
+    """The client got no connection or no answer in time. The model may have run."""
 
 
 class NoCapacityError(InvocationError):
-    """The inference component has no copy; one that scales to zero starts one now, which takes minutes: call again."""
+    """The inference component has no copy. If it scales to zero, a copy starts within minutes: call again."""
 
 
 class ResultNotReadyError(InvocationTimeoutError):
-    """The answer of an asynchronous endpoint is not there yet: the same call may succeed later."""
+    """The answer of an asynchronous endpoint does not exist yet. The same call may succeed later."""
 
 
 class ResultExpiredError(InvocationError):
-    """An asynchronous request expired in the queue, or its answer was there and is not any more."""
+    """An asynchronous request expired in the queue, or its answer existed and has been deleted."""
 
 
 class ResultAccessError(InvocationError):
-    """The caller may not read the answer of an asynchronous endpoint, or not check that it exists."""
+    """The caller does not have permission to read an asynchronous answer, or to check that it exists."""
 
 
 class ModelNotReadyError(InvocationError):
-    """The target model is still being downloaded or loaded: the same call may succeed in a moment."""
+    """SageMaker is still downloading or loading the target model. The same call may succeed in a moment."""
 
 
 class ModelError(InvocationError):
@@ -161,12 +161,12 @@ class ModelError(InvocationError):
 
 
 class StoreError(CdkTritonError):
-    """An artifact store in an account cannot be read or changed as asked, or a build in it has failed."""
+    """An artifact store in an account cannot be read or changed as requested, or a build in it has failed."""
 
 
 class LocalError(CdkTritonError):
-    """The local AWS cannot do what was asked."""
+    """The local AWS cannot do the requested operation."""
 
 
 class TemplateError(LocalError):
-    """A template has something that the local CloudFormation does not model."""
+    """A template uses a feature that the local CloudFormation does not support."""

@@ -303,9 +303,9 @@ class VariantMetrics(InvocationMetrics):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class EndpointMetrics(VariantMetrics):
-    """The metrics of a variant by name, for an endpoint of another stack or one that is not made yet.
+    """The metrics of a variant by name, for an endpoint in another stack or an endpoint that does not exist yet.
 
-    For example, an endpoint refers to its rollback alarms, so these alarms cannot refer to the endpoint for its name.
+    For example, an endpoint refers to its rollback alarms, so these alarms cannot refer to the endpoint's name.
 
     Attributes:
         endpoint_name: the endpoint's name.

@@ -42,29 +42,30 @@ _PREFIXES = ("input_prefix", "output_prefix", "failure_prefix")
 @checked
 @dataclass(frozen=True, kw_only=True)
 class AsyncInference:
-    """How an asynchronous endpoint takes requests, and keeps requests and answers.
+    """How an asynchronous endpoint receives requests, and where it stores requests and answers.
 
-    Without a bucket the endpoint makes one: encrypted, for TLS only, not public, and retained when the endpoint is
-    deleted. Everything in it expires. Your own `s3.Bucket` of the app gets lifecycle rules for the three prefixes. The
-    app cannot add rules to an imported bucket.
+    Without `bucket`, the endpoint creates a bucket that is encrypted, not public, and accepts TLS only. CloudFormation
+    retains this bucket when the endpoint is deleted. Every object in it expires. If `bucket` is an `s3.Bucket` of your
+    app, it gets lifecycle rules for the three prefixes. The app cannot add rules to an imported bucket.
 
     Attributes:
-        bucket: keeps requests and answers. By default the endpoint makes one.
-        input_prefix: begins the keys of requests that callers upload.
-        output_prefix: begins the keys of answers.
-        failure_prefix: begins the keys of error messages.
-        encryption_key: a symmetric key of the bucket's region, which encrypts the answers; the endpoint's own bucket
-            encrypts everything with it. By default the key of the bucket, if it has one.
-        access_logs_bucket: gets the access logs of the bucket that the endpoint makes.
-        success_topic: gets a notification of each answer.
-        error_topic: gets a notification of each failure.
-        max_concurrent_invocations_per_instance: requests that one container gets at a time, 1 to 1000. None: SageMaker
-            "chooses an optimal value".
-        expiration: whole days after which requests, answers and error messages expire. None: 7 days.
+        bucket: the bucket for requests and answers. By default the endpoint creates a bucket.
+        input_prefix: the prefix of the keys of requests that callers upload.
+        output_prefix: the prefix of the keys of answers.
+        failure_prefix: the prefix of the keys of error messages.
+        encryption_key: a symmetric KMS key of the bucket's region, which encrypts the answers. A bucket that the
+            endpoint creates encrypts every object with this key. By default the key of the bucket, if it has one.
+        access_logs_bucket: the bucket for the access logs of the bucket that the endpoint creates. Not with `bucket`.
+        success_topic: the topic that gets a notification of each answer.
+        error_topic: the topic that gets a notification of each failure.
+        max_concurrent_invocations_per_instance: the number of requests that one container gets at a time, 1 to 1000.
+            None: SageMaker "chooses an optimal value".
+        expiration: the whole days after which requests, answers and error messages expire. None: 7 days. Not with an
+            imported bucket.
 
     Raises:
-        ConfigurationError: a prefix is not one of object keys, contains another one or belongs to an artifact store; a
-            number is out of its range, or a value is given that has no effect on the bucket.
+        ConfigurationError: a prefix is not valid for object keys, contains another of the three, or belongs to an
+            artifact store; a number is out of its range, or a value would have no effect on the given bucket.
     """
 
     bucket: s3.IBucket | None = None

@@ -51,18 +51,17 @@ MULTI_MODEL_WARNING = "cdk-triton:CaptureOfMultiModel"
 @checked
 @dataclass(frozen=True, kw_only=True)
 class DataCapture:
-    """Which requests and answers of an endpoint are kept, and where.
+    """Which requests and answers of an endpoint SageMaker captures, and where it stores them.
 
     Attributes:
-        bucket: the bucket for the captured data. One of its own is best, because its readers can read what callers
-            send.
-        sampling_percentage: of the requests, 1 to 100. All of a busy endpoint fill its instances' disks, and SageMaker
-            stops capturing when these get full.
-        prefix: begins the keys. The models' roles may write below it and nowhere else.
-        capture_requests: whether requests are kept.
-        capture_responses: whether answers are kept.
-        encryption_key: the key that encrypts them, of the bucket's region; by default the bucket's own key, if it has
-            one. It may be an alias, because nothing reads what it has encrypted before.
+        bucket: the bucket for the captured data. Use a separate bucket, because its readers can read the callers' data.
+        sampling_percentage: the percentage of requests to capture, 1 to 100. With 100, a busy endpoint may fill the
+            disks of its instances, and SageMaker then stops capturing.
+        prefix: the prefix of the object keys. The models' roles may write below this prefix and nowhere else.
+        capture_requests: whether SageMaker captures requests.
+        capture_responses: whether SageMaker captures answers.
+        encryption_key: the KMS key that encrypts the captured data, in the bucket's region; by default the bucket's own
+            key, if it has one. It may be an alias, because the endpoint does not read earlier data.
 
     Raises:
         ConfigurationError: the percentage is out of its range, the prefix is not valid or belongs to an artifact

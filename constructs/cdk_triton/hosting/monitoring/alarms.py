@@ -29,28 +29,30 @@ Widgets = list[cloudwatch.IWidget]
 class AlarmThresholds:
     """The thresholds of an endpoint's alarms. None omits an alarm.
 
-    Percentages are above 0 and below 100, which nothing exceeds. A metric that an endpoint does not publish has no
-    alarm, so the thresholds of a company may serve endpoints of every kind.
+    Percentages are above 0 and below 100, because no metric exceeds 100 %. If an endpoint does not publish a metric,
+    its alarm is omitted. So a company can use the same thresholds for endpoints of every kind.
 
     Attributes:
-        server_errors_percent: share of requests that are answered with a 5xx status.
-        model_errors_percent: share of requests that the container does not answer with 2xx, time-outs included. Not for
-            an asynchronous endpoint, which has `failed_requests`.
-        client_errors_percent: share of requests that are answered with a 4xx status.
-        model_latency: the time of the slowest of a hundred requests. SageMaker gives up after 60 seconds.
-        gpu_utilization_percent: of each GPU, on the average of all GPUs.
-        gpu_memory_percent: of each GPU's memory, on the fullest instance. Not for a multi-model endpoint, which fills
-            it with archives and makes room when it has to.
-        memory_percent: of the fullest instance's memory; of a component, of what its copies reserve.
-        disk_percent: of the fullest instance's disk.
-        cache_hit_percent: share of requests to a multi-model endpoint that find their archive loaded; the alarm goes
-            off below it.
-        loading_wait: the longest time that a request to a multi-model endpoint waits for its archive.
-        failed_requests: requests to an asynchronous endpoint that fail within five minutes, or expire. It is 0, as for
-            a queue of dead letters, because no caller notices them.
-        oldest_request: the highest age of a request to an asynchronous endpoint. SageMaker drops it after 6 hours.
-        no_capacity_requests: requests to a component that find no copy within five minutes. It is 0, and the alarm
-            waits for 20 minutes, because the first copy may take ten.
+        server_errors_percent: the share of requests that get a 5xx status.
+        model_errors_percent: the share of requests that the container does not answer with a 2xx status, time-outs
+            included. Not for an asynchronous endpoint, which has `failed_requests` instead.
+        client_errors_percent: the share of requests that get a 4xx status.
+        model_latency: the 99th percentile of the time that the model takes. SageMaker stops waiting after 60 seconds.
+        gpu_utilization_percent: the utilization of one GPU, as the average of all GPUs.
+        gpu_memory_percent: the share of a GPU's memory in use, on the fullest instance. Not for a multi-model endpoint,
+            which fills the memory with models and unloads models when it needs space.
+        memory_percent: the share of memory in use on the fullest instance. For a component: the share of the memory
+            that its copies reserve.
+        disk_percent: the share of disk space in use on the fullest instance.
+        cache_hit_percent: the share of requests to a multi-model endpoint that find their model loaded. The alarm goes
+            off below this share.
+        loading_wait: the longest time that a request to a multi-model endpoint waits for its model to load.
+        failed_requests: the number of requests to an asynchronous endpoint that fail or expire within five minutes. The
+            default is 0, as for a dead-letter queue, because no caller notices these failures.
+        oldest_request: the longest time that a request to an asynchronous endpoint is queued. SageMaker drops a request
+            after 6 hours.
+        no_capacity_requests: the number of requests to a component within five minutes that find no copy. The default
+            is 0. The alarm waits for 20 minutes, because the first copy may take 10 minutes to start.
 
     Raises:
         ConfigurationError: a value is out of its range.

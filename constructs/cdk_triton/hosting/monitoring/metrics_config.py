@@ -24,27 +24,28 @@ MINUTE = 60
 @checked
 @dataclass(frozen=True, kw_only=True)
 class MetricsConfig:
-    """SageMaker's `MetricsConfig`. Dashboard, alarms and scaling of this library need none of it.
+    """SageMaker's `MetricsConfig`. This library's dashboard, alarms and scaling work without it.
 
     Source: API reference of MetricsConfig, and "Getting started with detailed observability" in SageMaker's developer
     guide, read in November 2026.
 
-    With detailed observability SageMaker also scrapes `/metrics` of the container's port 8080. Triton listens there for
-    requests, and answers this one with 400; its own metrics have port 8002 (`ContainerEnvironment.allow_metrics`),
-    which nothing outside the container reaches. The guide's page on monitoring shows how an image of your own brings
-    the two together.
+    With detailed observability, SageMaker also scrapes `/metrics` on the container's port 8080. On this port Triton
+    listens for inference requests, and answers the scrape with status 400. Triton's own metrics are on port 8002
+    (`ContainerEnvironment.allow_metrics`), which is not reachable from outside the container. The guide's page on
+    monitoring shows how an image of your own can forward the scrape to Triton's metrics.
 
     Attributes:
-        detailed_observability: metrics of each GPU and host, for PromQL and the SageMaker AI Insights dashboard;
-            CloudWatch bills them by volume. SageMaker does it where nothing is said (endpoint configurations made since
-            June 2026).
-        enhanced_metrics: the standard metrics by instance and GPU as well (dimensions `InstanceId`, `AcceleratorId`).
+        detailed_observability: whether SageMaker publishes metrics of each GPU and host, for PromQL and the SageMaker
+            AI Insights dashboard. CloudWatch bills these metrics by volume. An endpoint configuration without
+            `MetricsConfig` also has them, if it was created since June 2026.
+        enhanced_metrics: whether SageMaker also publishes the standard metrics by instance and GPU, with the dimensions
+            `InstanceId` and `AcceleratorId`.
         publish_frequency: how often SageMaker publishes metrics of utilization, and of invocations if
-            `enhanced_metrics` is on: 10 or 30 seconds, or 1, 2, 3, 4 or 5 minutes. None: SageMaker's default, which is
-            a minute. Without `enhanced_metrics`, metrics of invocations come every minute.
+            `enhanced_metrics` is on: 10 or 30 seconds, or 1, 2, 3, 4 or 5 minutes. None: SageMaker's default, 1 minute.
+            Without `enhanced_metrics`, SageMaker publishes metrics of invocations every minute.
 
     Raises:
-        ConfigurationError: SageMaker does not take this `publish_frequency`.
+        ConfigurationError: SageMaker does not support the `publish_frequency`.
     """
 
     detailed_observability: bool = True

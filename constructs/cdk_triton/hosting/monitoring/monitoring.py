@@ -52,21 +52,21 @@ class EndpointMonitoring(Construct):
     """The result of `TritonEndpoint.monitor` and `TritonComponents.monitor`.
 
     Attributes:
-        dashboard: one for the endpoint, with a section for each variant or component.
-        alarms: by the variant's name or the component's id, then by the alarm's name; another name is a
-            ConfigurationError. A shadow variant has none, because callers do not get its answers.
+        dashboard: the endpoint's dashboard, with a section for each variant or component.
+        alarms: the alarms, by the variant's name or the component's id, and then by the alarm's name. An unknown name
+            is a ConfigurationError. A shadow variant does not have alarms, because callers do not get its answers.
 
     Args:
         scope: the endpoint.
         id: the construct's id.
         endpoint_name: the endpoint's name; may be a token.
-        kind: what has alarms: `variant` or `component`.
-        log_group: the log group, as the dashboard names it.
-        topic: the topic of every alarm.
+        kind: the kind of part that has alarms, `variant` or `component`.
+        log_group: the name of the log group on the dashboard.
+        topic: the topic that every alarm notifies, or None.
         thresholds: the thresholds of the alarms.
         log_retention: how long the logs are kept.
         runbook_url: the page that alarms and dashboard link to, or None.
-        dashboard_name: the dashboard's name; None: CloudFormation makes one up. "All dashboards in your account are
+        dashboard_name: the dashboard's name. None: CloudFormation generates a name. "All dashboards in your account are
             global, not region-specific" (PutDashboard).
     """
 
