@@ -191,14 +191,14 @@ class Model:
 
 
 class Recipe(Protocol):
-    """The part of a declared build that the checks use. A build makes files of the repository before it is served.
+    """The part of a recipe that the checks use. A recipe declares a build that adds files to the repository.
 
-    A Protocol, because recipes live in a package above this one.
+    It is a Protocol, because this package must not import the package of the recipes.
     """
 
     @property
     def produces(self) -> tuple[str, ...]:
-        """The files that it will write, relative to the repository, with `/`: `bert/1/model.plan`."""
+        """The files that the build writes, relative to the repository, with `/`, such as `bert/1/model.plan`."""
 
 
 @dataclass(frozen=True)

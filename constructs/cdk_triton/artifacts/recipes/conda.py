@@ -38,16 +38,16 @@ _CONDA_LOCK_YAML = re.compile(r"^package:", re.MULTILINE)
 class CondaEnvironment:
     """A locked conda environment, packed for the Python models that name it in `EXECUTION_ENV_PATH`.
 
-    The lock file is an explicit one: a line `@EXPLICIT`, then the URL of each package with its MD5 or SHA-256, for
-    linux-64. `conda-lock --kind explicit --platform linux-64 --file environment.yml` writes it, as do
-    `conda list --explicit --sha256` and `micromamba env export --explicit` in an environment. It has the container's
-    Python, because the process that runs a model is linked to that one.
+    The lock file is an explicit conda lock file for linux-64: a line `@EXPLICIT`, then the URL of each package with its
+    MD5 or SHA-256. Write it with `conda-lock --kind explicit --platform linux-64 --file environment.yml`, or in an
+    environment with `conda list --explicit --sha256` or `micromamba env export --explicit`. It must contain the
+    container's Python version, because the process that runs a model is linked to this version.
 
-    The build downloads micromamba, pinned by version and SHA-256, creates the environment, looks at every package's
-    hash once more, and packs it with a pinned conda-pack. Compiled files (`*.pyc`) are skipped, because they contain
-    times.
+    The build downloads micromamba, pinned by version and SHA-256, and creates the environment. It then checks every
+    package's hash again, and packs the environment with a pinned conda-pack. It skips compiled files (`*.pyc`), because
+    they contain timestamps.
 
-    One packed environment per repository is enough for several models: the others name
+    Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
     `$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz`.
 
     Attributes:
@@ -140,7 +140,7 @@ class CondaEnvironment:
         }
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
-        """See `BuildRecipe.estimated_minutes`: to download, link and compress, about two seconds for a package."""
+        """See `BuildRecipe.estimated_minutes`: about two seconds to download, link and compress a package."""
         return 1 + len(self._packages(repository)) / 30
 
     def _check_python(self, packages: tuple[LockedPackage, ...], needed: str | None, platform: ServingPlatform) -> None:

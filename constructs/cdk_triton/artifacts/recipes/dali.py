@@ -35,24 +35,25 @@ _FALLBACK: Final = "dali.py"
 class DaliPipeline:
     """A Python file with one `@pipeline_def`, for a model of the DALI backend.
 
-    By default Triton itself serialises the pipeline whenever it loads the model (`@autoserialize`), with the very DALI
-    that then runs it. The build does the same beforehand, in the image that serves and on its GPU, so that a pipeline
-    that cannot be serialised or loaded fails before the deployment. `DaliPipeline("preprocess")` checks
-    `preprocess/1/dali.py` in this way and adds no file. A file elsewhere in the model's directory becomes `1/dali.py`,
-    and gets the mark `@autoserialize` if it lacks it. The archive does not contain the original file.
+    By default Triton serialises the pipeline whenever it loads the model (`@autoserialize`), with the same DALI that
+    then runs the pipeline. The build does this once in advance, in the serving image and on the serving GPU. So the
+    build fails if the pipeline cannot be serialised or loaded. `DaliPipeline("preprocess")` checks
+    `preprocess/1/dali.py` in this way, and does not add a file. If `pipeline` names another file, the build copies it
+    to `<version>/dali.py`, and adds `@autoserialize` if it is missing. The archive does not contain the original file.
 
     With `serialize=True` the build writes `1/model.dali` instead, and the archive does not contain the Python file.
-    Every release can load the result, and an instance starts without running Python. The bytes are compared between two
-    processes, and a difference is a warning of the build.
+    Every release can load the result, and an instance starts without running Python. The build serialises the pipeline
+    in two processes, and warns if the bytes differ.
 
     Attributes:
         model: the directory of the model in the repository.
-        pipeline: the Python file, relative to the model's directory; `<version>/dali.py` unless given.
-        version: the version that it is for.
+        pipeline: the Python file, relative to the model's directory. None: `<version>/dali.py`.
+        version: the number of the version directory, at least 1.
         serialize: whether to write a serialised pipeline. Releases before 24.05 need it.
 
     Raises:
-        ConfigurationError: a path leaves the model's directory, or a value is of another type.
+        ConfigurationError: a path leaves the model's directory, the pipeline is not a `.py` file, or a value has the
+            wrong type.
     """
 
     model: str
@@ -135,7 +136,7 @@ class DaliPipeline:
         }
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
-        """See `BuildRecipe.estimated_minutes`: four starts of Python with DALI."""
+        """See `BuildRecipe.estimated_minutes`: the time of four starts of Python with DALI."""
         return 0.5
 
     @property

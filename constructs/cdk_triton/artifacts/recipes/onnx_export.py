@@ -35,31 +35,30 @@ class OnnxExport:
     """Runs a Python function of the user's that writes an ONNX file.
 
     The build calls the function with the path to write to (a `str`), in a process of its own. The process runs a Python
-    of the container's version, with the packages of `requirements` and no others. Its environment has neither
-    credentials nor tokens. That keeps secrets from code that does not look for them; it is not a sandbox. The function
-    finds files of the repository beside itself (`Path(__file__).parent`). `sources` names the files that only the
-    export reads. The archive does not contain them, nor the function's file and the requirements.
+    of the container's version, with the packages of `requirements` and no others. Its environment variables contain
+    neither credentials nor tokens. This is not a sandbox: code that looks for secrets elsewhere may find them. The
+    function finds the repository's files relative to its own file (`Path(__file__).parent`). `sources` names the files
+    that only the export reads. The archive does not contain these files, the function's file or the requirements.
 
     Afterwards the build reads the file with the `onnx` of `requirements`. It compares the names of the outputs, changes
-    integer inputs if `integer_inputs` is set, and checks the network. If the export put weights into files of their
-    own, they become part of the one file (up to 2 GiB, which is as much as an ONNX file holds).
+    integer inputs if `integer_inputs` is set, and checks the network. If the export wrote weights to separate files,
+    the build moves them into the ONNX file, which holds at most 2 GiB.
 
-    `OnnxExport("bert", entry="export.py:export", onnx="bert.onnx", requirements="requirements.txt")` writes what
-    `TensorRTPlan("bert", onnx="bert.onnx")` reads.
+    For example, `OnnxExport("bert", entry="export.py:export", onnx="bert.onnx", requirements="requirements.txt")`
+    writes the file that `TensorRTPlan("bert", onnx="bert.onnx")` reads.
 
     Attributes:
         model: the directory of the model in the repository.
         entry: the function, as `<file relative to the model's directory>:<function>`.
-        onnx: the file to write, relative to the model's directory; `1/model.onnx` is what ONNX Runtime serves.
-        requirements: the pinned packages with their hashes, relative to the model's directory. Only wheels are
-            installed. `onnx` has to be among them.
-        outputs: the names of all outputs; those of `config.pbtxt` unless given.
-        integer_inputs: "int32" makes every INT64 input an INT32 one, which the network casts back. None changes
-            nothing.
+        onnx: the file to write, relative to the model's directory. ONNX Runtime serves `1/model.onnx`.
+        requirements: the requirements file with pinned packages and their hashes, relative to the model's directory. It
+            must contain `onnx`. The build installs wheels only.
+        outputs: the names of all outputs. None: the outputs of `config.pbtxt`.
+        integer_inputs: "int32" changes every INT64 input to INT32, and the network casts it back. None: no change.
         sources: other files that only the export reads, relative to the model's directory.
 
     Raises:
-        ConfigurationError: a path leaves the model's directory, or a value is of another type.
+        ConfigurationError: a path leaves the model's directory, or a value has the wrong type.
     """
 
     model: str
@@ -169,7 +168,7 @@ class OnnxExport:
         }
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
-        """See `BuildRecipe.estimated_minutes`: to install a framework and to trace a network."""
+        """See `BuildRecipe.estimated_minutes`: the time to install a framework and to trace a network."""
         return 5.0
 
     @property

@@ -24,18 +24,18 @@ _INT32_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far an output of the plan may be from ONNX Runtime's.
+    """How far an output of the plan may differ from the output of ONNX Runtime.
 
     The largest difference within a tensor may be `absolute + relative * (largest magnitude in ONNX Runtime's tensor)`.
-    It is measured against the whole tensor, because a value near 0 that is the sum of large ones has no precision of
-    its own.
+    The magnitude is that of the whole tensor, because the relative error of a value near 0 may be large if it is a sum
+    of large values.
 
     Attributes:
-        absolute: in the output's own unit, at least 0.
-        relative: a fraction, at least 0.
+        absolute: the absolute difference in the output's unit, at least 0.
+        relative: a fraction of the largest magnitude, at least 0; 0.01 is 1 %.
 
     Raises:
-        ConfigurationError: a value is negative or no number.
+        ConfigurationError: a value is negative, infinite or not a number.
     """
 
     absolute: float
@@ -77,16 +77,17 @@ depends on its calibration more than on anything else.
 
 @dataclass(frozen=True)
 class Parity:
-    """The comparison of a plan with ONNX Runtime on the same random inputs, after the build, in the build's job.
+    """The comparison of a plan with ONNX Runtime on the same random inputs, in the job that builds the plan.
 
     Attributes:
-        tolerance: how far the outputs may be apart; None: what `TOLERANCES` has for the recipe's precision.
-        ranges: integer input → smallest and largest value that it is tried with, both included. An integer input that
-            is not here is tried with zeros and ones: any other number may be outside of a vocabulary.
-        seed: of the random numbers.
+        tolerance: how far the outputs may differ. None: the tolerance of the recipe's precision in `TOLERANCES`.
+        ranges: integer input → the smallest and largest value of its random inputs, both included. Other integer inputs
+            get zeros and ones, because any other number may be outside a vocabulary.
+        seed: the seed of the random numbers, at least 0.
 
     Raises:
-        ConfigurationError: a range is not a pair of ascending whole numbers, or the seed is not a whole number.
+        ConfigurationError: a range is not a pair of ascending whole numbers, or the seed is not a whole number from 0
+            to 2147483647.
     """
 
     tolerance: Tolerance | None = None

@@ -19,50 +19,50 @@ __all__ = ["BuildRecipe", "recipes_of"]
 
 @runtime_checkable
 class BuildRecipe(Protocol):
-    """A declared build that adds files to a repository, in the image that serves it.
+    """A declared build that adds files to a repository. The build runs in the image that serves the repository.
 
     Any object with these members is a recipe. All paths are relative to the repository, with `/`. Messages call a
-    recipe by its `str()`, such as `TensorRTPlan('bert')`. Each member always gives the same value while the app runs,
-    because the artifact key and the plan of the build contain these values.
+    recipe by its `str()`, such as `TensorRTPlan('bert')`. Each member must always return the same value while the app
+    runs, because the artifact key and the build plan contain these values.
 
-    The build program runs the steps of this library's recipes, and no others. A recipe of your own takes its step from
-    one of them.
+    The build program runs only the steps of this library's recipes. So the `step` of a recipe of your own must return a
+    step of one of these recipes.
     """
 
     @property
     def produces(self) -> tuple[str, ...]:
-        """The files that the build writes: `bert/1/model.plan`."""
+        """The files that the build writes, such as `bert/1/model.plan`."""
 
     @property
     def consumes(self) -> tuple[str, ...]:
-        """The files that only builds read, of the repository or of another recipe. The archive does not contain them.
+        """The files that only builds read, from the repository or from another recipe. The archive omits them.
 
-        The external data of an ONNX file goes with it.
+        If an ONNX file is among them, the archive also omits its external data.
         """
 
     @property
     def s3_files(self) -> Mapping[str, S3File]:
-        """Files that come from S3 instead of the repository, by the path that they get."""
+        """Files that come from S3 instead of the repository: path in the repository → object in S3."""
 
     def parameters(self) -> dict[str, object]:
-        """The recipe as the artifact key contains it: JSON values, the same for equal recipes.
+        """The recipe's part of the artifact key: JSON values that are the same for equal recipes.
 
-        `recipe` names the kind. If the parameters change, everything that the recipe built is built again. So a value
-        that a later version adds appears only if it differs from its default.
+        The value `recipe` names the kind. If the parameters change, the library builds the recipe's files again. So a
+        later version adds a new value only if the value differs from its default.
         """
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
-        """Reject a repository or a platform that the recipe cannot build for, at synth.
+        """At synth, reject a repository or a platform that the recipe cannot build for.
 
         Raises:
             ConfigurationError: the recipe does not fit the repository or the platform.
         """
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
-        """The step of the build: `recipe`, `name` and the values that the build program needs for that kind."""
+        """The step of the build: `recipe`, `name`, and the values that the build program needs for this kind."""
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
-        """A rough estimate of the build's duration. Synth warns if a deployment would not wait that long."""
+        """A rough estimate of the build's duration in minutes. Synth warns if a deployment would not wait that long."""
 
 
 def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:

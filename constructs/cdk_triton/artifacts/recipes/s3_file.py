@@ -20,20 +20,20 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class S3File:
-    """An object in S3, by content.
+    """An object in S3, identified by its content.
 
-    The place of the object is not part of any artifact key, but its content is. So a copy in another bucket causes no
-    build.
+    An artifact key contains the SHA-256 of the content, not the bucket or the object key. So moving the object to
+    another bucket does not cause a build.
 
     Attributes:
-        bucket: its bucket, in the region of the store.
-        key: its object key.
-        sha256: the SHA-256 of its content, 64 hexadecimal digits. A version id or an ETag would not fix the content;
-            the build rejects an object that has another one.
+        bucket: the object's bucket, in the region of the store.
+        key: the object's key.
+        sha256: the SHA-256 of the content, 64 lower-case hexadecimal digits. The build rejects an object with another
+            SHA-256. A version id or an ETag would not identify the content.
 
     Raises:
-        ConfigurationError: a value is not a bucket, key or SHA-256, or contains a CDK token: the plan of a build is
-            written while the app runs.
+        ConfigurationError: a value is not valid as a bucket name, object key or SHA-256, or contains a CDK token.
+            Tokens have no value when the app writes the build plan.
     """
 
     bucket: str

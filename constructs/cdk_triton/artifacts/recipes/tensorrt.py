@@ -85,29 +85,31 @@ _UNKNOWN_NETWORK_MB: Final = 500.0
 class TensorRTPlan:
     """Builds `model.plan` of a TensorRT model from an ONNX file with trtexec, on the GPU that serves it.
 
-    After the build the plan is loaded and run, its inputs and outputs are compared with `config.pbtxt`, and what it
-    answers is compared with ONNX Runtime. The archive does not contain the ONNX file and its external data.
+    After building the plan, the build loads and runs it. It compares the plan's inputs and outputs with `config.pbtxt`,
+    and its answers with those of ONNX Runtime. The archive contains neither the ONNX file nor its external data.
 
     Attributes:
-        model: the directory of the TensorRT model in the repository; "." where the repository is the model.
-        onnx: the network: a file relative to the model's directory, which is there or is made by another recipe; or
-            a file in S3 that contains all of its weights.
-        version: the version directory that gets the plan, from 1 on.
-        profiles: the shapes that the plan takes, one mapping for each optimisation profile: input → smallest, usual and
-            largest shape, batch dimension included. None: one profile, from `config.pbtxt`, with batches of 1 to
-            `max_batch_size` and made fastest for the largest; a dimension of -1 leaves none to derive.
-        precision: what the plan computes with. "fp32" (as TF32 where the GPU has it), "fp16" and "bf16" allow that
-            precision wherever TensorRT finds it faster; "int8" is for a network with QuantizeLinear and
-            DequantizeLinear, and allows FP16 elsewhere; "strongly_typed" keeps every tensor as the ONNX file has it.
-            From TensorRT 11 on all networks are strongly typed, and another word must be what the network has already.
-        workspace_mib: memory for the builder's kernels in MiB; None: all of the GPU's.
-        optimization_level: 0 (fastest build) to 5 (fastest plan); None: TensorRT's default, 3.
-        hardware_compatibility: which other GPUs may run the plan: "ampere+" or "same_compute_capability"; None: only
-            the kind that built it, which gives the fastest plan and is all that serving needs.
-        parity: how the plan is compared with ONNX Runtime; None: not at all.
+        model: the directory of the TensorRT model in the repository; "." if the repository is the model.
+        onnx: the ONNX file, either a path relative to the model's directory or an `S3File`. The path is of an existing
+            file, or of a file that another recipe writes. A file in S3 must contain all its weights.
+        version: the number of the version directory that gets the plan, at least 1.
+        profiles: the shapes that the plan accepts, one mapping for each optimisation profile: input → smallest, usual
+            and largest shape, including the batch dimension. None: one profile from `config.pbtxt`, with batches of 1
+            to `max_batch_size`, optimised for the largest batch. If `config.pbtxt` has a dimension of -1, `profiles` is
+            required.
+        precision: the precision of the plan's computations. "fp32" computes as TF32 if the GPU has TF32. "fp16" and
+            "bf16" allow that precision wherever TensorRT finds it faster. "int8" is for a network with QuantizeLinear
+            and DequantizeLinear, and allows FP16 elsewhere. "strongly_typed" keeps the types of the ONNX file for every
+            tensor. From TensorRT 11 on all networks are strongly typed, so any other value must match the types in the
+            network.
+        workspace_mib: memory for the kernels during the build, in MiB. None: all of the GPU's memory.
+        optimization_level: 0 (fastest build) to 5 (fastest plan). None: TensorRT's default, 3.
+        hardware_compatibility: which other GPUs may run the plan, "ampere+" or "same_compute_capability". None: only
+            GPUs of the kind that built the plan. This gives the fastest plan, and is enough for serving.
+        parity: how the build compares the plan with ONNX Runtime. None: no comparison.
 
     Raises:
-        ConfigurationError: a value cannot be used.
+        ConfigurationError: a value has the wrong type or is out of its range, or a path leaves the model's directory.
     """
 
     model: str
@@ -154,7 +156,7 @@ class TensorRTPlan:
 
     @property
     def consumes(self) -> tuple[str, ...]:
-        """The ONNX file; its external data goes with it."""
+        """The ONNX file. Its external data counts, too."""
         return (self.network,)
 
     @property
@@ -163,7 +165,7 @@ class TensorRTPlan:
         return {self.network: self.onnx} if isinstance(self.onnx, S3File) else {}
 
     def parameters(self) -> dict[str, object]:
-        """The values that take part in the artifact key."""
+        """The values that are part of the artifact key."""
         return {
             "recipe": "tensorrt_plan",
             "model": self.model,
@@ -193,9 +195,9 @@ class TensorRTPlan:
         The rules CT702 and CT705 check whether an existing ONNX file fits its configuration and its profiles.
 
         Raises:
-            ConfigurationError: the model is missing, not served by TensorRT or has an open shape; the release has no
-                such option; the GPU has no such precision; the network cannot be read; a range is
-                not for an integer input.
+            ConfigurationError: the model is missing, does not have the TensorRT backend, or has an open shape without
+                `profiles`; the release's TensorRT does not support an option; the GPU does not support the precision;
+                the ONNX file cannot be read; a range is not for an integer input.
         """
         model = model_of(repository, self.model, str(self))
         config = check_model(str(self), model)
@@ -216,7 +218,7 @@ class TensorRTPlan:
         """The input of the build program; the module's docstring describes it.
 
         Raises:
-            ConfigurationError: as `validate`.
+            ConfigurationError: as for `validate`.
         """
         self.validate(repository, platform)
         model = model_of(repository, self.model, str(self))
@@ -257,7 +259,7 @@ class TensorRTPlan:
         return (*options, *shape_flags(profiles))
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
-        """A rough estimate of the build's duration."""
+        """A rough estimate of the build's duration in minutes."""
         size = network_size(repository, self.network)
         megabytes = _UNKNOWN_NETWORK_MB if size is None else size / 1e6
         return _MINUTES_PER_PLAN + _MINUTES_PER_100_MB * megabytes / 100 * max(1, len(self._declared))

@@ -37,21 +37,22 @@ _LOCKED_FOR = re.compile(
 
 @dataclass(frozen=True)
 class WheelEnvironment:
-    """Wheels of a Python package index, locked by hash, packed for the Python models that name them.
+    """Wheels of a Python package index, locked by hash and packed for Python models.
 
-    The requirements file pins every package, those that others require among them, and has hashes for each:
-    `uv pip compile --generate-hashes --python-version 3.12 --python-platform x86_64-manylinux_2_28 requirements.in -o
-    requirements.txt` writes it for releases from 24.11 on. Name the Python of your release. numpy has to be among the
-    packages, because the Python backend imports it.
+    The requirements file pins every package with its hashes, including the packages that others require. For releases
+    from 24.11 on, write it with `uv pip compile --generate-hashes --python-version 3.12 --python-platform
+    x86_64-manylinux_2_28 requirements.in -o requirements.txt`. For another release, use its Python version. The file
+    must contain numpy, because the Python backend imports it.
 
-    The build makes a virtual environment of the image's own Python, and fills it with pip. pip installs wheels only, so
-    that no package runs code of its own, and checks each file's hash. pip fails if a package that another one requires
-    is not pinned, or has no wheel for this Python. The archive has no compiled files (`*.pyc`), which hold times.
+    The build creates a virtual environment with the image's own Python, and installs the packages with pip. pip
+    installs wheels only, so that packages do not run code during the build, and checks each file's hash. pip fails if a
+    required package is not pinned, or does not have a wheel for this Python. The archive does not contain compiled
+    files (`*.pyc`), because they contain timestamps.
 
-    The Python itself is not in the archive, because the process that runs a model uses the image's. An environment is
-    of use in images with that version alone, and its size is that of its packages.
+    The archive does not contain Python itself, because the process that runs a model uses the image's Python. So an
+    environment works only in images with the same Python version, and is only as large as its packages.
 
-    One packed environment per repository is enough for several models: the others name
+    Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
     `$$TRITON_MODEL_DIRECTORY/../generate/env.tar.gz`.
 
     Attributes:
@@ -123,7 +124,7 @@ class WheelEnvironment:
         }
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
-        """See `BuildRecipe.estimated_minutes`: to download, install and compress, about two seconds for a package."""
+        """See `BuildRecipe.estimated_minutes`: about two seconds to download, install and compress a package."""
         return 1 + len(self._packages(repository)) / 30
 
     def _text(self, repository: ModelRepository) -> str:
