@@ -63,30 +63,31 @@ BUILD_SPEC: Final = {
 @checked
 @dataclass(frozen=True, kw_only=True)
 class CodeBuildGpuBuilder(Builder):
-    """Builds in a CodeBuild project: without a fleet on an NVIDIA A10G, the GPU of the instance types ml.g5.
+    """Builds in a CodeBuild project. Without `fleet`, builds run on an NVIDIA A10G, the GPU of ml.g5 instances.
 
-    The project runs no privileged container, and keeps its log in a group of its own. It reads and writes only the
-    objects that are staged for builds in the store's bucket.
+    The project's containers are not privileged, and its logs go to a separate log group. In the store's bucket, the
+    project reads and writes only the objects that are staged for builds.
 
     Attributes:
-        timeout: when CodeBuild ends a build, from 10 minutes to 36 hours; by default 2 hours. It may be longer than a
-            deployment: the next one finds the build again.
+        timeout: how long a build may run, from 10 minutes to 36 hours; by default 2 hours. A build may run longer than
+            a deployment waits. The next deployment then finds the same build.
         queued_timeout: how long a build may wait for a machine, from 5 minutes to 8 hours; by default 8 hours.
-        compute_type: SMALL, the machine with one A10G. LARGE is rejected: it has V100s, which TensorRT 10.5 and later
-            do not support.
-        fleet: a fleet of your own, whose environment is LINUX_GPU_CONTAINER, for builds on another GPU. It costs money
-            also while nothing is built.
-        gpu: with a fleet, the GPU that its machines have, such as "NVIDIA L4".
-        vpc: the VPC that builds run in, where they reach Amazon ECR, S3 and CloudWatch Logs, and the downloads of
-            recipes. The VPC of a fleet is the fleet's own.
-        vpc_subnets: which of its subnets; by default the private ones.
-        security_groups: in the VPC; by default a new one.
-        log_retention: how long the log is kept.
-        encryption_key: a key of your own for the output of builds, of the store's region; by default the store's, or
-            the key of AWS for S3.
+        compute_type: SMALL, the machine with one A10G. LARGE is an error, because it has V100s, which TensorRT 10.5 and
+            later do not support.
+        fleet: a CodeBuild fleet of your own with the environment type LINUX_GPU_CONTAINER, for builds on another GPU.
+            You also pay for a fleet while it is idle.
+        gpu: the GPU of the fleet's machines, such as "NVIDIA L4". Required with `fleet`, and only then allowed.
+        vpc: the VPC that builds run in. From it, builds must reach Amazon ECR, S3, CloudWatch Logs and the hosts that
+            recipes download from. Not with `fleet`: set the VPC of the fleet itself.
+        vpc_subnets: the subnets of the VPC; by default the private subnets.
+        security_groups: security groups in the VPC; by default a new one.
+        log_retention: how long CloudWatch keeps the log.
+        encryption_key: a KMS key of your own in the store's region, for the output of builds. By default the store's
+            key, or the AWS managed key for S3 if the store does not have a key.
 
     Raises:
-        ConfigurationError: a duration is out of bounds, or the arguments contradict each other.
+        ConfigurationError: a duration is out of its range, the compute type is not SMALL, or the arguments contradict
+            each other.
     """
 
     timeout: Duration | None = None

@@ -54,27 +54,28 @@ MAX_VOLUME_GB = 16384
 @checked
 @dataclass(frozen=True, kw_only=True)
 class SageMakerProcessingBuilder(Builder):
-    """Builds as SageMaker Processing jobs, which have the GPU of nearly every endpoint.
+    """Builds in SageMaker Processing jobs. They are available with the GPU of nearly every endpoint.
 
     Jobs get the tags of the store's bucket.
 
     Attributes:
-        instance_type: what jobs run on; by default the endpoint's own type, or where Processing does not offer it, one
-            with the same GPU.
-        timeout: when SageMaker ends a job, from 10 minutes to 36 hours; by default 2 hours. It may be longer than a
-            deployment: the next one finds the job again.
-        volume: the disk of a job; by default 100 GiB. Types with a disk of their own (all of ml.g4dn, ml.g5, ml.g6)
-            have no larger one than that, which is 125 GB for ml.g4dn.xlarge.
-        vpc: the VPC that jobs run in, where they reach S3, and what recipes download.
-        vpc_subnets: which of its subnets; by default the private ones.
-        security_groups: in the VPC; by default a new one.
-        encryption_key: a key of your own for what jobs write, of the store's region; by default the store's, or the
-            key of AWS for S3. It also encrypts the volumes of instance types that have no disks of their own (ml.p2 and
-            ml.p3). The others encrypt their disks by hardware and reject a key.
+        instance_type: the instance type that jobs run on. By default the endpoint's type, or a type with the same GPU
+            if Processing does not offer the endpoint's type.
+        timeout: how long a job may run, from 10 minutes to 36 hours; by default 2 hours. A job may run longer than a
+            deployment waits. The next deployment then finds the same job.
+        volume: the size of a job's disk; by default 100 GiB. Instance types with a disk of their own (all of ml.g4dn,
+            ml.g5 and ml.g6) cannot have more than this disk, which is 125 GB for ml.g4dn.xlarge.
+        vpc: the VPC that jobs run in. From it, jobs must reach S3 and the hosts that recipes download from.
+        vpc_subnets: the subnets of the VPC; by default the private subnets.
+        security_groups: security groups in the VPC; by default a new one.
+        encryption_key: a KMS key of your own in the store's region, for the output of jobs. By default the store's key,
+            or the AWS managed key for S3 if the store does not have a key. The key also encrypts the volumes of
+            instance types without disks of their own (ml.p2 and ml.p3). Other types encrypt their disks by hardware,
+            and SageMaker rejects a key for them.
 
     Raises:
         ConfigurationError: Processing does not offer the instance type, a value is out of bounds, or the key is an
-            alias of which only the name is known.
+            alias that was imported by its name only.
     """
 
     instance_type: str | None = None
