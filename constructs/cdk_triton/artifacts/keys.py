@@ -42,9 +42,10 @@ __all__ = [
 _SCHEMA_VERSION: Final = 1
 
 BUILDER_VERSION: Final = 1
-"""Raised by hand when the same inputs give another archive, and by nothing else: it renames every artifact.
+"""A number in every key. A change of this number renames every artifact.
 
-A test holds the bytes of a small archive, so that a change of the writer cannot go by unnoticed.
+Maintainers raise the number only when the same inputs give another archive. A test compares the bytes of a small
+archive, so a change of the writer cannot remain unnoticed.
 """
 
 _VERSIONS: Final = {"schema": _SCHEMA_VERSION, "builder": BUILDER_VERSION}

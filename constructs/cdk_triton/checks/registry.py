@@ -136,7 +136,7 @@ CRASH = Rule(
     False,
     _crash,
 )
-"""The code of a crash of another rule. It never runs."""
+"""The code of the finding that reports a crash of another rule. This rule never runs."""
 
 
 def _unreadable(context: CheckContext) -> Iterator[Problem]:
@@ -158,7 +158,7 @@ UNREADABLE = Rule(
     False,
     _unreadable,
 )
-"""Stands for the reader of repositories, as `CRASH` does for the engine. It never runs."""
+"""The code of the finding that reports a repository that cannot be read. This rule never runs."""
 
 _RULES: dict[str, Rule] = {}
 

@@ -164,12 +164,12 @@ class TritonClient:
 
         Args:
             inputs: a mapping from each input tensor's name to an array, nested lists of text, or tritonclient's
-                `InferInput`; or a sequence of `InferInput`s. The shape includes the batch dimension. The client sends
-                `str` as UTF-8. An array of `bytes` that may end in zero bytes must have `dtype=object`, because numpy
-                strips zero bytes from its `S` types.
+                `InferInput`; or an iterable of `InferInput`s alone. The shape includes the batch dimension. The client
+                sends `str` as UTF-8. An array of `bytes` that may end in zero bytes must have `dtype=object`, because
+                numpy strips zero bytes from its `S` types.
             outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
             ensemble: the name of the ensemble to invoke on a multi-model endpoint: one of the stack, or a published
-                one. It needs a client of `from_parameters`.
+                one. This argument needs a client of `from_parameters`.
             target_model: the archive to invoke on a multi-model endpoint, as `TritonMultiModel.target_model(…)` returns
                 it.
             target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
@@ -237,8 +237,8 @@ class TritonClient:
         """Run many small requests by sending them as few large ones.
 
         The client sends requests together if their inputs have the same names, types and shapes. If the container
-        answers such a batch with an error, the client sends its halves again, until it finds the request at fault. So a
-        model may get a row more than once: do not use this method for a model with state.
+        answers such a batch with an error, the client sends the halves of the batch again, until only the request at
+        fault fails. So a model may get a row more than once: do not use this method for a model with state.
 
         Unless you gave the client a `runtime`, this method uses urllib3 instead of boto3, which halves the time. If the
         environment has a proxy or certificates, give the client a `runtime`.

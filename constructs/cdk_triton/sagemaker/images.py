@@ -44,7 +44,7 @@ def _table() -> _Table:
 
 
 def image_releases() -> tuple[str, ...]:
-    """The Triton releases that SageMaker has an image of, oldest first."""
+    """The Triton releases for which SageMaker has an image, oldest first."""
     return tuple(_table()["releases"])
 
 

@@ -86,7 +86,7 @@ class _Family(TypedDict):
 
 @cache
 def gpu_instances() -> Mapping[str, GpuInstance]:
-    """Every instance type with an NVIDIA GPU, by name."""
+    """Every SageMaker instance type with an NVIDIA GPU: name → facts."""
     families: list[_Family] = json.loads(
         files(__package__).joinpath("data/gpu_instances.json").read_text(encoding="utf-8")
     )["families"]

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 NAME_PATTERN: Final = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
-"""Names of models, endpoint configurations, endpoints and variants, as a whole (EndpointName, VariantName)."""
+"""The whole name of a model, endpoint configuration, endpoint or variant (EndpointName, VariantName)."""
 
 MAX_NAME_LENGTH: Final = 63
 """Characters in such a name (EndpointName, VariantName)."""
@@ -55,21 +55,21 @@ MAX_TIMEOUT_SECONDS: Final = 3600
 (ProductionVariantContainerStartupHealthCheckTimeoutInSeconds, ProductionVariantModelDataDownloadTimeoutInSeconds)."""
 
 MAX_INSTANCE_POOLS: Final = 5
-"""Instance types of one variant (InstancePoolList; InstancePoolPriority is 1 to 5)."""
+"""Instance types of one variant with instance pools (InstancePoolList; InstancePoolPriority is 1 to 5)."""
 
 MIN_PROVISION_SECONDS: Final = 300
 MAX_PROVISION_SECONDS: Final = 3600
 """How long SageMaker looks for the instances of a variant (VariantInstanceProvisionTimeoutInSeconds)."""
 
 MIN_COPY_CPUS: Final = 0.25
-"""vCPUs that a copy of an inference component may reserve (NumberOfCpuCores)."""
+"""The fewest vCPUs that a copy of an inference component may reserve (NumberOfCpuCores)."""
 
 MIN_COPY_MEMORY_MIB: Final = 128
-"""Memory that a copy of an inference component must reserve (MemoryInMb)."""
+"""The least memory that a copy of an inference component may reserve, in MiB (MemoryInMb)."""
 
 MIN_VOLUME_GB: Final = 1
 MAX_VOLUME_GB: Final = 512
-"""The EBS volume of an instance (ProductionVariantVolumeSizeInGB)."""
+"""The size of an instance's EBS volume (ProductionVariantVolumeSizeInGB)."""
 
 METRIC_FREQUENCIES: Final = (10, 30, 60, 120, 180, 240, 300)
 """Seconds between two datapoints of an endpoint's metrics (documentation of MetricsConfig)."""
@@ -94,10 +94,10 @@ MAX_TARGET_MODEL_LENGTH: Final = 1024
 """Characters in the target model of an invocation (TargetModelHeader)."""
 
 MAX_INVOCATION_BYTES: Final = 6_291_456
-"""Body of a request and of an answer, 6 MiB (BodyBlob)."""
+"""Bytes of the body of a request, and of an answer: 6 MiB (BodyBlob)."""
 
 MAX_INVOCATION_SECONDS: Final = 60
-"""How long a container may take to answer (documentation of InvokeEndpoint)."""
+"""How long a container may take to answer a real-time request (documentation of InvokeEndpoint)."""
 
 RESERVATION_ARN_PATTERN: Final = r"arn:aws[a-z\-]*:sagemaker:([a-z0-9\-]+):([0-9]{12}):([a-z0-9\-]{1,14})/.+"
 """ARN of an ML capacity reservation with its region, account and kind (MlReservationArn, which lets the region and the
@@ -107,25 +107,25 @@ MAX_RESERVATION_ARN_LENGTH: Final = 258
 """Characters in such an ARN (MlReservationArn)."""
 
 MAX_ASYNC_BYTES: Final = 1024**3
-"""Body of a request that InvokeEndpointAsync reads from S3: "up to 1GB" ("Asynchronous inference" in the developer
-guide). 6 MB of InvokeEndpoint are 6 MiB, so this is taken to be 1 GiB."""
+"""Bytes of a request body that InvokeEndpointAsync reads from S3: "up to 1GB" ("Asynchronous inference" in the
+developer guide). This library assumes 1 GiB, because InvokeEndpoint's 6 MB are 6 MiB."""
 
 MAX_INLINE_BYTES: Final = 128_000
-"""Body of a request in the call of InvokeEndpointAsync itself (AsyncBodyBlob)."""
+"""Bytes of a request body in the call of InvokeEndpointAsync itself (AsyncBodyBlob)."""
 
 MAX_INFERENCE_ID_LENGTH: Final = 64
 """Characters of the identifier of an asynchronous request (InferenceId)."""
 
 MIN_QUEUE_SECONDS: Final = 60
 MAX_QUEUE_SECONDS: Final = 21_600
-"""How long an asynchronous request may wait in the queue; the longest is the default (RequestTTLSecondsHeader)."""
+"""How long an asynchronous request may wait in the queue; the default is the maximum (RequestTTLSecondsHeader)."""
 
 MAX_ASYNC_SECONDS: Final = 3600
 """How long the container may take for an asynchronous request; the default is 900 seconds
 (InvocationTimeoutSecondsHeader)."""
 
 ASYNC_SECONDS: Final = 900
-"""That default."""
+"""The default time that the container may take for an asynchronous request (InvocationTimeoutSecondsHeader)."""
 
 MAX_ASYNC_CONCURRENCY: Final = 1000
 """Asynchronous requests that one container gets at a time (MaxConcurrentInvocationsPerInstance)."""

@@ -36,7 +36,8 @@ __all__ = [
 SCHEMA_RELEASE = "26.09"
 """The Triton release that the schema belongs to: tritonclient 2.73.0 is the client of Triton 2.73.0, container 26.09.
 
-Source: server commit e1db8a603 ("Update default branch to track 2.73.0 / 26.09"). A newer tritonclient only adds to it.
+Source: server commit e1db8a603 ("Update default branch to track 2.73.0 / 26.09"). A newer tritonclient
+only adds fields to the schema.
 """
 
 

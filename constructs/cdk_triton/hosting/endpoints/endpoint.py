@@ -257,7 +257,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     @property
     @jsii.member(jsii_name="endpointArn")
     def endpoint_arn(self) -> str:
-        """The endpoint's ARN, in which SageMaker writes its name in lower case."""
+        """The endpoint's ARN, in which SageMaker writes the endpoint's name in lower case."""
         name = self._physical_name if has_token(self._physical_name) else self._physical_name.lower()
         return self._get_resource_arn_attribute(
             self._endpoint.ref, service="sagemaker", resource="endpoint", resource_name=name

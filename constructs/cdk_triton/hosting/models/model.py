@@ -87,7 +87,8 @@ class TritonModel(Resource):
 
     Attributes:
         repository: the repository.
-        platform: the platform that serves the repository. role: the execution role.
+        platform: the platform that serves the repository.
+        role: the execution role.
         max_payload: bytes of JSON that a request may have; None: Triton's own limit.
 
     Args:
@@ -250,7 +251,7 @@ class TritonModel(Resource):
 
     @property
     def target_models(self) -> Mapping[str, str]:
-        """Empty: callers send no `TargetModel`."""
+        """Empty, because callers do not send a `TargetModel`."""
         return {}
 
     @property

@@ -49,9 +49,9 @@ class TritonMultiModel(Resource):
     """Ensembles that share the instances of one endpoint. An instance loads an ensemble at the first request for it.
 
     The SageMaker Model refers to a prefix of the store. If you add, change or drop an ensemble, the deployment copies
-    archives to that prefix, and callers send other target models. The SageMaker Model and the endpoint do not change.
-    If you change the release or the GPU, the prefix changes, and CloudFormation updates the endpoint. The target models
-    then stay the same.
+    the archives to that prefix, and callers send other target models. The SageMaker Model and the endpoint do not
+    change. If you change the release or the GPU, the prefix changes, and CloudFormation updates the endpoint. The
+    target models then stay the same.
 
     A dropped ensemble stays callable as long as its archive exists. `TritonEndpoint.grant_invoke` can restrict which
     ensembles a caller may invoke.
@@ -67,9 +67,9 @@ class TritonMultiModel(Resource):
     Args:
         scope: the stack or construct that it belongs to.
         id: the construct's id.
-        ensembles: repository by ensemble name. Each repository must contain one model, or one ensemble and its steps.
-            The ensembles of different repositories may have the same model name; the other models need different names.
-            Empty if you publish all ensembles with `add_publisher`.
+        ensembles: repository by ensemble name. Each repository must contain one model, or one ensemble and the models
+            that it uses. The ensembles of different repositories may have the same model name; the other models need
+            different names. Empty if you publish all ensembles without a deployment, see `add_publisher`.
         platform: release and instance type.
         store: the store that keeps the archives; by default a store of the stack's own.
         environment: how the container starts Triton; by default with the verbose log off.
