@@ -80,11 +80,11 @@ def add_vpc_endpoints(
     subnet. All are children of the VPC with the ids `Triton<service>`. The interfaces have private DNS names, so that
     AWS's SDKs use them. They share one security group, which allows port 443 from the VPC.
 
-    CloudFormation creates the VPC endpoints before this library's resources that run in the VPC and belong to the same
+    CloudFormation creates the VPC endpoints before the resources of this library that need them in the same VPC and
     stack. The order of your calls does not matter.
 
     Args:
-        vpc: the VPC. Import a VPC with its route tables and its CIDR block.
+        vpc: the VPC. If you import it, import it with its route tables and its CIDR block.
         subnets: the subnets for the interfaces; by default the private subnets.
         exclude: services that the VPC has endpoints for already. AWS rejects a second endpoint for a service.
         store_functions: whether the functions of a store run in the VPC, too. They call more services

@@ -41,9 +41,9 @@ class DaliPipeline:
     `preprocess/1/dali.py` in this way, and does not add a file. If `pipeline` names another file, the build copies it
     to `<version>/dali.py`, and adds `@autoserialize` if it is missing. The archive does not contain the original file.
 
-    With `serialize=True` the build writes `1/model.dali` instead, and the archive does not contain the Python file.
-    Every release can load the result, and an instance starts without running Python. The build serialises the pipeline
-    in two processes, and warns if the bytes differ.
+    With `serialize=True` the build writes `<version>/model.dali` instead, and the archive does not contain the Python
+    file. Every release can load the result, and an instance starts without running Python. The build serialises the
+    pipeline in two processes, and warns if the bytes differ.
 
     Attributes:
         model: the directory of the model in the repository.

@@ -32,7 +32,7 @@ _TEXTS: Final = several(
 
 @dataclass(frozen=True)
 class OnnxExport:
-    """Runs a Python function of the user's that writes an ONNX file.
+    """Runs a Python function of yours that writes an ONNX file.
 
     The build calls the function with the path to write to (a `str`), in a process of its own. The process runs a Python
     of the container's version, with the packages of `requirements` and no others. Its environment variables contain

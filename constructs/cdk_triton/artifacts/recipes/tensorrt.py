@@ -156,7 +156,7 @@ class TensorRTPlan:
 
     @property
     def consumes(self) -> tuple[str, ...]:
-        """The ONNX file. Its external data counts, too."""
+        """The ONNX file. The archive also omits the file's external data."""
         return (self.network,)
 
     @property

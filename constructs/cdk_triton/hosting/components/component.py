@@ -39,8 +39,8 @@ class TritonComponent(Resource, ComponentMetrics):
     `TritonComponents.add_component` creates it.
 
     Attributes:
-        model: what it serves.
-        requirements: what one copy reserves.
+        model: the model that the component serves.
+        requirements: the GPUs, vCPUs and memory that one copy reserves.
         copies: the number of copies that the component starts with.
 
     Args:
@@ -49,8 +49,8 @@ class TritonComponent(Resource, ComponentMetrics):
         endpoint: the endpoint.
         endpoint_resource: the endpoint's L1 construct.
         role: the role of the endpoint's configuration.
-        model: what it serves.
-        requirements: what one copy reserves.
+        model: the model that the component serves.
+        requirements: the GPUs, vCPUs and memory that one copy reserves.
         copies: the number of copies that the component starts with.
         given_name: the endpoint's name, if the user gave one.
         variant_name: the endpoint's variant.
@@ -227,9 +227,9 @@ class TritonComponent(Resource, ComponentMetrics):
             alarms: at most 10 together with the alarms of the deployment policy.
 
         Raises:
-            ConfigurationError: the component does not have a deployment policy; no alarm is given, or more than 10; or
-                an alarm is composite, belongs to another account or region, or refers to the component or its endpoint
-                by an attribute.
+            ConfigurationError: the component does not have a deployment policy that waits; no alarm is given, or more
+                than 10; or an alarm is composite, belongs to another account or region, or refers to the component or
+                its endpoint by an attribute.
         """
         self._updates.add_alarms(alarms)
 

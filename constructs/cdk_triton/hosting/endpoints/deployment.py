@@ -242,7 +242,7 @@ class _BlueGreen(DeploymentPolicy):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class AllAtOnce(_BlueGreen):
-    """All requests move to the new instances in one step, as without a policy, but with alarms and a wait.
+    """All requests move to the new instances in one step, as without a policy, but with alarms and a waiting time.
 
     Attributes:
         alarms: see `DeploymentPolicy`.
@@ -251,7 +251,7 @@ class AllAtOnce(_BlueGreen):
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, or the waiting times add up to `maximum_time` or more.
+        ConfigurationError: a value is out of its range, alarms have no waiting time, or the waits reach `maximum_time`.
     """
 
     def __post_init__(self) -> None:
@@ -289,7 +289,7 @@ class Canary(_BlueGreen):
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, or the waiting times add up to `maximum_time` or more.
+        ConfigurationError: a value is out of its range, alarms have no waiting time, or the waits reach `maximum_time`.
     """
 
     size: Capacity
@@ -334,7 +334,7 @@ class Linear(_BlueGreen):
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, or the waiting times add up to `maximum_time` or more.
+        ConfigurationError: a value is out of its range, alarms have no waiting time, or the waits reach `maximum_time`.
     """
 
     step: Capacity
@@ -382,7 +382,7 @@ class Rolling(DeploymentPolicy):
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, or the waiting times add up to `maximum_time` or more.
+        ConfigurationError: a value is out of its range, alarms have no waiting time, or the waits reach `maximum_time`.
     """
 
     batch: Capacity

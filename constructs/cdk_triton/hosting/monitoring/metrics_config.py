@@ -32,7 +32,7 @@ class MetricsConfig:
     With detailed observability, SageMaker also scrapes `/metrics` on the container's port 8080. On this port Triton
     listens for inference requests, and answers the scrape with status 400. Triton's own metrics are on port 8002
     (`ContainerEnvironment.allow_metrics`), which is not reachable from outside the container. The guide's page on
-    monitoring shows how an image of your own can forward the scrape to Triton's metrics.
+    metrics shows how an image of your own can forward the scrape to Triton's metrics.
 
     Attributes:
         detailed_observability: whether SageMaker publishes metrics of each GPU and host, for PromQL and the SageMaker

@@ -40,8 +40,8 @@ _EXPORT_PREFIX = re.compile(r"[A-Za-z0-9:-]{1,200}")
 class SharedArtifactStore(Construct):
     """The store of another app in this account and region. Models use it like a store of their own app.
 
-    CloudFormation takes the values of the store from that app's exports when it deploys a stack. Repeat the store's
-    `builders` and `encryption_keys` here, because they take effect at synth.
+    CloudFormation takes the values of the store from that app's exports when it deploys a stack. Repeat the settings
+    that take effect at synth: the store's `builders`, and whether it has an `encryption_key`.
 
     Attributes:
         bucket: the bucket.

@@ -134,8 +134,8 @@ class TritonArtifactStore(Construct):
         former_keys: the keys that the store had before.
         promotes_from: the store that this store promotes archives from; None if it packs and builds them.
         service_token: the provider of `Custom::TritonArtifacts`.
-        handler_role: the role that reads the inputs of builds from S3. If a bucket is in another account, or is
-            encrypted with your own key, allow this role to read it.
+        handler_role: the role that reads the inputs of builds from S3. If an input is in a bucket of another account,
+            or is encrypted with your own key, allow this role to read it.
         build_roles: the roles of the builders' jobs, by the builder's kind. Grant them permission to pull an image of
             your own.
 
