@@ -95,8 +95,8 @@ class TensorRTPlan:
         version: the number of the version directory that gets the plan, at least 1.
         profiles: the shapes that the plan accepts, one mapping for each optimisation profile: input → smallest, usual
             and largest shape, including the batch dimension. None: one profile from `config.pbtxt`, with batches of 1
-            to `max_batch_size`, optimised for the largest batch. If `config.pbtxt` has a dimension of -1, `profiles` is
-            required.
+            to `max_batch_size`, optimised for the largest batch. If `config.pbtxt` leaves a shape open, for example by
+            a dimension of -1 or a ragged batch, `profiles` is required.
         precision: the precision of the plan's computations. "fp32" computes as TF32 if the GPU has TF32. "fp16" and
             "bf16" allow that precision wherever TensorRT finds it faster. "int8" is for a network with QuantizeLinear
             and DequantizeLinear, and allows FP16 elsewhere. "strongly_typed" keeps the types of the ONNX file for every

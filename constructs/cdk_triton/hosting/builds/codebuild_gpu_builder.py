@@ -87,7 +87,7 @@ class CodeBuildGpuBuilder(Builder):
 
     Raises:
         ConfigurationError: a duration is out of its range, the compute type is not SMALL, or the arguments contradict
-            each other.
+            each other; the key is asymmetric, is for HMAC, or is an alias that was imported by its name only.
     """
 
     timeout: Duration | None = None

@@ -63,8 +63,8 @@ class SageMakerProcessingBuilder(Builder):
             if Processing does not offer the endpoint's type.
         timeout: how long a job may run, from 10 minutes to 36 hours; by default 2 hours. A job may run longer than a
             deployment waits. The next deployment then finds the same job.
-        volume: the size of a job's disk; by default 100 GiB. Instance types with a disk of their own (all of ml.g4dn,
-            ml.g5 and ml.g6) cannot have more than this disk, which is 125 GB for ml.g4dn.xlarge.
+        volume: the size of a job's disk, 1 to 16384 GiB; by default 100 GiB. Instance types with a disk of their own
+            (all of ml.g4dn, ml.g5 and ml.g6) cannot have more than this disk, which is 125 GB for ml.g4dn.xlarge.
         vpc: the VPC that jobs run in. From it, jobs must reach S3 and the hosts that recipes download from.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
         security_groups: security groups in the VPC; by default a new one.
@@ -74,8 +74,8 @@ class SageMakerProcessingBuilder(Builder):
             and SageMaker rejects a key for them.
 
     Raises:
-        ConfigurationError: Processing does not offer the instance type, a value is out of bounds, or the key is an
-            alias that was imported by its name only.
+        ConfigurationError: Processing does not offer the instance type, a value is out of its range, or the key is
+            asymmetric, is for HMAC, or is an alias that was imported by its name only.
     """
 
     instance_type: str | None = None

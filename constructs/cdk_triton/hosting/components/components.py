@@ -196,8 +196,8 @@ class TritonComponents(Resource):
             id: the construct's id. The component's name is generated: see `component_name`.
             model: a single model, such as a `TritonModel`, with the endpoint's platform.
             accelerators: the number of whole GPUs that one copy gets, at least 1.
-            memory: the host memory that one copy reserves, in whole MiB. A copy may use more.
-            cpus: the number of vCPUs that one copy reserves; by default none.
+            memory: the host memory that one copy reserves, at least 128 MiB and in whole MiB. A copy may use more.
+            cpus: the number of vCPUs that one copy reserves, at least 0.25; by default none.
             copies: the number of copies that the component starts with. Do not change it once the copies are scaled.
             deployment_policy: how an update replaces the copies, batch by batch. By default SageMaker decides.
 

@@ -39,7 +39,7 @@ class ImportedArtifactStore:
         former_keys: the keys that the imported store had before.
 
     Raises:
-        ConfigurationError: a key is an alias that was imported by its name only.
+        ConfigurationError: a key is asymmetric or for HMAC, or is an alias that was imported by its name only.
     """
 
     bucket: s3.IBucket

@@ -61,8 +61,9 @@ class SharedArtifactStore(Construct):
         encryption_keys: instead of `has_encryption_key`, the store's own key and then its `former_keys`.
 
     Raises:
-        ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind; a key is an
-            alias that was imported by its name only, or both `has_encryption_key` and `encryption_keys` are given.
+        ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind; a key is
+            asymmetric, for HMAC or an alias imported by its name only, or both `has_encryption_key` and
+            `encryption_keys` are given.
     """
 
     @checked

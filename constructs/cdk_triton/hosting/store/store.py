@@ -170,9 +170,10 @@ class TritonArtifactStore(Construct):
     Raises:
         ConfigurationError: the stack's synthesizer names assets only during the deployment; two builders are of one
             kind, or `promotes_from` comes together with `builders` or `export_prefix`; `export_prefix` cannot begin an
-            export's name, or S3 rejects `bucket_name`; a key is in another region, is an alias imported by its name
-            only, or is both `encryption_key` and in `former_keys`; the bucket for access logs is in another account or
-            region; the VPC is in another region, or subnets or security groups are given without `vpc`.
+            export's name, or S3 rejects `bucket_name`; a key is in another region, asymmetric or for HMAC, is an alias
+            imported by its name only, or is both `encryption_key` and in `former_keys`; the bucket for access logs is
+            in another account or region; the VPC is in another region, or subnets or security groups are given without
+            `vpc`.
     """
 
     @checked
@@ -255,7 +256,7 @@ class TritonArtifactStore(Construct):
             former_keys: the `former_keys` of that store.
 
         Raises:
-            ConfigurationError: a key is an alias that was imported by its name only.
+            ConfigurationError: a key is asymmetric or for HMAC, or is an alias that was imported by its name only.
         """
         return ImportedArtifactStore(bucket, former_keys)
 
@@ -288,8 +289,9 @@ class TritonArtifactStore(Construct):
                 imports it; see the guide's page on keys.
 
         Raises:
-            ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, a key is an
-                alias imported by its name only, or both `has_encryption_key` and `encryption_keys` are given.
+            ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, a key is
+                asymmetric, for HMAC or an alias imported by its name only, or both `has_encryption_key` and
+                `encryption_keys` are given.
         """
         return SharedArtifactStore(
             scope,
