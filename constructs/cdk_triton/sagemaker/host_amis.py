@@ -124,8 +124,8 @@ def _warning_about_default_host(image: tuple[int, int], family: str) -> str | No
     if cuda[0] == image[0]:
         return None
     return (
-        f"SageMaker's default host of {family} has driver {driver} of CUDA {cuda[0]}.{cuda[1]}, which is older than the "
-        "image's CUDA"
+        f"SageMaker's default host of {family} has driver {driver} of CUDA {cuda[0]}.{cuda[1]}, which is older than "
+        "the image's CUDA"
     )
 
 
