@@ -77,8 +77,8 @@ def write_archive(
 
     Raises:
         RepositoryError: the directory is not a model repository.
-        ArchiveError: the target cannot be written or is inside the repository, for example if the disk is full; a link
-            leaves the repository; or a file changed after the repository was read.
+        ArchiveError: the target is inside the repository, or cannot be written, for example because the disk is full;
+            a link leaves the repository; or a file cannot be read, or changed after the repository was read.
     """
     repository = source if isinstance(source, ModelRepository) else ModelRepository.from_directory(source)
     target = Path(target)

@@ -36,10 +36,11 @@ class DaliPipeline:
     """A Python file with one `@pipeline_def`, for a model of the DALI backend.
 
     By default Triton serialises the pipeline whenever it loads the model (`@autoserialize`), with the same DALI that
-    then runs the pipeline. The build does this once in advance, in the serving image and on the serving GPU. So the
+    then runs the pipeline. The build does the same in advance, in the serving image and on the serving GPU. So the
     build fails if the pipeline cannot be serialised or loaded. `DaliPipeline("preprocess")` checks
-    `preprocess/1/dali.py` in this way, and does not add a file. If `pipeline` names another file, the build copies it
-    to `<version>/dali.py`, and adds `@autoserialize` if it is missing. The archive does not contain the original file.
+    `preprocess/1/dali.py` in this way, and does not add a file. If `pipeline` names a file outside the version
+    directory, the build copies it to `<version>/dali.py`, and adds `@autoserialize` if it is missing. The archive does
+    not contain the original file.
 
     With `serialize=True` the build writes `<version>/model.dali` instead, and the archive does not contain the Python
     file. Every release can load the result, and an instance starts without running Python. The build serialises the
@@ -53,7 +54,7 @@ class DaliPipeline:
 
     Raises:
         ConfigurationError: a path leaves the model's directory, the pipeline is not a `.py` file, or a value has the
-            wrong type.
+            wrong type or is out of its range.
     """
 
     model: str

@@ -58,7 +58,8 @@ class OnnxExport:
         sources: other files that only the export reads, relative to the model's directory.
 
     Raises:
-        ConfigurationError: a path leaves the model's directory, or a value has the wrong type.
+        ConfigurationError: a path leaves the model's directory, or a value has the wrong type; `entry` does not name a
+            file and a function; `outputs` is empty or has a name twice; or the export reads the file `onnx`.
     """
 
     model: str
