@@ -18,7 +18,7 @@ __all__ = ["common_host_ami"]
 def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | None:
     """The host AMI of a variant that runs on several platforms of one image; None: SageMaker's default host.
 
-    If you gave a platform an AMI, the variant uses that AMI, provided that it suits the other platforms. Otherwise the
+    If you gave a platform an AMI, the variant uses it, and it must suit the other platforms too. If you gave none, the
     variant uses a derived AMI that suits every GPU.
 
     Args:
@@ -26,7 +26,8 @@ def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | No
         platforms: the platforms of the variant, at least one.
 
     Raises:
-        ConfigurationError: you gave two platforms different AMIs, or no AMI suits all GPUs.
+        ConfigurationError: you gave two platforms different AMIs; the AMI that you gave does not suit another
+            platform; or no derived AMI suits all GPUs.
     """
     wanted = list(dict.fromkeys(platform.inference_ami_version for platform in platforms))
     if len(wanted) == 1:

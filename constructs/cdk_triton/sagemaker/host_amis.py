@@ -74,7 +74,7 @@ def host_ami(cuda: str | None, compute_capability: str) -> str | None:
     CUDA 12.2 keep the default host, which served them for years. Blackwell gets the only AMI whose driver supports it.
 
     Args:
-        cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as for releases newer than the table.
+        cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as for the newest releases.
         compute_capability: that of the GPU, such as "8.6".
     """
     if cuda is None or _numbers(compute_capability) >= _BLACKWELL:

@@ -231,7 +231,8 @@ class ModelRepository:
         root: the directory.
         models: one model for each directory that contains a file, sorted by name. If `config.pbtxt` is at the top, the
             root is the only model, and the model has the root's name.
-        files: the files that the archive contains, sorted by path; the litter of editors and systems is skipped.
+        files: the directory's files, sorted by path, without the litter of editors and systems. The archive contains
+            them, except the files that only builds read.
         acknowledgements: the codes of the warnings that the owner accepts, each with the reason.
         recipes: the recipes whose builds will add files to the repository.
         read_ns: the time when reading began, in nanoseconds since 1970.
