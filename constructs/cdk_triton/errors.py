@@ -65,7 +65,7 @@ def _made_without_init(kind: type[CdkTritonError], args: tuple[object, ...]) -> 
 
 
 class ConfigurationError(CdkTritonError, ValueError):
-    """A value given to the library is not valid, such as an unknown release or a timeout out of its range."""
+    """A value given to the library cannot be used, such as an unknown release or a timeout out of its range."""
 
 
 class RuleError(CdkTritonError):
@@ -135,7 +135,7 @@ class ResultNotReadyError(InvocationTimeoutError):
 
 
 class ResultExpiredError(InvocationError):
-    """An asynchronous request expired in the queue, or its answer existed and has been deleted."""
+    """An asynchronous request expired in the queue, or its answer does not exist any more."""
 
 
 class ResultAccessError(InvocationError):

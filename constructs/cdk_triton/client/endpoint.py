@@ -89,8 +89,8 @@ class TritonClient:
 
         `infer(…, ensemble=…)` finds the target model by the name of the ensemble. The client caches the names, and
         refreshes them in the background. If SageMaker rejects a request because its endpoint or target model may be
-        gone, the client refreshes the names at once. If the names changed, it sends the request again. If a refresh
-        fails, the client uses the last known names and logs a warning.
+        gone, the client refreshes the names at once. If it then finds another one, it sends the request again. If a
+        refresh fails, the client uses the last known names and logs a warning.
 
         Args:
             path: the endpoint's `ssm_parameter_path`.
@@ -98,8 +98,8 @@ class TritonClient:
             s3: as for the class.
             ssm: a boto3 `ssm` client. By default the method makes one from the environment.
             max_age: seconds after which the next use of a name starts a refresh in the background. That use gets the
-                old name, because a replaced target model stays callable. The name of a published ensemble is read
-                before the use.
+                old name, because a replaced target model stays callable. But the client reads the name of a
+                published ensemble again before that use.
 
         Raises:
             ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS

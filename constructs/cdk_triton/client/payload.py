@@ -38,7 +38,7 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
 
     Attributes:
         outputs: the arrays, in the order of the answer. Arrays from binary tensors of a fixed size are views of the
-            answer. They are read-only, may not be aligned, and keep the whole answer in memory. Use `array.copy()` for
+            answer. They are read-only, may be unaligned, and keep the whole answer in memory. Use `array.copy()` for
             an array without these limits.
         variant: the production variant that answered, or None if the service does not return it.
     """
