@@ -207,7 +207,8 @@ class TritonComponents(Resource):
         Raises:
             ConfigurationError: a copy needs more than one instance has, or all copies need more than
                 `max_instance_count` instances have; the model is a multi-model one, or has another platform or network;
-                the deployment policy counts instances, or the endpoint has too many components.
+                the deployment policy counts instances; the endpoint or the model has too many components; `id` is empty
+                or taken; or a number is out of its range.
         """
         if not id:
             raise ConfigurationError(f"a component of {self.node.path} has an empty id: give the component a name")

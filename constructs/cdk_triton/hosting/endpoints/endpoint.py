@@ -109,7 +109,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             written; another endpoint of the account and region has the name or the parameters; a model is in another
             account or region, or a key, bucket or topic is in another region; the variants have several capacity
             reservations, or one in another region or account; the endpoint is asynchronous and serves several models or
-            a multi-model one.
+            a multi-model one, or has a shadow or data capture.
     """
 
     @checked
@@ -244,7 +244,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Import an endpoint that exists, by the name that callers use and the ARN that IAM policies use.
 
         Raises:
-            ConfigurationError: the name is not a valid endpoint name, or the ARN is not the ARN of an endpoint.
+            ConfigurationError: the name is not valid, or the ARN is not an endpoint's or names another endpoint.
         """
         return ImportedEndpoint(scope, id, endpoint_name=endpoint_name, endpoint_arn=endpoint_arn)
 

@@ -120,8 +120,8 @@ class TritonModel(Resource):
         ConfigurationError: SageMaker has no image of this release in the stack's region; a field of the environment
             does not fit, the directory's name cannot be part of an object key, or metadata cannot be a tag; SageMaker
             does not accept the subnets or security groups; the VPC is in another region, or the role in another
-            account; the repository has recipes, and the store has no builder with the platform's GPU or `uncompressed`
-            is set.
+            account; the repository has recipes, and the store has no builder with the platform's GPU; `uncompressed` is
+            set, and the repository has recipes, or the store promotes archives from another one.
         ArchiveError: the archive cannot be written.
     """
 

@@ -68,7 +68,7 @@ class TritonMultiModel(Resource):
         scope: the stack or construct that it belongs to.
         id: the construct's id.
         ensembles: repository by ensemble name. Each repository must contain one model, or one ensemble and the models
-            that it uses. The ensembles of different repositories may have the same model name; the other models need
+            that it uses. The ensembles of different repositories may have the same model name. Give the other models
             different names. Empty if you publish all ensembles without a deployment, see `add_publisher`.
         platform: release and instance type.
         store: the store that keeps the archives; by default a store of the stack's own.
