@@ -305,7 +305,7 @@ class VariantMetrics(InvocationMetrics):
 class EndpointMetrics(VariantMetrics):
     """The metrics of a variant by name, for an endpoint in another stack or an endpoint that does not exist yet.
 
-    For example, an endpoint refers to its rollback alarms, so these alarms cannot refer to the endpoint's name.
+    For example, an endpoint refers to its rollback alarms, so these alarms cannot take the name from the endpoint.
 
     Attributes:
         endpoint_name: the endpoint's name.
