@@ -79,7 +79,9 @@ def _whole(number: str, rest: str, given: Given) -> str:
     if (unit := _UNIT.fullmatch(rest)) is not None and "size" in f"{given.option} {given.value}" and number.isdecimal():
         size = int(number) << _POWERS[unit[1].lower()]
         return f"write the number of bytes without a unit: {size} for {number} {unit[1].upper()}iB"
-    return f"write the number without {rest!r}"
+    if "." in number:
+        return "write the intended number as a decimal number, with nothing after it"
+    return "write the intended number as a whole number, in digits only"
 
 
 @rule(
