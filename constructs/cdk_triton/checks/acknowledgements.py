@@ -5,7 +5,7 @@ They stand in the call that reads the repository, or in `cdk-triton.toml` beside
     [acknowledge]
     CT111 = "the placeholder is written by our build"
 
-An error cannot be acknowledged: the server would reject the repository all the same.
+Only warnings can be acknowledged, because an acknowledgement does not make a broken repository work.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _check(where: str, code: str, reason: object) -> None:
         raise RepositoryError(f"{where} acknowledges {code!r}, but {error}") from error
     if rule.severity is Severity.ERROR:
         raise RepositoryError(
-            f"{where} acknowledges {code} ({rule.title}), which is an error and cannot be "
-            "acknowledged, because the server really rejects it; fix the error and remove the acknowledgement"
+            f"{where} acknowledges {code} ({rule.title}), which is an error, and only warnings can be acknowledged; "
+            "fix the error and remove the acknowledgement"
         )
     if not isinstance(reason, str) or not reason.strip():
         raise RepositoryError(

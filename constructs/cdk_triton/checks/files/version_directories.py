@@ -39,7 +39,7 @@ def no_version(context: CheckContext) -> Iterator[Problem]:
         unread = model.config_error is not None and model.config is None  # its policy is not known
         if model.served_versions or (unread and model.versions):
             continue
-        consequence = f"and the server would not load the model: {_NO_VERSION} '{model.name}'"
+        consequence = f"and the server would not load {model.name!r}: {_NO_VERSION} '{model.name}'"
         if model.versions:
             yield Problem(
                 model.config_path,
