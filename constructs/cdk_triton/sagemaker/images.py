@@ -90,13 +90,13 @@ def image_uri(release: str, region: str) -> str:
     """The URI of SageMaker's image of a release in a region.
 
     Raises:
-        ConfigurationError: SageMaker has no image of this release, or has none in this region.
+        ConfigurationError: SageMaker has no image of this release, or the table has no account for this region.
     """
     offered = accounts(release)
     if region not in offered:
         raise ConfigurationError(
-            f"SageMaker has no image of Triton {release} in the region {region!r}{_hint(release, region)}: use the "
-            f"region {in_words(offered)}, or give the serving platform an image of your own by digest"
+            f"{_missing(release, region)}: use the region {in_words(offered)}, or give the serving platform an image "
+            "of your own by digest"
         )
     return f"{offered[region]}.dkr.ecr.{region}.{url_suffix(region)}/{image_name(release)}"
 
@@ -106,13 +106,16 @@ def url_suffix(region: str) -> str:
     return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
 
 
-def _hint(release: str, region: str) -> str:
-    if region.startswith(("us-gov-", "us-iso")):
-        return ", because none of this library's sources names an AWS account with images there"
+def _missing(release: str, region: str) -> str:
+    if region.startswith(("us-gov-", "us-iso")):  # AWS may have images there
+        return f"cdk-triton has no source for an AWS account with SageMaker's Triton images in the region {region!r}"
+    found = f"SageMaker has no image of Triton {release} in the region {region!r}"
     there = [other for other in image_releases() if region in accounts(other)]
     if not there:
-        return did_you_mean(region, accounts(release))
-    return f", where the newest is {there[-1]}" if there[-1] < release else f", where the oldest is {there[0]}"
+        return found + did_you_mean(region, accounts(release))
+    return found + (
+        f", where the newest is {there[-1]}" if there[-1] < release else f", where the oldest is {there[0]}"
+    )
 
 
 def _require_image(release: str) -> None:
