@@ -48,9 +48,9 @@ def check_pools(what: str, models: Sequence[ITritonModel], routing_strategy: str
     for model in models:
         if model.is_multi_model:
             raise ConfigurationError(
-                f"{what} has fallback_models, and {model.node.path} is a multi-model: SageMaker offers instance pools "
-                "to single models only, so serve one ensemble with a TritonModel for each instance type, or remove "
-                "fallback_models"
+                f"{what} has fallback_models, and {model.node.path} is a TritonMultiModel: SageMaker offers instance "
+                "pools to single models only, so serve one ensemble with a TritonModel for each instance type, or "
+                "remove fallback_models"
             )
     for first, second in combinations(models, 2):
         _check_pair(what, first, second)

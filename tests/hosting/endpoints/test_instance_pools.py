@@ -288,7 +288,7 @@ def test_a_multi_model_pool_is_rejected(messages: Messages, world: World, stack:
     fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
     single = model_on(world, stack, L4)
     pair = (fleet, single) if first else (single, fleet)
-    rejected(messages, "multi-model", model=pair[0], fallback_models=pair[1:])
+    rejected(messages, "TritonMultiModel", model=pair[0], fallback_models=pair[1:])
 
 
 def test_a_reservation_is_rejected(messages: Messages, models: list[TritonModel]) -> None:

@@ -216,7 +216,7 @@ def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVari
         )
     for key in storage.keys:
         if is_of_another_account(key, account):
-            warn_about_key(scope, key, f"the roles {roles} and the callers to use it ({', '.join(USE_OF_KEY)})")
+            warn_about_key(scope, key, f"the roles {roles} and the callers to use the key ({', '.join(USE_OF_KEY)})")
     for variant, model in [(each, model) for each in variants for model in each.models]:
         size = getattr(model, "max_payload", None)
         if isinstance(size, int):
@@ -239,4 +239,4 @@ def _warn_about_topic(scope: Construct, topic: sns.ITopic, account: str, roles: 
             "that the topic's policy allows the roles to publish (sns:Publish). Then acknowledge this",
         )
     elif key is not None and not has_own_policy(key) and is_of_another_account(key, account):
-        warn_about_key(scope, key, f"the roles {roles} to use it ({', '.join(USE_OF_KEY)})")
+        warn_about_key(scope, key, f"the roles {roles} to use the key ({', '.join(USE_OF_KEY)})")

@@ -192,7 +192,7 @@ def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequenc
             f"{capture.prefix}/ (s3:PutObject). Then acknowledge this",
         )
     if (key := capture._key) is not None and is_of_another_account(key, account):
-        warn_about_key(scope, key, f"the roles {roles} to encrypt with it (kms:Decrypt, kms:GenerateDataKey)")
+        warn_about_key(scope, key, f"the roles {roles} to encrypt with the key (kms:Decrypt, kms:GenerateDataKey)")
     for variant in variants:
         if variant.model.is_multi_model:
             Annotations.of(scope).add_warning_v2(

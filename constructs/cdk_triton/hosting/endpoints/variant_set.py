@@ -93,7 +93,7 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
     if multi_models:
         raise ConfigurationError(
             f"the endpoint has the shadow {shadow.variant_name}, and the model of {' and '.join(multi_models)} is a "
-            "multi-model: SageMaker copies requests between single models only, so compare one ensemble as a "
+            "TritonMultiModel: SageMaker copies requests between single models only, so compare one ensemble as a "
             "TritonModel on another endpoint"
         )
     _check_names((*production, shadow))

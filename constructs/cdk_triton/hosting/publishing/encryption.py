@@ -39,7 +39,9 @@ def let_log_delivery_decrypt(scope: IConstruct, key: kms.IKey) -> None:
     """
     if not has_own_policy(key):
         warn_about_key(
-            scope, key, f"{LOG_DELIVERY_SERVICE} to decrypt with it (kms:Decrypt), as the guide's page on keys shows"
+            scope,
+            key,
+            f"{LOG_DELIVERY_SERVICE} to decrypt with the key (kms:Decrypt), as the guide's page on keys shows",
         )
     context = stack_of(scope).format_arn(service="logs", resource="*", arn_format=ArnFormat.COLON_RESOURCE_NAME)
     key.add_to_resource_policy(

@@ -344,7 +344,8 @@ def add_publisher(
     if served.store.promotes_from is not None:
         raise ConfigurationError(
             f"{path_of(scope)} cannot have a publisher, because its store promotes archives from another store and "
-            "serves only archives that were tested there: use add_publisher() in the app of that other store"
+            "serves only archives that were tested there: use add_publisher() of a TritonMultiModel with that other "
+            "store"
         )
     if not 1 <= max_concurrency <= MAX_CONCURRENCY:
         raise ConfigurationError(

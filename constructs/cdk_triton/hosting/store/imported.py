@@ -83,7 +83,7 @@ def grant_read_of_artifacts(
         grant = grant.combine(key.grant(grantee, "kms:Decrypt"))
         account = grantee.grant_principal.principal_account
         if account not in (None, stack_of(store).account) and not has_own_policy(key):
-            warn_about_key(store, key, f"the account {account} to decrypt with it (kms:Decrypt)")
+            warn_about_key(store, key, f"the account {account} to decrypt with the key (kms:Decrypt)")
     return grant
 
 

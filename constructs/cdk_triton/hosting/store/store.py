@@ -399,8 +399,8 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
     Annotations.of(own).add_warning_v2(
         IN_STACK_WARNING,
         f"{path_of(stack)} got an artifact store of its own, because no store= was given. That is good for a first "
-        "try, but if the first deployment fails, its bucket stays and belongs to no stack. Put a TritonArtifactStore "
-        "into a stack of its own and pass it as store=",
+        "try, but if the first deployment fails, the store's bucket stays and belongs to no stack. Put a "
+        "TritonArtifactStore into a stack of its own and pass it as store=",
     )
     return own
 
