@@ -137,7 +137,7 @@ def _reject_published(fleet: Fleet, storage: Storage) -> None:
         ):
             raise ArtifactError(
                 f"the stack has an ensemble {ensemble}, and an ensemble of the same name is published: rename the "
-                f"stack's, or run `cdk-triton fleet unpublish {ensemble} --fleet STACK/FLEET` and deploy again"
+                f"stack's ensemble, or run `cdk-triton fleet unpublish {ensemble} --fleet STACK/FLEET` and deploy again"
             )
 
 

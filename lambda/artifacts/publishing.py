@@ -256,8 +256,8 @@ class Publisher:
             ]
             gone = f"the store does not have the version {changed.current} of the ensemble {item.ensemble} any more"
             if not others:
-                raise ArtifactError(f"{gone}, and no other version: publish the ensemble")
-            raise ArtifactError(f"{gone}, only {', '.join(others)}: name one of these, or publish the ensemble")
+                raise ArtifactError(f"{gone}, and has no other version of it: publish the ensemble")
+            raise ArtifactError(f"{gone}, but has {', '.join(others)}: name one of these, or publish the ensemble")
         return changed
 
     def _unpublish(self, entry: Entry, _: Item, by: Change, __: str) -> Entry:

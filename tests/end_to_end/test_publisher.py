@@ -243,7 +243,7 @@ def test_a_rollback_of_an_ensemble_whose_archives_were_deleted_names_those_that_
         found = run("fleet", "rollback", "departed", *arguments, *FLEET)
         assert found.status != 0
         assert second in found.said
-        assert f"it has {first}" in found.said
+        assert f"but has {first}" in found.said
         messages.record("cdk-triton fleet rollback", found.said)
 
     account.s3.delete_object(Bucket=account.bucket, Key=served + first)

@@ -224,8 +224,8 @@ def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -
     if version not in versions:
         gone = f"the store does not have the version {version!r} of {entry.ensemble}"
         if not versions:
-            raise ConfigurationError(f"{gone}, and no other version: publish the ensemble")
-        raise ConfigurationError(f"{gone}, only {', '.join(versions)}: name one of these, or publish the ensemble")
+            raise ConfigurationError(f"{gone}, and has no other version of it: publish the ensemble")
+        raise ConfigurationError(f"{gone}, but has {', '.join(versions)}: name one of these, or publish the ensemble")
 
 
 def _say(line: str) -> None:
