@@ -33,7 +33,8 @@ def quoted(value: object) -> str:
     text = repr(value)
     if len(text) <= _LONGEST_QUOTE:
         return text
-    return f"{text[:_SHOWN_OF_A_LONG_ONE]}... ({len(str(value)):,} characters)"
+    closing = text[0] if text[0] in "'\"" else ""
+    return f"{text[:_SHOWN_OF_A_LONG_ONE]}...{closing} ({len(str(value)):,} characters)"
 
 
 def listed(names: Sequence[str], *, shown: int = 8) -> str:

@@ -265,7 +265,7 @@ def parse_request(text: bytes) -> list[Item]:
         raise _malformed(f"it has {found}, and a request has a list of 1 to {MAX_ITEMS:,} items")
     allowed = {"ensemble", "action", "repository", "source_key", "artifact_key", "to", "built", "from_platform"}
     if any(not isinstance(each, dict) or each.keys() - allowed for each in items):
-        raise _malformed(f"an item has other fields than {', '.join(sorted(allowed))}")
+        raise _malformed(f"an item has a field that is not one of {', '.join(sorted(allowed))}")
     parsed = [Item.parse(each) for each in items]
     names = {item.ensemble for item in parsed}
     if len(names) < len(parsed):
@@ -275,5 +275,6 @@ def parse_request(text: bytes) -> list[Item]:
 
 def _malformed(what: str) -> ArtifactError:
     return ArtifactError(
-        f"the request cannot be read, because {what}; write the request with the publisher's version of cdk-triton"
+        f"the request cannot be read, because {what}; install the version of cdk-triton that deployed the "
+        "publisher, and run the command again"
     )

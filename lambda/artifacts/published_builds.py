@@ -289,8 +289,8 @@ class _Batch:
         if not numbers or not all(number in declared for number in numbers):
             raise ArtifactError(
                 f"the build of the repository {item.repository} refers to the recipes with the numbers "
-                f"{list(numbers)}, but the publisher has {len(declared)} recipes, numbered from 0; publish with the "
-                "publisher's version of cdk-triton"
+                f"{list(numbers)}, but the publisher has {len(declared)} recipes, numbered from 0; install the "
+                "version of cdk-triton that deployed the publisher, and publish again"
             )
         return [declared[number] for number in numbers]
 

@@ -145,8 +145,8 @@ class Publisher:
     def _prepared(self, item: Item, of_stack: set[str], there: set[str], max_builds: int) -> Item:
         if item.built and not max_builds:
             reason = (
-                "the ensemble needs a build, but the publisher has no recipes; publish with the publisher's version "
-                "of cdk-triton"
+                "the ensemble needs a build, but the publisher has no recipes; install the version of "
+                "cdk-triton that deployed the publisher, and publish again"
             )
             return dataclasses.replace(item, rejected=reason)
         if item.action in ("publish", "roll_back") and item.ensemble in of_stack:
@@ -216,9 +216,9 @@ class Publisher:
         checked = zip(rest, self.each(lambda item: self._missing(item, there), rest), strict=True)
         failed |= {item.ensemble: reason for item, reason in checked if reason is not None}
         if failed:
-            shown = "; ".join(f"{name}: {reason}" for name, reason in sorted(failed.items())[:SHOWN_FAILURES])
+            shown = "; ".join(f"{name!r}: {reason}" for name, reason in sorted(failed.items())[:SHOWN_FAILURES])
             raise ArtifactError(  # the reasons come last, because long ones are cut
-                f"{len(failed)} of {len(items)} ensembles were not changed (all reasons are below "
+                f"{len(failed)} of {len(items)} ensembles could not be changed (all reasons are below "
                 f"s3://{self.storage.bucket}/{self.place.failures}): {shown}"
             )
         return {"changed": len(items)}

@@ -62,7 +62,7 @@ def test_an_unpublished_ensemble_that_was_not_forgotten_is_reported() -> None:
     place = Place(FLEET, machine.platform, f"{EXECUTION}third")
     machine.attempt(place, lambda publisher: publisher.prepare(f"{CALLER}/third"))
 
-    with pytest.raises(ArtifactError, match="one: the execution ended before it changed this ensemble"):
+    with pytest.raises(ArtifactError, match="'one': the execution ended before it changed this ensemble"):
         machine.attempt(place, lambda publisher: publisher.count())
 
 
@@ -100,7 +100,7 @@ def test_a_rollback_does_not_bring_back_a_name_that_the_stack_has_taken() -> Non
     failure = machine.run("third")
 
     assert failure is not None
-    assert "one: the stack has an ensemble of this name" in failure
+    assert "'one': the stack has an ensemble of this name" in failure
     entry = machine.entry("one")
     assert entry is not None
     assert entry["current"] is None

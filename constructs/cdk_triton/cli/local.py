@@ -248,8 +248,8 @@ def _tell_of_the_foreground(status: DaemonStatus) -> None:
     if not sys.stdout.isatty():
         # A shell that evaluates what we print waits for our end, and sees nothing but what is on stderr.
         typer.echo(
-            "a shell that evaluates this output waits until the local AWS stops; to set the shell's variables, press "
-            "Ctrl-C and run: "
+            "if your shell runs this command inside eval, it waits until the local AWS stops; to set the shell's "
+            "variables, press Ctrl-C and run: "
             'eval "$(cdk-triton local up --detach)"',
             err=True,
         )

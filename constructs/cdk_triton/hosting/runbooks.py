@@ -27,9 +27,10 @@ def check_runbook(runbook_url: str | None) -> None:
         ConfigurationError: the address is empty or has a fragment.
     """
     if runbook_url is not None and (not runbook_url or "#" in runbook_url):
+        fault = ", which contains '#'" if runbook_url else ""
         raise ConfigurationError(
-            f"runbook_url is {quoted(runbook_url)}: use the address of a page, to which '#' and the alarm's name are "
-            "added"
+            f"runbook_url is {quoted(runbook_url)}{fault}: use the address of a page without '#', because the library "
+            "adds '#' and the alarm's name"
         )
 
 

@@ -234,8 +234,9 @@ def _field_expected(match: re.Match[str], at: _At) -> TextFault:
     if ahead[:1] in ("}", "]", ">"):
         if (start := at.before.open_block) is not None:
             line = at.text.count("\n", 0, start) + 1
-            reason = f"{ahead[:1]!r} stands in the block that begins in line {line}, which is not closed"
-            return TextFault(reason, "write the missing '}' before it, or remove it", at.offset)
+            reason = f"the block that begins in line {line} is not closed before the {ahead[:1]!r} here"
+            fix = f"write the missing '}}' before the {ahead[:1]!r}, or remove the {ahead[:1]!r}"
+            return TextFault(reason, fix, at.offset)
         return TextFault(f"{ahead[:1]!r} closes no block or list", "remove it, or open a block before it", at.offset)
     if ahead[:1] in ("'", '"'):
         fix = "write the name of a field without quotes; an entry of a map is { key: … value: … }"

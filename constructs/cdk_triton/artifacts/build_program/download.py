@@ -47,7 +47,8 @@ def download(url: str, target: Path, stop: Stop, *, sha256: str, most_bytes: int
     if found != sha256:
         target.unlink()
         raise BuildError(
-            f"{what} from {url} has the SHA-256 {found}, not {sha256}: the build does not use this other file"
+            f"{what} from {url} has the SHA-256 {found}, but {sha256} is pinned: the build does not use a file "
+            "that may have been replaced; make sure that the address serves the pinned file"
         )
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from cdk_triton._wording import did_you_mean
 from cdk_triton.checks.context import CheckContext, per_check
@@ -26,6 +27,7 @@ from cdk_triton.triton.schema import ModelConfig
 
 __all__ = [
     "PlanSource",
+    "ProfileFault",
     "largest_batch",
     "plan_sources",
     "plans_without_network",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _NETWORK_NAME = "model.onnx"
+_OTHER_SIZE = "export the network with this dimension dynamic, or write the network's size into the profile"
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,15 @@ def _configured(config: ModelConfig) -> tuple[Profile, ...]:
     return () if open_shape(config) else (configured_profile(config),)
 
 
-def profile_fault(profile: Profile, onnx: OnnxFile) -> str:
-    """Why no TensorRT builds a network for a profile, as far as its inputs tell; "" where nothing is known against it.
+class ProfileFault(NamedTuple):
+    """Why no TensorRT builds a network for a profile, and what to do."""
+
+    reason: str
+    fix: str
+
+
+def profile_fault(profile: Profile, onnx: OnnxFile) -> ProfileFault | None:
+    """The fault of a profile, as far as the network's inputs show it; None if nothing is known against the profile.
 
     An input may be equally long as another one, or be the shape of something: only TensorRT finds that.
     """
@@ -128,14 +138,16 @@ def profile_fault(profile: Profile, onnx: OnnxFile) -> str:
             meant = did_you_mean(name, left, at_most=1)
             if len(left) == 1 and len(profile.keys() - inputs.keys()) == 1:
                 meant = f" (did you mean {next(iter(left))!r}?)"  # the last of both
-            return f"the network has no input {name!r}{meant}; its inputs: {' and '.join(inputs) or 'none'}"
+            reason = f"the network has no input {name!r}{meant}; its inputs: {' and '.join(inputs) or 'none'}"
+            return ProfileFault(reason, "name the inputs of the network in the profile")
         fault = _shapes_fault(shapes, inputs[name])
-        if fault:
-            return f"for the input {name!r}, {fault}"
+        if fault is not None:
+            return ProfileFault(f"for the input {name!r}, {fault.reason}", fault.fix)
     for name, tensor in inputs.items():
         if name not in profile and not all(_is_fixed(size) for size in tensor.shape or ()):
-            return f"the input {name!r} has dynamic dimensions, and the profile has no shapes for it"
-    return ""
+            reason = f"the input {name!r} has dynamic dimensions, and the profile has no shapes for it"
+            return ProfileFault(reason, f"add the smallest, the usual and the largest shape of {name!r} to the profile")
+    return None
 
 
 def largest_batch(profiles: Sequence[Profile], onnx: OnnxFile) -> int | None:
@@ -152,21 +164,25 @@ def largest_batch(profiles: Sequence[Profile], onnx: OnnxFile) -> int | None:
     return max(batches, default=None)
 
 
-def _shapes_fault(shapes: ProfileShapes, tensor: OnnxTensor) -> str:
+def _shapes_fault(shapes: ProfileShapes, tensor: OnnxTensor) -> ProfileFault | None:
     lengths = {len(shapes.minimum), len(shapes.optimum), len(shapes.maximum)}
     if len(lengths) > 1:
-        return "minimum, optimum and maximum have different numbers of dimensions"
+        reason = "minimum, optimum and maximum have different numbers of dimensions"
+        return ProfileFault(reason, f"give the three shapes of {tensor.name!r} the same number of dimensions")
     ranges = zip(shapes.minimum, shapes.optimum, shapes.maximum, strict=True)
     if any(not low <= best <= high for low, best, high in ranges):
-        return "the profile does not satisfy minimum <= optimum <= maximum"
+        reason = "the profile does not satisfy minimum <= optimum <= maximum"
+        return ProfileFault(reason, f"correct the shapes of {tensor.name!r} in the profile")
     if tensor.shape is None:
-        return ""
+        return None
     if lengths != {len(tensor.shape)}:
-        return f"the network has {len(tensor.shape)} dimensions and the profile has {len(shapes.maximum)}"
+        reason = f"the network has {len(tensor.shape)} dimensions and the profile has {len(shapes.maximum)}"
+        return ProfileFault(reason, f"write shapes of {tensor.name!r} with {len(tensor.shape)} dimensions")
     for size, low, high in zip(tensor.shape, shapes.minimum, shapes.maximum, strict=True):
         if _is_fixed(size) and not low == size == high:
-            return f"the network accepts only the size {size}, and the profile has {low} to {high}"
-    return ""
+            reason = f"the network accepts only the size {size}, and the profile has {low} to {high}"
+            return ProfileFault(reason, _OTHER_SIZE)
+    return None
 
 
 def _is_fixed(size: int | str | None) -> bool:

@@ -436,7 +436,7 @@ def name_like_out_of_memory(context: CheckContext) -> Iterator[Problem]:
         if word := next((word for word in _OUT_OF_MEMORY if word in model.name), None):
             yield Problem(
                 model.directory,
-                f"the name {model.name!r} contains {word!r}; the container would answer an error that quotes the name "
-                "with 507 instead of 400, and SageMaker would unload other models and retry",
+                f"the name {model.name!r} contains {word!r}; if the message of an error quotes the name, the container "
+                "would answer with status 507 instead of 400, and SageMaker would unload other models and retry",
                 "rename the model",
             )

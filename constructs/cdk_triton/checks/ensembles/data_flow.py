@@ -196,14 +196,14 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
         if step is not next(each for each in ensemble.graph.steps if each.model_name == model.name):
             continue  # said of an earlier step
         is_written = model.config is not None and model.config.max_batch_size == allowed
-        filled = "" if is_written else " (set by its backend, because its configuration sets none)"
+        filled = "" if is_written else ", which its backend sets, because its configuration does not"
         yield Problem(
             ensemble.config_path,
-            f"max_batch_size is {most} in {ensemble.name!r} and {allowed} in {model.name!r}{filled}, which step "
-            f"{step.index} runs; the server would not load {ensemble.name!r}: ensemble {ensemble.name} allows maximum "
-            f"batch size {most}, but it contains model {model.name} which only allows maximum batch size to be "
+            f"max_batch_size is {most} in {ensemble.name!r}, and {allowed} in the model {model.name!r} of step "
+            f"{step.index}{filled}; the server would not load {ensemble.name!r}: ensemble {ensemble.name} allows "
+            f"maximum batch size {most}, but it contains model {model.name} which only allows maximum batch size to be "
             f"{allowed}",
-            f"write max_batch_size: {allowed} in the ensemble, or at least {most} in {model.name!r}",
+            f"write max_batch_size: {allowed} in {ensemble.name!r}, or at least {most} in {model.name!r}",
             "max_batch_size",
         )
 

@@ -210,11 +210,11 @@ def version_not_loaded(context: CheckContext) -> Iterator[Problem]:
                 continue
             served = ", ".join(map(str, child.served_versions))
             wanted = step.model_version
-            written = "has no version, which means version 0" if wanted == 0 else f"requires version {wanted}"
+            written = "has no model_version, which means version 0" if wanted == 0 else f"requires version {wanted}"
             yield Problem(
                 model.config_path,
-                f"step {step.index} {written}, and the server would load version {served} of {child.name!r}: ensemble "
-                f"'{model.name}' depends on '{child.name}' whose required version {wanted} is not loaded",
+                f"step {step.index} {written}, but the server would load only version {served} of {child.name!r}: "
+                f"ensemble '{model.name}' depends on '{child.name}' whose required version {wanted} is not loaded",
                 "write model_version: -1 for the latest version",
                 f"ensemble_scheduling.step[{step.index}].model_version",
             )

@@ -409,8 +409,8 @@ def written_input(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"step {step.index} writes {tensor.name!r}, which is an input of the ensemble {model.name!r}; the "
-                f"server would run the steps that read {tensor.name!r} for the request's tensor and again for this "
-                "output, perhaps endlessly",
+                f"server would run each step that reads {tensor.name!r} for the request's tensor, and again for this "
+                "output, and perhaps endlessly",
                 "give the output a tensor of its own",
                 f'ensemble_scheduling.step[{step.index}].output_map["{output}"]',
             )

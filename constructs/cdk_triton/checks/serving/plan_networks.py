@@ -59,17 +59,13 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
         if not source.has_recipe or source.onnx is None:
             continue
         faults = [profile_fault(profile, source.onnx) for profile in source.profiles]
-        names = {tensor.name for tensor in source.onnx.inputs}
-        for index, (profile, fault) in enumerate(zip(source.profiles, faults, strict=True)):
-            if fault:
-                fix = "export the network with these dimensions dynamic, or write the network's shapes into the profile"
-                if not profile.keys() <= names:
-                    fix = "name the inputs of the network in the profile"
+        for index, fault in enumerate(faults):
+            if fault is not None:
                 yield Problem(
                     source.network.path,
                     f"TensorRT would not build a plan for {source.model.name!r} from this network with profile {index} "
-                    f"of the recipe: {fault}",
-                    fix,
+                    f"of the recipe: {fault.reason}",
+                    fault.fix,
                 )
         reached, most = largest_batch(source.profiles, source.onnx), source.config.max_batch_size
         if not any(faults) and reached is not None and reached < most:

@@ -73,8 +73,8 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
             if said:
                 yield Problem(
                     source.network.path,
-                    f"the parser of {_versions(context, network)} {said}; if the parser of the release fails too, no "
-                    f"plan can be built for {source.model.name!r}",
+                    f"the parser of {_versions(context, network)} {said}; if the parser of the release's TensorRT "
+                    f"fails too, no plan can be built for {source.model.name!r}",
                     "replace the unsupported parts when you export the network, run it with ONNX Runtime, or "
                     "acknowledge this if a plugin or the release's TensorRT supports it",
                 )
@@ -133,7 +133,7 @@ def _is_reported(source: PlanSource, profile: Profile) -> bool:
     if source.onnx is None:
         return False
     if source.has_recipe:
-        return profile_fault(profile, source.onnx) != ""
+        return profile_fault(profile, source.onnx) is not None
     return not profile.keys() <= {tensor.name for tensor in source.onnx.inputs}
 
 
@@ -145,10 +145,10 @@ def _networks(context: CheckContext) -> Iterator[tuple[PlanSource, ParsedNetwork
 def _versions(context: CheckContext, network: ParsedNetwork) -> str:
     own = f"TensorRT-RTX {network.version}"
     if context.platform is None or context.platform.release is None:
-        return f"{own} (no release was named to compare it with)"
+        return f"{own} (you did not name the endpoint's release)"
     row = release(context.platform.release)
     doubt = ", unverified" if row.tensorrt_confidence == "unverified" else ""
-    return f"{own} ({row.release} has TensorRT {row.tensorrt}{doubt})"
+    return f"{own} (release {row.release} has TensorRT {row.tensorrt}{doubt})"
 
 
 def _shapes(profile: Profile) -> str:

@@ -297,8 +297,12 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
         rows = [(each.name, size_of(each.size), time_of(max(file.modified for file in each.files))) for each in chosen]
         yield from table(("GARBAGE" if answer.swept is None else "DELETED", "SIZE", "STORED (UTC)"), rows)
     size = size_of(sum(each.size for each in chosen))
-    stored = f"{'was' if len(chosen) == 1 else 'were'} stored and replaced more than {counted(answer.days, 'day')} ago"
-    what = f"{counted(len(chosen), 'unused archive')} ({size}), which {stored}"
+    is_one = len(chosen) == 1
+    successor = "was its successor" if is_one else "were their successors"
+    stored = (
+        f"{'was' if is_one else 'were'} stored more than {counted(answer.days, 'day')} ago, and so {successor}, if any"
+    )
+    what = f"{counted(len(chosen), 'unused archive')} ({size}) {stored}"
     artifacts, copies = _kept(answer)
     kept = f"kept: {counted(artifacts, 'artifact')} and {counted(copies, 'multi-model archive')}"
     if answer.swept is None:

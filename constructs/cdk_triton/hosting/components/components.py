@@ -217,7 +217,7 @@ class TritonComponents(Resource):
         self._check_model(what, model)
         check_real_time_payload(what, model)
         requirements = copy_requirements(what, self.platform.instance, accelerators, memory, cpus)
-        check_count(f"copies of {what}", copies, 0, "and at least 1 for a component that SageMaker has to create")
+        check_count(f"copies of {what}", copies, 0, "and at least 1 when SageMaker creates the component")
         self._check_room(what, requirements, copies)
         check_policy(what, deployment_policy)
         if self._parameter_path is not None:

@@ -163,9 +163,9 @@ def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]
         Annotations.of(construct).add_warning_v2(
             NETWORKS_WARNING,
             f"the models of {'variants' if len(names) > 1 else 'variant'} {', '.join(names)} differ in their subnets "
-            "or in network_isolation, and AWS does not document whether one endpoint accepts such models: give them "
-            "the same values, or try `aws sagemaker create-endpoint-config`, which starts no instance, then "
-            "acknowledge this",
+            "or in network_isolation, and AWS does not document whether one endpoint accepts such models. Give them "
+            "the same values. Or try `aws sagemaker create-endpoint-config`, which does not start an instance, and "
+            "acknowledge this if AWS accepts the configuration",
         )
 
 

@@ -53,7 +53,7 @@ def check_metadata(scope: IConstruct, metadata: Mapping[str, str] | None) -> dic
                 "'cdk-triton:' for this library; use another key"
             )
         _check(key, 1, MAX_KEY, f"the key {quoted(key)} in {what}")
-        _check(value, 0, MAX_VALUE, f"the value {quoted(value)} of {quoted(key)} in {what}")
+        _check(value, 0, MAX_VALUE, f"the value of {quoted(key)} in {what}")
     return entries
 
 
@@ -72,8 +72,8 @@ def tag_model(model: sagemaker.CfnModel, metadata: Mapping[str, str], artifact_k
 def _check(text: str, least: int, most: int, what: str) -> None:
     if not least <= len(text) <= most:
         raise ConfigurationError(
-            f"{what} has {len(text)} characters: SageMaker takes {least} to {most} in a tag, so use another text, or "
-            "keep the entry elsewhere"
+            f"{what} has {len(text)} characters, but SageMaker takes {least} to {most} in a tag: use another text, "
+            "or keep the entry elsewhere"
         )
     if wrong := next((each for each in text if not _is_allowed(each)), None):
         raise ConfigurationError(

@@ -350,7 +350,7 @@ def add_publisher(
     if not 1 <= max_concurrency <= MAX_CONCURRENCY:
         raise ConfigurationError(
             f"max_concurrency of the publisher of {path_of(scope)} is {max_concurrency}: use 1 to {MAX_CONCURRENCY}, "
-            "because Step Functions runs no more at the same time"
+            "because Step Functions does not run more of them at once"
         )
     if next_platform is not None and next_platform.label == served.platform.label:
         raise ConfigurationError(
