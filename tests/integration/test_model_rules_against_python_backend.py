@@ -105,6 +105,6 @@ def test_a_batch_output_without_target_ends_the_server(tmp_path: Path, python_se
     files = python(IN + OUT + batch_output)
     (finding,) = errors_of(tmp_path / "repository", files)
     assert finding.code == "CT215"
-    assert "segmentation fault (signal 11)" in finding.message
+    assert "crash (SIGSEGV)" in finding.message
     status, _ = how_it_ends(python_server, tmp_path / "repository")
     assert status == 128 + 11

@@ -71,7 +71,8 @@ def _assembly(app: Path | None) -> Path | None:
         return found
     if app is not None:
         raise typer.BadParameter(
-            f"{app} is not a cloud assembly, for it has no manifest.json: run `cdk synth` first.", param_hint="'--app'"
+            f"{app} is not a cloud assembly, because it has no manifest.json: run `cdk synth` first.",
+            param_hint="'--app'",
         )
     return None
 
