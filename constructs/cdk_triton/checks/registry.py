@@ -80,7 +80,10 @@ class Rule:
 
     @property
     def maintainer(self) -> str:
-        """The top package that the rule belongs to, as its users call it: `cdk-triton`, or another distribution's."""
+        """The top package that contains the rule.
+
+        It is `cdk-triton` for this library's rules, otherwise the import name of another distribution's package.
+        """
         return self.function.__module__.partition(".")[0].replace("cdk_triton", "cdk-triton")
 
     @property
@@ -109,7 +112,10 @@ class Rule:
         return self.applies is None or (context.platform is not None and self.applies(context.platform))
 
     def missing(self, context: CheckContext) -> Need | None:
-        """The input that the rule needs and the user omitted; None if there is none, or if the mode is another one."""
+        """The input that the rule needs and the user omitted.
+
+        None if no input is missing, or if the rule does not apply to this mode.
+        """
         if context.mode not in self.modes:
             return None
         if self.applies is not None and context.platform is None:

@@ -38,8 +38,8 @@ class Report:
         skipped: the rules that need a platform or a preflight that was not given. The repository may have the faults
             that these rules look for.
         plans_without_network: the plans of TensorRT models whose network is not in the repository, so that no rule
-            could look at it. The network of a recipe may come from S3 or from another recipe, and
-            `cdk-triton validate` does not have the app's recipes.
+            could look at it. A recipe may read the network from S3, or from the result of another recipe.
+            `cdk-triton validate` does not find the network of any recipe, because it does not have the app's recipes.
     """
 
     findings: tuple[Finding, ...]

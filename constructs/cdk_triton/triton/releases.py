@@ -124,7 +124,10 @@ def backends_in(name: str | None) -> frozenset[str]:
 
 @cache
 def release(name: str) -> Release:
-    """The release of that name. A release newer than the table has the versions that `Release` describes.
+    """The release of that name.
+
+    A release newer than the table gets the versions of the table's newest row. Its `triton`, `cuda`, `cuda_driver` and
+    `dali` are None, and `assumed` lists the copied versions.
 
     NVIDIA publishes a release each month. Only a new version of this library adds it to the table.
 

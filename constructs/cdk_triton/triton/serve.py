@@ -49,8 +49,9 @@ def serve_arguments(
 
     Args:
         environment: the container's environment. An empty value counts as unset, as in the script.
-        model_directories: the names at the top of `/opt/ml/model`, in the order in which the file system lists them;
-            the entry `config.pbtxt` stands for that file. Ignored for a multi-model endpoint.
+        model_directories: the names of the directories at the top of `/opt/ml/model`, in the order in which the file
+            system lists them. Add `config.pbtxt` if a file of that name is there, too. Ignored for a multi-model
+            endpoint.
         gpu_count: the number of GPUs that `nvidia-smi -L` would list, for SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT.
 
     Returns:

@@ -127,7 +127,11 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`InferenceComponentName`: the name in the template, so that an alarm may precede the component."""
+        """The dimension `InferenceComponentName`.
+
+        Its value is the name as the template has it, not a reference, so CloudFormation may create an alarm before the
+        component.
+        """
         return {"InferenceComponentName": self._name}
 
     @property

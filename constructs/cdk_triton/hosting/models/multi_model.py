@@ -325,7 +325,10 @@ class TritonMultiModel(Resource):
 
     @property
     def size(self) -> int:
-        """0, because an instance starts without a model. So ensembles do not change the endpoint configuration."""
+        """0, because an instance starts without a model.
+
+        The default timeouts in the endpoint configuration depend on the size, so ensembles do not change them.
+        """
         return 0
 
     @checked

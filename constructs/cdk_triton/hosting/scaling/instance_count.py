@@ -136,7 +136,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         """Scale on the requests per instance, with a share of one instance's maximum as the target.
 
         This is the best signal for most models. SageMaker's metric counts requests per minute, so the target is
-        `max_requests_per_second * safety_factor * 60` ("Load testing your auto scaling configuration").
+        `max_requests_per_second * safety_factor * 60`. The formula is from AWS's page "Load testing your auto scaling
+        configuration".
 
         Args:
             id: the policy's id.
