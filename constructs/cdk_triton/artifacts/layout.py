@@ -4,7 +4,7 @@
 
     artifacts/<repository>/<artifact key>/model.tar.gz        immutable
     artifacts/<repository>/<artifact key>/files/<path>        instead of the archive, for a model with uncompressed=True
-    artifacts/<repository>/<artifact key>/sources.tar.gz      of an archive that a publisher had built: its sources
+    artifacts/<repository>/<artifact key>/sources.tar.gz      the sources of an archive whose build a publisher ordered
     artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
     fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
     fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
@@ -224,7 +224,7 @@ def manifest_key(repository: str, artifact_key: str) -> str:
 
 
 def kept_sources_key(repository: str, artifact_key: str) -> str:
-    """The object key of the sources of an archive that a publisher had built."""
+    """The object key of the sources of an archive whose build a publisher ordered."""
     return f"{artifact_prefix(repository, artifact_key)}{SOURCES}"
 
 

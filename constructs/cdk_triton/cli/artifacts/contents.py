@@ -51,7 +51,7 @@ class StoredArtifact:
         archive: the archive.
         manifest: what was written last, or is deleted first.
         uncompressed: the files, where they are served as they are.
-        sources: what the archive was built from, if a publisher had it built.
+        sources: the sources of the archive, if a publisher ordered its build.
     """
 
     repository: str

@@ -132,8 +132,8 @@ class TritonPublisher(Construct):
         """Allow a principal to run `cdk-triton fleet publish --all`: to publish, and to read what is published.
 
         The command checks each archive for the next platform. So the principal may read the archives of this
-        `TritonMultiModel`. With recipes, it may also read the sources of all archives in the store that a publisher had
-        built.
+        `TritonMultiModel`. With recipes, it may also read the sources of all archives in the store whose builds a
+        publisher ordered.
         """
         is_built = self._recipes is not None
         return self.grant_publish(grantee).combine(grant_read_published(grantee, self._served, is_built=is_built))
