@@ -184,7 +184,9 @@ def warn_about_store_key(store: IConstruct, key: kms.IKey) -> None:
         region = stack_of(store).region
         service = "CloudWatch Logs" if has_token(region) else f"CloudWatch Logs (logs.{region}.amazonaws.com)"
         warn_about_key(
-            store, key, f"{service} to use the key, and IAM to give permissions, as the guide's page on keys shows"
+            store,
+            key,
+            f"{service} to use the key, and IAM policies to grant access to the key, as the guide's page on keys shows",
         )
 
 

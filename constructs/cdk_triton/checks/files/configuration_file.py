@@ -62,7 +62,7 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
         if CONFIG_NAME in model.subdirectories:
             yield Problem(
                 model.config_path,
-                "config.pbtxt is a directory, and the server would crash on reading that directory: "
+                "config.pbtxt is a directory, and the server would crash when it reads the directory: "
                 "basic_string::_M_replace_aux",
                 "replace the directory with a file that contains the configuration",
             )

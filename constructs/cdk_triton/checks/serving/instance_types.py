@@ -176,9 +176,9 @@ def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
     if context.platform is not None:
         yield Problem(
             ".",
-            f"{context.platform.instance_type} is not in AWS's list of GPU instance types for multi-model endpoints "
-            "(this library's copy of the list ends at ml.g5 and has only types with one GPU), and SageMaker may reject "
-            "the endpoint",
+            f"{context.platform.instance_type} is not in this library's copy of AWS's list of GPU instance types for "
+            "multi-model endpoints, which ends at ml.g5 and has only types with one GPU; SageMaker may reject the "
+            "endpoint",
             "try the instance type in your account and then acknowledge CT620, or use a listed type such as "
             "ml.g5.xlarge",
         )

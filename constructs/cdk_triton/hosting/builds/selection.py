@@ -76,8 +76,8 @@ class BuilderChoice:
             fix = f"give the store the builder {type(possible[0]).__name__}()"
         else:
             fix = (
-                "no builder of this library has this GPU, so build on a machine that has it, in the same image, and "
-                "put the outputs into the repository instead of the recipes, or serve on another GPU"
+                "no builder of this library has this GPU. Build on a machine that has it, in the same image, and put "
+                "the outputs into the repository instead of the recipes. Or serve on another GPU"
             )
         return (
             f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, and the "

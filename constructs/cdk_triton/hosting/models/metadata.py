@@ -72,8 +72,8 @@ def tag_model(model: sagemaker.CfnModel, metadata: Mapping[str, str], artifact_k
 def _check(text: str, least: int, most: int, what: str) -> None:
     if not least <= len(text) <= most:
         raise ConfigurationError(
-            f"{what} has {len(text)} characters, but SageMaker takes {least} to {most} in a tag: use another text, "
-            "or keep the entry elsewhere"
+            f"{what} has {len(text)} characters, but SageMaker takes {least} to {most} in a tag: use a text of such a "
+            "length, or keep the entry elsewhere"
         )
     if wrong := next((each for each in text if not _is_allowed(each)), None):
         raise ConfigurationError(
