@@ -33,7 +33,7 @@ def documented_rules() -> tuple[Rule, ...]:
     """Every rule, plus `CRASH` and `UNREADABLE`. So the result has every code that a finding can have.
 
     Raises:
-        RuleError: as `rules`.
+        RuleError: a module of another distribution cannot be imported, or declares a rule wrongly.
     """
     return (CRASH, UNREADABLE, *rules())
 
@@ -43,7 +43,7 @@ def rule_of(code: str) -> Rule:
 
     Raises:
         ConfigurationError: no rule has the code.
-        RuleError: as `rules`.
+        RuleError: a module of another distribution cannot be imported, or declares a rule wrongly.
     """
     known = {each.code: each for each in documented_rules()}
     if code not in known:

@@ -38,7 +38,8 @@ class CheckContext:
         platform: the release and instance type, or None if they are not given.
         default_model: the default model that the user chose for a single-model container, or None.
         additional_models: the further models that a single-model container loads.
-        environment: the container's environment, or None if it is not given; the two attributes above come from it.
+        environment: the container's environment, or None if it is not given. `default_model` and `additional_models`
+            come from it.
         preflight: whether to run TensorRT's own parser, which takes seconds.
 
     Raises:

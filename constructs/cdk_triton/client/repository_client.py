@@ -54,7 +54,7 @@ class RepositoryClient:
 
         Raises:
             ConfigurationError: the model does not have an input or an output of that name, an input is missing, or its
-                type or shape is not that of `config.pbtxt`; nothing was sent.
+                type or shape differs from `config.pbtxt`; nothing was sent.
             InvocationError: as for `TritonClient.infer`, or an output has another type than in `config.pbtxt`.
         """
         wanted = _listed(outputs)

@@ -53,7 +53,10 @@ class EndpointVariant(Construct, VariantMetrics):
 
     @property
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`EndpointName` and `VariantName`. A literal name is not a reference: an alarm may precede the endpoint."""
+        """The dimensions `EndpointName` and `VariantName`.
+
+        A literal endpoint name is not a reference, so CloudFormation may create an alarm before the endpoint.
+        """
         given = self._endpoint.endpoint_name
         name = self._endpoint.attr_endpoint_name if given is None or has_token(given) else given
         return {"EndpointName": name, "VariantName": self.variant.variant_name}

@@ -75,7 +75,7 @@ def host_ami(cuda: str | None, compute_capability: str) -> str | None:
 
     Args:
         cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as for the newest releases.
-        compute_capability: that of the GPU, such as "8.6".
+        compute_capability: the GPU's compute capability, such as "8.6".
     """
     if cuda is None or _numbers(compute_capability) >= _BLACKWELL:
         return HOST_AMIS[-1].name

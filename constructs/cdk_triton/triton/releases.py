@@ -126,8 +126,8 @@ def backends_in(name: str | None) -> frozenset[str]:
 def release(name: str) -> Release:
     """The release of that name.
 
-    A release newer than the table gets the versions of the table's newest row. Its `triton`, `cuda`, `cuda_driver` and
-    `dali` are None, and `assumed` lists the copied versions.
+    A release newer than the table gets the versions of the table's newest row, and `assumed` lists the copied versions.
+    For `triton`, `cuda`, `cuda_driver` and `dali`, it has None.
 
     NVIDIA publishes a release each month. Only a new version of this library adds it to the table.
 
@@ -171,7 +171,8 @@ def tensorrt_bounds(name: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] 
         name: a release, known or not.
 
     Returns:
-        Both versions as numbers, equal where the release's own was read; None where there is no neighbour.
+        Both versions as numbers. They are equal if the version of this release was read. None stands for a bound that
+        no release gives.
 
     Raises:
         ConfigurationError: the name is not two digits, a dot and two digits.

@@ -27,8 +27,8 @@ def trtexec_has_option(option: str, version: Version) -> bool:
     """Whether a trtexec has an option.
 
     Args:
-        option: its name, `--fp16`; or with a value that not every version takes,
-            `--hardwareCompatibilityLevel=sameComputeCapability`.
+        option: the option's name, such as `--fp16`. For a value that not every version takes, the name with the value,
+            such as `--hardwareCompatibilityLevel=sameComputeCapability`.
         version: a version of the table.
     """
     return any(_numbers(first) <= version <= _numbers(last) for first, last in _runs(option))

@@ -28,11 +28,11 @@ class Report:
         is_local: whether the local AWS answered.
         instances: instances of the variants that answered, or copies of the component.
         sweep: the rates, in their order.
-        ended: the reason why no higher rate was tried; "" if the highest was.
+        ended: the reason why the sweep ended before its highest rate; "" if it tried that rate.
         knee: the rate before latency rises.
-        at_knee: the measurement of some minutes there.
-        gpu_percent: the utilization of one GPU meanwhile; None if it is not known.
-        gpu_note: the reason for that.
+        at_knee: the measurement of some minutes at the knee.
+        gpu_percent: the utilization of one GPU in these minutes; None if it is not known.
+        gpu_note: the reason why `gpu_percent` is not known.
         cold: cold loads.
         parts: their parts, from CloudWatch.
         messages: the first message of each code of an error.

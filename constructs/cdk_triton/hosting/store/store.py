@@ -76,7 +76,7 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def former_keys(self) -> Sequence[kms.IKey]:
-        """The keys before the bucket's `encryption_key`. Older archives may still be encrypted with them."""
+        """The keys that the store had before. Older archives may still be encrypted with them."""
 
     @property
     def service_token(self) -> str:
