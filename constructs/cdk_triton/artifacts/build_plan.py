@@ -96,8 +96,8 @@ def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[s
         sources_asset: the key of the archive of the repository's sources in the CDK's assets bucket.
 
     Returns:
-        For each object its bucket, key, version, path in the folder, and SHA-256. If the bucket is None, the object is
-        in the CDK's assets bucket. If the SHA-256 is None, the build checks every file in the object.
+        For each object its bucket, key, version, path in the folder, and SHA-256. With the bucket `None`, the object
+        is in the CDK's assets bucket. With the SHA-256 `None`, the build checks every file in the object.
     """
     sources: dict[str, object] = {
         "bucket": None,

@@ -48,7 +48,7 @@ class ServingPlatform:
             The registry and the repository may contain CDK tokens. The digest may not.
         inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default it is derived from the
             release's CUDA version and the GPU, as `host_amis` describes; nobody has confirmed that choice on AWS. With
-            None, SageMaker chooses the host AMI. The default of an image of your own without a release is None.
+            None, SageMaker chooses the host AMI. An image of your own without a release has the default `None`.
             `dataclasses.replace` keeps the value, so pass `inference_ami_version=DERIVED` when you replace the release
             or the instance type.
 

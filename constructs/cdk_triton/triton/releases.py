@@ -31,10 +31,10 @@ _MONTHS = 12
 
 @dataclass(frozen=True)
 class Release:
-    """One Triton container release. A version that was not found is None.
+    """One Triton container release. `None` stands for a version that was not found.
 
     A release newer than the table has the fields of the table's newest row, and `assumed` names its versions. Its
-    `triton`, `cuda`, `cuda_driver` and `dali` are None.
+    `triton`, `cuda`, `cuda_driver` and `dali` have the value `None`.
 
     Attributes:
         release: the name of the release, `25.09`.

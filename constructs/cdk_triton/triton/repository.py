@@ -373,7 +373,7 @@ class ModelRepository:
                 `preflight`, and seconds for each network. If False, the rules that need the parser are skipped.
 
         Returns:
-            The findings, errors first, then by path, code and field; empty if there are none.
+            The findings, errors first, then by path, code and field. The tuple may be empty.
 
         Raises:
             ConfigurationError: the mode is neither `single` nor `multi`, the platform is a `str`, or the extra

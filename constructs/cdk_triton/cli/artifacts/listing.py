@@ -298,11 +298,11 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
         yield from table(("GARBAGE" if answer.swept is None else "DELETED", "SIZE", "STORED (UTC)"), rows)
     size = size_of(sum(each.size for each in chosen))
     is_one = len(chosen) == 1
-    successor = "was its successor" if is_one else "were their successors"
+    successor = "its successor" if is_one else "their successors"
     stored = (
-        f"{'was' if is_one else 'were'} stored more than {counted(answer.days, 'day')} ago, and so {successor}, if any"
+        f"{'was' if is_one else 'were'} stored more than {counted(answer.days, 'day')} ago, like {successor}, if any"
     )
-    what = f"{counted(len(chosen), 'unused archive')} ({size}) {stored}"
+    what = f"{counted(len(chosen), 'unused archive')} ({size}), which {stored}"
     artifacts, copies = _kept(answer)
     kept = f"kept: {counted(artifacts, 'artifact')} and {counted(copies, 'multi-model archive')}"
     if answer.swept is None:

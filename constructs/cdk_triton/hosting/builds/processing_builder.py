@@ -74,7 +74,7 @@ class SageMakerProcessingBuilder(Builder):
             and SageMaker rejects a key for them.
 
     Raises:
-        ConfigurationError: Processing does not offer the instance type, a value is out of its range, or the key is
+        ConfigurationError: Processing does not offer the instance type, or a value is out of its range. The key is
             asymmetric, is for HMAC, or is an alias that was imported by its name only.
     """
 

@@ -56,8 +56,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects a
     change of the instance type of a scaled variant; the guide's page on scaling shows how to change it in two steps.
 
-    If a variant's instance types differ in GPUs or in the number of vCPUs, a policy on the utilization of GPUs, of GPU
-    memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all instances
+    A variant's instance types can differ in GPUs or in the number of vCPUs. Then a policy on the utilization of GPUs,
+    of GPU memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all instances
     together.
 
     Attributes:

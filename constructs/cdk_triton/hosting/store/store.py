@@ -289,9 +289,9 @@ class TritonArtifactStore(Construct):
                 imports it; see the guide's page on keys.
 
         Raises:
-            ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, a key is
-                asymmetric, for HMAC or an alias imported by its name only, or both `has_encryption_key` and
-                `encryption_keys` are given.
+            ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, or both
+                `has_encryption_key` and `encryption_keys` are given. A key is asymmetric, for HMAC, or an alias
+                imported by its name only.
         """
         return SharedArtifactStore(
             scope,
