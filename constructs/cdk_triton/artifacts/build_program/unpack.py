@@ -121,5 +121,5 @@ def _check_space(size: int, target: Path) -> None:
     if size > free:
         raise BuildError(
             f"{target.name} needs {size:,} bytes, and the build's disk has {free:,} free: give the build a larger "
-            "disk (volume_gb of the Processing builder)"
+            "disk (volume= of the Processing builder)"
         )
