@@ -126,7 +126,7 @@ def test_a_bad_ensemble_fails_alone_and_the_next_execution_does_what_is_left(fun
     assert (failed["status"], failed["error"]) == ("FAILED", "ArtifactError")
     message = json.loads(failed["cause"])["errorMessage"]
     assert message.startswith("1 of 3 ensembles could not be changed")
-    assert "two: the archive" in message
+    assert "'two': the archive" in message
     assert [live(name) for name in ("one", "two", "three")] == [one, None, three]
 
     upload("first", one=one, two=two, three=three)
