@@ -93,10 +93,8 @@ def test_an_address_of_an_earlier_version_leads_somewhere(site: dict[Path, Page]
 
 
 def test_every_picture_follows_a_dark_page() -> None:
-    """Terminals are dark on every page."""
     pictures = (ROOT / "docs" / "images").rglob("*.svg")
-    light = {each.name for each in pictures if "prefers-color-scheme: dark" not in each.read_text(encoding="utf-8")}
-    assert light == {"demo.svg", "validate.svg"}
+    assert [each.name for each in pictures if "prefers-color-scheme: dark" not in each.read_text("utf-8")] == []
 
 
 def leads_nowhere(site: dict[Path, Page], path: Path, place: str) -> bool:

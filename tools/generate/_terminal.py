@@ -9,17 +9,18 @@ from io import StringIO
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
-from rich.terminal_theme import MONOKAI
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, MONOKAI
 from rich.text import Text
 
 __all__ = ["terminal"]
 
 CELL, LINE, SIZE, MARGIN, BAR = 7.83, 18, 13, 16, 30
-PAPER, INK = "#1b1f24", "#e6edf3"
+# The colours of a light page and of a dark one. Rich's default theme has a white background, and Monokai a dark one.
+PAPER, INK = ("#f6f8fa", "#1b1f24"), ("#1f2328", "#e6edf3")
 
 
 def terminal(output: str, title: str, description: str, columns: int) -> bytes:
-    """Return a picture of a terminal window. It is dark on every page.
+    """Return a picture of a terminal window for light and dark pages.
 
     Args:
         output: the text, with the escape sequences of a terminal.
@@ -38,7 +39,7 @@ def terminal(output: str, title: str, description: str, columns: int) -> bytes:
         f'aria-labelledby="title desc" font-size="{SIZE}" '
         "font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\">\n"
         f'  <title id="title">{escape(title)}</title>\n  <desc id="desc">{escape(description)}</desc>\n'
-        f'  <rect width="{width}" height="{height}" rx="8" fill="{PAPER}"/>\n'
+        f'{_colours(lines)}  <rect width="{width}" height="{height}" rx="8" class="paper"/>\n'
     ]
     for number, colour in enumerate(("#ff5f57", "#febc2e", "#28c840")):
         parts.append(f'  <circle cx="{20 + 20 * number}" cy="18" r="6" fill="{colour}"/>\n')
@@ -62,8 +63,22 @@ def _words(line: list[Segment], base: float) -> Iterator[str]:
         column += len(words)
 
 
+def _colours(lines: list[list[Segment]]) -> str:
+    """The style sheet with a class for each colour that the lines use."""
+    pairs = {"paper": PAPER, "ink": INK}
+    for _, style, _ in (segment for line in lines for segment in line):
+        if style is not None and style.color is not None:
+            light = style.color.get_truecolor(DEFAULT_TERMINAL_THEME).hex
+            pairs[_class(style)] = (light, style.color.get_truecolor(MONOKAI).hex)
+    light, dark = ("".join(f" .{name} {{ fill: {pair[n]}; }}" for name, pair in sorted(pairs.items())) for n in (0, 1))
+    return f"  <style>{light}\n    @media (prefers-color-scheme: dark) {{{dark} }} </style>\n"
+
+
+def _class(style: Style | None) -> str:
+    return "ink" if style is None or style.color is None else f"colour-{style.color.number}"
+
+
 def _looks(style: Style | None) -> str:
-    colour = INK if style is None or style.color is None else style.color.get_truecolor(MONOKAI).hex
     weight = ' font-weight="bold"' if style is not None and style.bold else ""
     faint = ' opacity="0.65"' if style is not None and style.dim else ""
-    return f' fill="{colour}"{weight}{faint}'
+    return f' class="{_class(style)}"{weight}{faint}'
