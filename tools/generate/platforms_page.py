@@ -20,9 +20,9 @@ from three data files of the library: `triton/data/releases.json`, `sagemaker/da
 
 ## Releases
 
-The column "image" shows whether SageMaker publishes an image of the release. Another release needs an image of your
-own. A version with `?` is recalled or assumed, because nobody has read it in a source. The library does not reject
-anything because of a TensorRT version with `?`. A dash means that no version was found.
+The column "image" shows whether SageMaker publishes an image of the release. A release with "no" needs an image of your
+own. A version with `?` is recalled or assumed, because nobody has read the version in a source. The library does not
+reject anything because of a TensorRT version with `?`. A dash means that no version was found.
 """
 INSTANCES = """\
 ## Instance types
@@ -30,9 +30,10 @@ INSTANCES = """\
 "Memory" is the nominal memory of one GPU in GB. "Multi-model" shows whether AWS lists the type for multi-model
 endpoints with GPUs. The list that was read names no family newer than g5, so "no" means "not known to work".
 
-"New enough for" lists the releases whose oldest supported GPU is not newer than this one. For a release without
-that value, the table takes the value of the next release that has one. The table does not show whether an old release
-supports a new GPU. [Endpoints](endpoints.md#the-host) describes which releases Blackwell instances need.
+"New enough for" lists the releases whose oldest supported GPU is not newer than the GPU of the type. If the oldest
+supported GPU of a release is not known, the table uses that of the next newer release where it is known. The table does
+not show whether an old release supports a new GPU. [Endpoints](endpoints.md#the-host) describes which releases
+Blackwell instances need.
 """
 
 
