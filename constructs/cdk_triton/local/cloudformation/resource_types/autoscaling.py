@@ -27,8 +27,9 @@ class ScalableTarget(ResourceType):
 
     type_name = "AWS::ApplicationAutoScaling::ScalableTarget"
     note = (
-        "Registered with its limits and scheduled actions, if the endpoint has the variant, whose number of instances "
-        "is brought within the limits; nothing else changes it here."
+        "The target is registered with its limits and scheduled actions, if the endpoint has the variant. The "
+        "registration brings the variant's number of instances within the limits. No policy or action changes this "
+        "number later."
     )
     modelled = frozenset(
         {*_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "ScheduledActions", "SuspendedState", "Tags"}
@@ -76,7 +77,7 @@ class ScalingPolicy(ResourceType):
     """AWS::ApplicationAutoScaling::ScalingPolicy."""
 
     type_name = "AWS::ApplicationAutoScaling::ScalingPolicy"
-    note = "Stored with its target; its metrics are not watched."
+    note = "The policy is stored with its target, but nothing watches its metrics."
     modelled = frozenset(
         {
             *_TARGET,

@@ -28,9 +28,9 @@ class Project(ResourceType):
 
     type_name = "AWS::CodeBuild::Project"
     note = (
-        "Its builds really run, as bash on this machine: source and artifacts are folders in S3, phases, timeout and "
-        "log are CodeBuild's. The image is recorded, not pulled; `trtexec` and `nvidia-smi` are stand-ins for the GPU "
-        "of the compute type."
+        "The builds of the project really run, in bash on this machine. Source and artifacts are folders in S3. "
+        "Phases, timeout and log are as in CodeBuild. The image is recorded, but not pulled; `trtexec` and "
+        "`nvidia-smi` are stand-ins for the GPU of the compute type."
     )
     modelled = frozenset(
         {"Artifacts", "Description", "Environment", "LogsConfig", "Name", "Source", "Tags", "TimeoutInMinutes"}

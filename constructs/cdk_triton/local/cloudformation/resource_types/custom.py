@@ -68,8 +68,9 @@ class CustomResource(ResourceType):
 
     type_name = "AWS::CloudFormation::CustomResource"
     note = (
-        "Behind a CDK Provider, `onEvent` and `isComplete` run here with the framework's protocol, polled faster; any "
-        "other Python function gets the request with a ResponseURL. SNS topics as service tokens are not modelled."
+        "Behind a CDK Provider, `onEvent` and `isComplete` run here with the framework's protocol, but the local AWS "
+        "polls faster. Any other Python function gets the request with a ResponseURL. SNS topics as service tokens are "
+        "not modelled."
     )
     modelled = frozenset({"ServiceTimeout", "ServiceToken"})
     attributes = frozenset({"*"})

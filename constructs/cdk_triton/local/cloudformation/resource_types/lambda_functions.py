@@ -35,7 +35,7 @@ class Function(ResourceType):
     type_name = "AWS::Lambda::Function"
     note = (
         "A Python function runs in a process of its own, with its own environment and timeout; memory is not limited. "
-        "The CDK Provider framework (`framework.*`) is played by the local CloudFormation; other runtimes do not run."
+        "The CDK Provider framework (`framework.*`) is replaced by the local CloudFormation. Other runtimes do not run."
     )
     modelled = frozenset(
         {
@@ -96,7 +96,7 @@ class Permission(ResourceType):
     """AWS::Lambda::Permission."""
 
     type_name = "AWS::Lambda::Permission"
-    note = "A statement of the function's resource policy; not enforced."
+    note = "A statement of the function's resource policy, which is not enforced."
     modelled = frozenset({"Action", "FunctionName", "Principal", "SourceAccount", "SourceArn"})
     attributes = frozenset({"Id"})
 
@@ -124,9 +124,9 @@ class StateMachine(ResourceType):
 
     type_name = "AWS::StepFunctions::StateMachine"
     note = (
-        "Tasks of Lambda functions, choices and waiting, which is shorter here: what an artifact store's waiter has. "
-        "A machine with a distributed map, such as a publisher's, is run by moto's interpreter. "
-        "The waiter of the CDK Provider framework sets the timeout of a custom resource, which CloudFormation polls."
+        "Tasks of Lambda functions, choices and waits run, as in the waiter of an artifact store; waits are shorter "
+        "here. Moto's interpreter runs a state machine with a distributed map, such as that of a publisher. The waiter "
+        "of the CDK Provider framework sets the timeout of a custom resource, which CloudFormation polls."
     )
     modelled = frozenset({"DefinitionString", "RoleArn", "StateMachineName", "Tags"})
     recorded = frozenset(

@@ -22,7 +22,7 @@ class Topic(ResourceType):
     """AWS::SNS::Topic."""
 
     type_name = "AWS::SNS::Topic"
-    note = "A topic that can be published to."
+    note = "A topic to which a program can publish."
     modelled = frozenset({"DisplayName", "TopicName", "Tags"})
     recorded = frozenset({"KmsMasterKeyId"})
     attributes = frozenset({"TopicArn", "TopicName"})
@@ -52,7 +52,7 @@ class TopicPolicy(ResourceType):
     """AWS::SNS::TopicPolicy."""
 
     type_name = "AWS::SNS::TopicPolicy"
-    note = "Stored with the topics; not enforced."
+    note = "The policy is stored with the topics, but not enforced."
     modelled = frozenset({"PolicyDocument", "Topics"})
     attributes = frozenset({"Id"})
 
@@ -78,7 +78,7 @@ class Subscription(ResourceType):
     """AWS::SNS::Subscription."""
 
     type_name = "AWS::SNS::Subscription"
-    note = "A subscription; messages reach SQS queues, nothing else."
+    note = "A subscription. Messages reach only SQS queues."
     modelled = frozenset({"Endpoint", "Protocol", "RawMessageDelivery", "TopicArn"})
     attributes = frozenset({"Arn"})
 
@@ -152,7 +152,7 @@ class QueuePolicy(ResourceType):
     """AWS::SQS::QueuePolicy."""
 
     type_name = "AWS::SQS::QueuePolicy"
-    note = "Stored with the queues; not enforced."
+    note = "The policy is stored with the queues, but not enforced."
     modelled = frozenset({"PolicyDocument", "Queues"})
     attributes = frozenset({"Id"})
 
@@ -180,7 +180,7 @@ class Rule(ResourceType):
     """AWS::Events::Rule."""
 
     type_name = "AWS::Events::Rule"
-    note = "A rule on the default event bus with its targets; schedules do not fire and AWS sends no events here."
+    note = "A rule on the default event bus with its targets. Schedules do not run, and AWS sends no events here."
     modelled = frozenset({"Description", "EventPattern", "Name", "ScheduleExpression", "State", "Tags", "Targets"})
     attributes = frozenset({"Arn"})
 

@@ -19,7 +19,7 @@ class Alarm(ResourceType):
     """AWS::CloudWatch::Alarm."""
 
     type_name = "AWS::CloudWatch::Alarm"
-    note = "Stored and returned; never evaluated, so it stays in INSUFFICIENT_DATA."
+    note = "The alarm is stored and returned, but never evaluated, so it stays in INSUFFICIENT_DATA."
     modelled = frozenset(
         {
             "ActionsEnabled",
@@ -70,7 +70,7 @@ class Dashboard(ResourceType):
     """AWS::CloudWatch::Dashboard."""
 
     type_name = "AWS::CloudWatch::Dashboard"
-    note = "Stored and returned; nothing draws it."
+    note = "The dashboard is stored and returned, but not drawn."
     modelled = frozenset({"DashboardBody", "DashboardName"})
     recorded = frozenset({"Tags"})
 
@@ -125,7 +125,7 @@ class Schedule(ResourceType):
     """AWS::Scheduler::Schedule."""
 
     type_name = "AWS::Scheduler::Schedule"
-    note = "Stored and returned; its time never comes."
+    note = "The schedule is stored and returned, but never runs."
     modelled = frozenset(
         {
             "Description",

@@ -59,7 +59,7 @@ class Vpc(_InVpc):
     """AWS::EC2::VPC."""
 
     type_name = "AWS::EC2::VPC"
-    note = "A VPC with its default security group and its settings for DNS; nothing is connected to it."
+    note = "A VPC with its default security group and its settings for DNS. Nothing is connected to the VPC."
     modelled = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "InstanceTenancy", "Tags"})
     attributes = frozenset({"CidrBlock", "DefaultNetworkAcl", "DefaultSecurityGroup", "VpcId"})
 
@@ -91,7 +91,7 @@ class Subnet(_InVpc):
     """AWS::EC2::Subnet."""
 
     type_name = "AWS::EC2::Subnet"
-    note = "A subnet in its availability zone; addresses are counted by nobody."
+    note = "A subnet in its availability zone. Its addresses are not counted."
     modelled = frozenset({"AvailabilityZone", "CidrBlock", "MapPublicIpOnLaunch", "Tags", "VpcId"})
     attributes = frozenset({"AvailabilityZone", "CidrBlock", "NetworkAclAssociationId", "SubnetId", "VpcId"})
 
@@ -117,7 +117,7 @@ class RouteTable(_InVpc):
     """AWS::EC2::RouteTable."""
 
     type_name = "AWS::EC2::RouteTable"
-    note = "A table of routes that nothing takes."
+    note = "A table of routes that no packet uses."
     modelled = frozenset({"Tags", "VpcId"})
     attributes = frozenset({"RouteTableId"})
 
@@ -134,7 +134,7 @@ class SubnetRouteTableAssociation(_InVpc):
     """AWS::EC2::SubnetRouteTableAssociation."""
 
     type_name = "AWS::EC2::SubnetRouteTableAssociation"
-    note = "Which table a subnet uses."
+    note = "The association of a route table with a subnet."
     modelled = frozenset({"RouteTableId", "SubnetId"})
     attributes = frozenset({"Id"})
 
@@ -173,7 +173,7 @@ class InternetGateway(_InVpc):
     """AWS::EC2::InternetGateway."""
 
     type_name = "AWS::EC2::InternetGateway"
-    note = "A gateway that leads nowhere."
+    note = "A gateway without a connection to the internet."
     modelled = frozenset({"Tags"})
     attributes = frozenset({"InternetGatewayId"})
 
@@ -190,7 +190,7 @@ class VpcGatewayAttachment(_InVpc):
     """AWS::EC2::VPCGatewayAttachment."""
 
     type_name = "AWS::EC2::VPCGatewayAttachment"
-    note = "Which VPC an internet gateway belongs to."
+    note = "The attachment of an internet gateway to a VPC."
     modelled = frozenset({"InternetGatewayId", "VpcId"})
     attributes = frozenset({"AttachmentType"})
 
@@ -207,7 +207,7 @@ class Address(_InVpc):
     """AWS::EC2::EIP."""
 
     type_name = "AWS::EC2::EIP"
-    note = "An address that nobody reaches."
+    note = "An address that no program can reach."
     modelled = frozenset({"Domain", "Tags"})
     attributes = frozenset({"AllocationId", "PublicIp"})
 
@@ -224,7 +224,7 @@ class NatGateway(_InVpc):
     """AWS::EC2::NatGateway."""
 
     type_name = "AWS::EC2::NatGateway"
-    note = "A gateway that leads nowhere, in its subnet, with its address."
+    note = "A gateway in its subnet, with its address, but without a connection to the internet."
     modelled = frozenset({"AllocationId", "ConnectivityType", "SubnetId", "Tags"})
     attributes = frozenset({"NatGatewayId"})
 
@@ -242,7 +242,7 @@ class SecurityGroup(_InVpc):
     """AWS::EC2::SecurityGroup."""
 
     type_name = "AWS::EC2::SecurityGroup"
-    note = "A security group with its rules, which let nothing in or out."
+    note = "A security group with its rules, which have no effect."
     modelled = frozenset(
         {"GroupDescription", "GroupName", "SecurityGroupEgress", "SecurityGroupIngress", "Tags", "VpcId"}
     )
@@ -323,7 +323,7 @@ class VpcEndpoint(_InVpc):
     """AWS::EC2::VPCEndpoint."""
 
     type_name = "AWS::EC2::VPCEndpoint"
-    note = "A VPC endpoint of a service; the service is reached without it."
+    note = "A VPC endpoint of a service. Programs reach the service without the VPC endpoint."
     modelled = frozenset(
         {
             "PolicyDocument",
@@ -359,7 +359,7 @@ class FlowLog(ResourceType):
     """AWS::EC2::FlowLog."""
 
     type_name = "AWS::EC2::FlowLog"
-    note = "Recorded, without effect: no packet flows through a VPC here."
+    note = "The flow log is recorded without effect, because no packet flows through a VPC here."
     modelled = frozenset()
     recorded = frozenset(
         {

@@ -80,13 +80,13 @@ class EndpointConfig(_Named):
     type_name = "AWS::SageMaker::EndpointConfig"
     noun = "EndpointConfig"
     note = (
-        "Variants with their models and weights are served by one server each, whatever the instance type and count. "
-        "For a variant with instance pools, the first pool serves to which `cdk-triton local capacity` leaves "
-        "instances. A shadow gets copies of requests, and its answers are thrown away. Data capture writes to the "
-        "local S3; encryption, routing, volumes, timeouts and capacity reservations are recorded. A variant without a "
-        "model has inference components, as many as the instances between the limits of ManagedInstanceScaling take. "
-        "Asynchronous endpoints have a queue and write to the local S3; the key of their answers is recorded. "
-        "Serverless inference is rejected."
+        "Each variant, with its model and weight, has one server, whatever the instance type and count. For a variant "
+        "with instance pools, the first pool for which `cdk-triton local capacity` leaves instances serves. A shadow "
+        "gets copies of requests, but its answers are discarded. Data capture writes to the local S3; encryption, "
+        "routing, volumes, timeouts and capacity reservations are recorded. A variant without a model has as many "
+        "inference components as fit on the instances that the limits of ManagedInstanceScaling allow. Asynchronous "
+        "endpoints have a queue and write to the local S3; the key of their answers is recorded. Serverless inference "
+        "is rejected."
     )
     modelled = frozenset(
         {
@@ -109,8 +109,9 @@ class Endpoint(_Named):
     type_name = "AWS::SageMaker::Endpoint"
     noun = "Endpoint"
     note = (
-        "A real server behind the local runtime API. An update is blue/green at once: steps, waiting times and alarms "
-        "of DeploymentConfig are recorded. It models the weights and instance counts that an update retains."
+        "A real server behind the local runtime API. An update is blue/green and happens at once. Steps, waiting times "
+        "and alarms of DeploymentConfig are only recorded. The local AWS models the weights and instance counts that "
+        "an update retains."
     )
     modelled = frozenset(
         {

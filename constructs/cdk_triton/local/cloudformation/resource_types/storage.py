@@ -20,7 +20,10 @@ class Bucket(ResourceType):
     """AWS::S3::Bucket."""
 
     type_name = "AWS::S3::Bucket"
-    note = "A bucket with versioning and tags. Lifecycle rules, encryption and access settings are kept and do nothing."
+    note = (
+        "A bucket with versioning and tags. Lifecycle rules, encryption and access settings are kept, but have no "
+        "effect."
+    )
     modelled = frozenset({"BucketName", "Tags", "VersioningConfiguration"})
     recorded = frozenset(
         {
@@ -81,7 +84,7 @@ class BucketPolicy(ResourceType):
     """AWS::S3::BucketPolicy."""
 
     type_name = "AWS::S3::BucketPolicy"
-    note = "Stored with the bucket and returned by GetBucketPolicy; never enforced."
+    note = "The policy is stored with the bucket and returned by GetBucketPolicy, but never enforced."
     modelled = frozenset({"Bucket", "PolicyDocument"})
 
     def create(self, context: Context, properties: Properties) -> PhysicalResource:
@@ -105,7 +108,7 @@ class Repository(ResourceType):
     """AWS::ECR::Repository."""
 
     type_name = "AWS::ECR::Repository"
-    note = "A repository that nothing can be pushed to: images are recorded by name and never pulled."
+    note = "A repository to which no program can push. Images are recorded by name and never pulled."
     modelled = frozenset({"EmptyOnDelete", "ImageTagMutability", "RepositoryName", "Tags"})
     recorded = frozenset(
         {"EncryptionConfiguration", "ImageScanningConfiguration", "LifecyclePolicy", "RepositoryPolicyText"}
