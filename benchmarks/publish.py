@@ -1,11 +1,12 @@
 """`cdk-triton fleet publish` of many ensembles, to a publisher on the local AWS.
 
 Each ensemble has 1 MB of weights, which do not compress. The command runs in a process of its own, and the local AWS in
-this one, so that only the command's processor time is counted. The published way (`_published_way.py`) takes turns with
-nothing: it is measured in the same run, on 40 of the repositories. An object that is written again is a second version
-of it in the bucket, which the benchmark counts. Requests to S3 for an ensemble's objects are counted where they arrive,
-without those of the command: the upload, and one that reads the ensemble's new document at the end. That document is
-then in the command's cache, so the command that finds nothing changed does not read it.
+this one, so that only the processor time of the command and of its workers is counted. The published way
+(`_published_way.py`) takes turns with nothing: it is measured in the same run, on 40 of the repositories. An object
+that is written again is a second version of it in the bucket, which the benchmark counts. Requests to S3 for an
+ensemble's objects are counted where they arrive, without those of the command: the upload, and one that reads the
+ensemble's new document at the end. That document is then in the command's cache, so the command that finds nothing
+changed does not read it.
 
 The checks are measured on other repositories, of an ensemble of four models each, against protobuf's own
 `text_format.Parse` of the same configurations in one process. No two configurations are equal: a multi-model endpoint
@@ -22,7 +23,6 @@ import argparse
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import sysconfig
@@ -260,18 +260,21 @@ def age(root: Path) -> None:
 def run(fleet: DeployedFleet, tenants: Path, environment: Mapping[str, str]) -> Run:
     """Run the command to its end."""
     writes, executions = fleet.writes(), len(fleet.executions())
-    before, start = processor_seconds(), time.perf_counter()
-    command = [str(PROGRAM), "fleet", "publish", str(tenants), "--fleet", "Serving/Fleet"]
+    start = time.perf_counter()
     most = 0.0
-    with tempfile.TemporaryFile() as output, subprocess.Popen(command, env=environment, stdout=output) as process:
-        while process.poll() is None:
-            most = max(most, tree_memory(process.pid))
-            time.sleep(SAMPLE_SECONDS)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    seconds, used = time.perf_counter() - start, processor_seconds() - before
-    made = len(fleet.executions()) - executions
-    return Run(seconds, used, most, fleet.writes() - writes, made)
+    with tempfile.TemporaryDirectory() as directory:
+        used = Path(directory) / "seconds"
+        command = [str(PROGRAM), "fleet", "publish", str(tenants), "--fleet", "Serving/Fleet"]
+        measured = [sys.executable, "-S", str(Path(__file__).with_name("_processor_time.py")), str(used), *command]
+        with subprocess.Popen(measured, env=environment, stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None:
+                most = max(most, tree_memory(process.pid) - tree_memory(process.pid, alone=True))
+                time.sleep(SAMPLE_SECONDS)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+        processor_seconds = float(used.read_text(encoding="utf-8"))
+    seconds, made = time.perf_counter() - start, len(fleet.executions()) - executions
+    return Run(seconds, processor_seconds, most, fleet.writes() - writes, made)
 
 
 def live(fleet: DeployedFleet, count: int) -> int:
@@ -283,12 +286,6 @@ def live(fleet: DeployedFleet, count: int) -> int:
 def memory() -> float:
     """The memory in MB of this process, which is the local AWS."""
     return tree_memory(os.getpid(), alone=True)
-
-
-def processor_seconds() -> float:
-    """The processor time of the processes that have ended, and of those that they had started."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":
