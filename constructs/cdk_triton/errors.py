@@ -101,7 +101,10 @@ class ServeError(CdkTritonError):
 
 
 class ArchiveError(CdkTritonError):
-    """An archive cannot be written: no space, a link that leaves the repository, a file that changed meanwhile."""
+    """An archive cannot be written, or a file for an archive or a key cannot be read.
+
+    For example, the disk is full, a link leaves the repository, or a file changed after the repository was read.
+    """
 
 
 class InvocationError(CdkTritonError):
@@ -127,7 +130,10 @@ class InvocationTimeoutError(InvocationError, TimeoutError):
 
 
 class NoCapacityError(InvocationError):
-    """The inference component has no copy. If it scales to zero, a copy starts within minutes: call again."""
+    """The inference component has no copy.
+
+    If the component scales to zero, a copy starts within minutes, so call again later.
+    """
 
 
 class ResultNotReadyError(InvocationTimeoutError):
@@ -161,7 +167,7 @@ class ModelError(InvocationError):
 
 
 class StoreError(CdkTritonError):
-    """An artifact store in an account cannot be read or changed as requested, or a build in it has failed."""
+    """An artifact store in an account cannot be read or changed as requested, or a build of the store has failed."""
 
 
 class LocalError(CdkTritonError):

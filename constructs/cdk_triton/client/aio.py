@@ -39,8 +39,8 @@ class AsyncTritonClient:
             answers = await asyncio.gather(*(client.infer(each) for each in requests))
 
     The client uses the region, credentials and endpoint URL of boto3's default session. It does not use boto3's hooks
-    and retries. It rejects an environment with a proxy or with certificates of its own. It sends each request once,
-    except as `TritonClient` describes. Cancelling a request closes its connection.
+    or retries. It rejects an environment that sets a proxy or a CA bundle. It sends each request once, except as
+    `TritonClient` describes. Cancelling a request closes its connection.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
@@ -50,8 +50,8 @@ class AsyncTritonClient:
 
     Raises:
         ConfigurationError: `endpoint_name` is not a valid name, `input_location` is not an S3 URI, or `concurrency` is
-            not a whole number of at least 1. `async with` raises it if aiohttp is not installed, no AWS region is
-            configured, or the environment has a proxy or certificates of its own.
+            not a whole number of at least 1. `async with` raises this error if aiohttp is not installed, no AWS region
+            is configured, or the environment sets a proxy or a CA bundle.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class AsyncTritonClient:
         target_variant: str | None = None,
         inference_component: str | None = None,
     ) -> AsyncRepositoryClient:
-        """Return a client that checks requests by the repository, as `TritonClient.for_repository` does."""
+        """Return a client that checks requests against the repository, as `TritonClient.for_repository` does."""
         target = {
             "ensemble": ensemble,
             "target_model": target_model,

@@ -45,15 +45,16 @@ class TritonClient:
     """Invokes one SageMaker endpoint whose container is Triton.
 
     This class sends each request once, except as `from_parameters` and `infer_many` describe. It does not retry,
-    because a model may be stateful, and after a timeout the model may have run or not. A `runtime` of your own keeps
-    its own retry configuration (botocore's default repeats a request after most failures). Threads may share a client.
+    because a model may be stateful, and because the model may have run even if the request timed out. A `runtime` of
+    your own keeps its own retry configuration (botocore's default repeats a request after most failures). Threads may
+    share a client.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
         runtime: a boto3 `sagemaker-runtime` client. By default the class makes one from the environment, with a read
             timeout of 70 seconds and without retries (SageMaker gives a container 60 seconds).
         input_location: the S3 URI below which `submit` uploads requests that are too large for the call itself. The
-            endpoint's parameter `async/input` contains it.
+            endpoint's parameter `async/input` contains this URI.
         s3: a boto3 `s3` client for asynchronous requests. By default the class makes one from the environment.
 
     Raises:
@@ -85,12 +86,12 @@ class TritonClient:
         ssm: Any = None,
         max_age: float = MAX_AGE_SECONDS,
     ) -> TritonClient:
-        """Make a client from the parameters of an endpoint with `ssm_parameter_path` in the Parameter Store.
+        """Make a client from the parameters that an endpoint with `ssm_parameter_path` has in the Parameter Store.
 
         `infer(…, ensemble=…)` finds the target model by the name of the ensemble. The client caches the names, and
-        refreshes them in the background. If SageMaker rejects a request because its endpoint or target model may be
-        gone, the client refreshes the names at once. If it then finds another one, it sends the request again. If a
-        refresh fails, the client uses the last known names and logs a warning.
+        refreshes them in the background. If SageMaker rejects a request because the endpoint or the target model may be
+        gone, the client refreshes the names at once. If the client then finds another name, it sends the request again.
+        If a refresh fails, the client uses the last known names and logs a warning.
 
         Args:
             path: the endpoint's `ssm_parameter_path`.
@@ -120,7 +121,7 @@ class TritonClient:
         target_variant: str | None = None,
         inference_component: str | None = None,
     ) -> RepositoryClient:
-        """Return a client that checks requests by the repository's `config.pbtxt` before it sends them.
+        """Return a client that checks requests against the repository's `config.pbtxt` before it sends the requests.
 
         Args:
             repository: the repository that the endpoint serves.
@@ -178,8 +179,8 @@ class TritonClient:
             binary: whether to send and request binary tensors. With False, request and answer are JSON. JSON is
                 readable, but several times larger and slower, and cannot contain FP16, BF16 or bytes that are not
                 UTF-8.
-            request_id: an identifier of your own. The result has it as `InferenceResult.request_id`, and Triton writes
-                it into its trace and verbose log.
+            request_id: an identifier of your own. The result has this identifier as `InferenceResult.request_id`.
+                Triton writes the identifier into its trace and its verbose log.
             parameters: custom parameters of the request, for models that read them.
 
         Raises:
@@ -240,8 +241,8 @@ class TritonClient:
         answers such a batch with an error, the client sends the halves of the batch again, until only the request at
         fault fails. So a model may get a row more than once: do not use this method for a model with state.
 
-        Unless you gave the client a `runtime`, this method uses urllib3 instead of boto3, which halves the time. If the
-        environment has a proxy or certificates, give the client a `runtime`.
+        Unless you gave the client a `runtime`, this method uses urllib3 instead of boto3, because urllib3 takes half
+        the time. If the environment sets a proxy or a CA bundle, give the client a `runtime`.
 
         Args:
             requests: the inputs of each request, as for `infer`, with the batch dimension.
@@ -262,7 +263,7 @@ class TritonClient:
 
         Raises:
             ConfigurationError: `max_batch_size` or `concurrency` is not a whole number of at least 1; or the
-                environment has a proxy or certificates, and you did not give the client a `runtime`.
+                environment sets a proxy or a CA bundle, but you did not give the client a `runtime`.
         """
         options = {
             "outputs": outputs if outputs is None or isinstance(outputs, str) else list(outputs),
@@ -316,16 +317,16 @@ class TritonClient:
         queue_seconds: int = MAX_QUEUE_SECONDS,
         invocation_seconds: int = ASYNC_SECONDS,
     ) -> AsyncResult:
-        """Send a request to an asynchronous endpoint, and return before it is answered.
+        """Send a request to an asynchronous endpoint, and return before the answer exists.
 
         A request of up to 128,000 bytes is part of the call. The client first uploads a larger request, of up to 1 GiB,
-        to a key of its own below `input_location`. If the installed boto3 does not support bodies in this call, the
-        client uploads every request.
+        to a new key below `input_location`. If the installed boto3 does not support bodies in this call, the client
+        uploads every request.
 
         Args:
             inputs: as for `infer`.
             outputs: as for `infer`.
-            binary: as for `infer`. Triton has a limit for JSON, and none for binary tensors.
+            binary: as for `infer`. Triton limits the size of JSON, but not the size of binary tensors.
             request_id: as for `infer`.
             parameters: as for `infer`.
             queue_seconds: how long the request may wait in the queue, 60 to 21,600 seconds.
@@ -336,7 +337,7 @@ class TritonClient:
 
         Raises:
             ConfigurationError: an input cannot be sent, a time is out of its range, or boto3 rejects an argument; or
-                the request must be uploaded, and the client has no `input_location`.
+                the request must be uploaded, but the client does not have an `input_location`.
             PayloadTooLargeError: the request is larger than SageMaker accepts; nothing was sent.
             InvocationTimeoutError: the client got no connection or no answer in time; the request may be in the queue.
             InvocationError: any other failure of SageMaker, S3 or the network.

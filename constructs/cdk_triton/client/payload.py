@@ -37,9 +37,9 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
     """The answer of a model: its output arrays by name. BYTES tensors are object arrays of `bytes`.
 
     Attributes:
-        outputs: the arrays, in the order of the answer. Arrays from binary tensors of a fixed size are views of the
-            answer. They are read-only, may be unaligned, and keep the whole answer in memory. Use `array.copy()` for
-            an array without these limits.
+        outputs: the arrays, in the order of the answer. If the elements of a binary tensor have a fixed size, its array
+            is a view of the answer. Such an array is read-only, may be unaligned, and keeps the whole answer in memory.
+            Use `array.copy()` for an array without these limits.
         variant: the production variant that answered, or None if the service does not return it.
     """
 

@@ -20,7 +20,9 @@ __all__ = ["AsyncRepositoryClient", "RepositoryClient"]
 
 @dataclass(frozen=True)
 class RepositoryClient:
-    """Checks requests by a repository's `config.pbtxt` before they are sent; `TritonClient.for_repository` makes one.
+    """Checks requests against a repository's `config.pbtxt` before the client sends them.
+
+    `TritonClient.for_repository` returns a `RepositoryClient`.
 
     Attributes:
         client: the client that sends the requests.
@@ -45,16 +47,16 @@ class RepositoryClient:
 
         Args:
             inputs: a mapping from each input's name to an array of the type in `config.pbtxt`, or to numbers, text or
-                lists. The client converts these to such an array if the conversion loses nothing. Dimensions of 1 at
-                the end may be omitted, and so may the batch dimension of a single row.
+                lists. The client converts numbers, text and lists to such an array if the conversion loses nothing.
+                Dimensions of 1 at the end may be omitted, and so may the batch dimension of a single row.
             outputs: as for `TritonClient.infer`.
             binary: as for `TritonClient.infer`.
             request_id: as for `TritonClient.infer`.
             parameters: as for `TritonClient.infer`.
 
         Raises:
-            ConfigurationError: the model does not have an input or an output of that name, an input is missing, or its
-                type or shape differs from `config.pbtxt`; nothing was sent.
+            ConfigurationError: the model does not have an input or an output of that name, an input is missing, or the
+                type or shape of an input differs from `config.pbtxt`; nothing was sent.
             InvocationError: as for `TritonClient.infer`, or an output has another type than in `config.pbtxt`.
         """
         wanted = _listed(outputs)
@@ -100,7 +102,9 @@ class RepositoryClient:
 
 @dataclass(frozen=True)
 class AsyncRepositoryClient:
-    """Does the same as `RepositoryClient` with an `AsyncTritonClient`; `AsyncTritonClient.for_repository` makes one.
+    """Does the same as `RepositoryClient`, but with an `AsyncTritonClient`.
+
+    `AsyncTritonClient.for_repository` returns an `AsyncRepositoryClient`.
 
     Attributes:
         client: the client that sends the requests.
