@@ -53,7 +53,7 @@ class Archive:
     Attributes:
         path: the file.
         size: its size in bytes.
-        file_count: number of files in it, placeholders included.
+        file_count: number of files in the archive, placeholders included.
         content_size: bytes of these files before compression.
     """
 
@@ -68,7 +68,7 @@ def write_archive(
 ) -> Archive:
     """Pack a model repository into one `.tar.gz`.
 
-    The complete archive replaces the target at once. After a failure, the target is as it was before.
+    When the archive is complete, it replaces the target in one step. After a failure, the target is as it was before.
 
     Args:
         source: the repository or its directory.

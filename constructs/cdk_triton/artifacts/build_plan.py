@@ -115,7 +115,7 @@ def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[s
 
 
 def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
-    """The values that a build expects of the machine and the image; None for values that are not in the tables."""
+    """The values that a build expects of the machine and the image. A value that no source states is None."""
     versions = platform.versions
 
     def read(program: str) -> str | None:
@@ -136,7 +136,7 @@ def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
 
 
 def estimated_minutes(repositories: Iterable[ModelRepository]) -> float:
-    """A rough estimate of the minutes of one job that builds all repositories, with its start; 0 without recipes."""
+    """A rough estimate of the minutes that one job takes to start and to build all repositories; 0 without recipes."""
     built = [(repository, recipes) for repository in repositories if (recipes := recipes_of(repository))]
     if not built:
         return 0.0

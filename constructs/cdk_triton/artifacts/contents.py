@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["PLACEHOLDER", "ArchiveFile", "archive_files", "consumed_files"]
 
 PLACEHOLDER = ".keep"
-"""The empty file that keeps the version directory of an ensemble alive."""
+"""The name of the empty file in each version directory of an ensemble, if none of these directories has a file.
+
+git, S3 and ZIP archives do not keep empty directories, but Triton does not load an ensemble without a version
+directory.
+"""
 
 
 class ArchiveFile(NamedTuple):

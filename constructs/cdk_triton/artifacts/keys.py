@@ -42,10 +42,10 @@ __all__ = [
 _SCHEMA_VERSION: Final = 1
 
 BUILDER_VERSION: Final = 1
-"""A number in every key. A change of this number renames every artifact.
+"""A number in every key. A change of this number changes every key.
 
 Maintainers raise the number only when the same inputs give another archive. A test compares the bytes of a small
-archive, so a change of the writer cannot remain unnoticed.
+archive, so the test fails if the writer gives other bytes.
 """
 
 _VERSIONS: Final = {"schema": _SCHEMA_VERSION, "builder": BUILDER_VERSION}
@@ -132,7 +132,8 @@ def artifact_key(
     Args:
         repository: the repository. This function reads each file whose hash is not in the cache (`digests`).
         platform: the platform that serves the repository.
-        uncompressed: whether the instances get the files themselves instead of an archive. The two keys differ.
+        uncompressed: whether the instances get the files themselves instead of an archive. The keys of the two forms
+            differ.
         progress: a function that gets the bytes read so far and the bytes to read in total.
 
     Raises:

@@ -30,7 +30,7 @@ _REASONS: Final = by_name(
 def acknowledgements_of(settings: RepositorySettings, given: Mapping[str, str]) -> Mapping[str, str]:
     """The acknowledged codes, each with its reason, from the repository's file and from the call.
 
-    If both have a code, the reason of the call counts.
+    If both acknowledge a code, the reason of the call counts.
 
     Raises:
         RepositoryError: an acknowledgement has an unknown code, the code of an error, or no reason.

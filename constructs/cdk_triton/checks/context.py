@@ -71,7 +71,8 @@ class CheckContext:
         """The models that the server would load, as far as the files show; all models if the entry model is unknown.
 
         The server runs with explicit model control. It loads the entry model, the steps of an ensemble, and the
-        additional models. Rules about one model look at these, because a directory that is not loaded does no harm.
+        additional models. A rule about one model checks only the loaded models, because a directory that is not loaded
+        does no harm.
         """
         entry = self.entry
         if entry is None or any(model.is_ensemble and model.config is None for model in self.repository.models):
@@ -125,7 +126,9 @@ def per_check(derive: Callable[[CheckContext], Derived]) -> Callable[[CheckConte
 
 
 def per_check(derive: Callable[[CheckContext], object]) -> Callable[[CheckContext], object]:
-    """Make a function compute its value for a check when the first rule needs it, and cache it for the others.
+    """Decorate a function, so that it computes its value only once for each check.
+
+    The function runs when the first rule needs the value. The other rules of the check get the cached value.
 
     If the function returns an iterator, the cache keeps its items as a tuple.
     """

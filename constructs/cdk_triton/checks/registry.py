@@ -17,7 +17,7 @@ from cdk_triton.triton.repository import Mode
 __all__ = ["CRASH", "Judge", "Need", "Problem", "Rule", "registered_rules", "rule"]
 
 Need = Literal["platform", "preflight"]
-"""Inputs that some rules need, and a user may omit."""
+"""An input that some rules need, and that a user may omit."""
 
 _OUR_CODES: Final = re.compile(r"CT\d{3}")
 _OTHER_CODES: Final = re.compile(r"X[A-Z]*\d{2,}")
@@ -56,7 +56,8 @@ class Rule:
             or more digits: `XACME01`.
         severity: the severity of all its findings.
         title: the fault, in one line.
-        source: where the rule comes from, as a link to the code or page that enforces it; "" for `CRASH`.
+        source: where the rule comes from, as a link to the code or page that enforces it; "" for `CRASH` and
+            `UNREADABLE`.
         modes: the modes to which the rule applies: `single`, `multi` or both.
         applies: a function that returns whether the rule applies to a serving platform. Without a platform such a rule
             is skipped. None: the rule does not need a platform.
@@ -106,7 +107,7 @@ class Rule:
         return f"{kind}."
 
     def is_about(self, context: CheckContext) -> bool:
-        """Whether the rule applies to this mode and platform, if nothing is `missing`."""
+        """Whether the rule applies to this mode and platform. False if the rule needs a platform and none is given."""
         if context.mode not in self.modes:
             return False
         return self.applies is None or (context.platform is not None and self.applies(context.platform))
@@ -142,7 +143,7 @@ CRASH = Rule(
     False,
     _crash,
 )
-"""The code of the finding that reports a crash of another rule. This rule never runs."""
+"""The rule that a finding names if another rule crashes. `CRASH` itself never runs."""
 
 
 def _unreadable(context: CheckContext) -> Iterator[Problem]:
@@ -164,7 +165,7 @@ UNREADABLE = Rule(
     False,
     _unreadable,
 )
-"""The code of the finding that reports a repository that cannot be read. This rule never runs."""
+"""The rule that a finding names if the repository cannot be read. `UNREADABLE` itself never runs."""
 
 _RULES: dict[str, Rule] = {}
 

@@ -22,7 +22,7 @@ __all__ = ["Report", "SkippedRule", "check_repository"]
 
 
 class SkippedRule(NamedTuple):
-    """A rule that did not run because the user omitted what it requires."""
+    """A rule that did not run because the user omitted an input that it requires."""
 
     rule: Rule
     requires: Need

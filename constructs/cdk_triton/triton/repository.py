@@ -267,7 +267,7 @@ class ModelRepository:
             path: the directory that holds the models' directories.
             acknowledge: codes of warnings that you accept, each with the reason. The checks do not report findings of
                 these codes. The table `[acknowledge]` of a file `cdk-triton.toml` in the directory does the same for
-                every app that reads the directory. If both have a code, the reason given here counts.
+                every app that reads the directory. If both acknowledge a code, the reason given here counts.
             recipes: the recipes whose builds will add files. The checks treat the files that a recipe produces as
                 present. They do the same for the files in the list `produced` of `cdk-triton.toml`.
 

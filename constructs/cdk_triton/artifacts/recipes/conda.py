@@ -39,9 +39,9 @@ class CondaEnvironment:
     """A locked conda environment, packed for the Python models that name it in `EXECUTION_ENV_PATH`.
 
     The lock file is an explicit conda lock file for linux-64: a line `@EXPLICIT`, then the URL of each package with its
-    MD5 or SHA-256. Write it with `conda-lock --kind explicit --platform linux-64 --file environment.yml`, or in an
-    environment with `conda list --explicit --sha256` or `micromamba env export --explicit`. It must contain the
-    container's Python version, because the process that runs a model is linked to this version.
+    MD5 or SHA-256. Write it with `conda-lock --kind explicit --platform linux-64 --file environment.yml`, or, in an
+    existing environment, with `conda list --explicit --sha256` or `micromamba env export --explicit`. It must contain
+    the container's Python version, because the process that runs a model is linked to this version.
 
     The build downloads micromamba, pinned by version and SHA-256, and creates the environment. It then checks every
     package's hash again, and packs the environment with a pinned conda-pack. It skips compiled files (`*.pyc`), because
@@ -52,7 +52,7 @@ class CondaEnvironment:
 
     Attributes:
         model: the directory of the model that holds the environment.
-        lock: the lock file, relative to the model's directory. The archive does not contain it.
+        lock: the lock file, relative to the model's directory. The archive does not contain this file.
         archive: the packed environment, relative to the model's directory.
 
     Raises:

@@ -42,15 +42,15 @@ class DaliPipeline:
     directory, the build copies it to `<version>/dali.py`, and adds `@autoserialize` if it is missing. The archive does
     not contain the original file.
 
-    With `serialize=True` the build writes `<version>/model.dali` instead, and the archive does not contain the Python
-    file. Every release can load the result, and an instance starts without running Python. The build serialises the
-    pipeline in two processes, and warns if the bytes differ.
+    With `serialize=True` the build writes `<version>/model.dali` instead. The archive then does not contain the Python
+    file. Every release can load `model.dali`, and an instance loads this file without running Python. The build
+    serialises the pipeline in two processes, and warns if the bytes of the two results differ.
 
     Attributes:
         model: the directory of the model in the repository.
         pipeline: the Python file, relative to the model's directory. None: `<version>/dali.py`.
         version: the number of the version directory, at least 1.
-        serialize: whether to write a serialised pipeline. Releases before 24.05 need it.
+        serialize: whether to write a serialised pipeline. Releases before 24.05 require True.
 
     Raises:
         ConfigurationError: a path leaves the model's directory, the pipeline is not a `.py` file, or a value has the

@@ -40,9 +40,9 @@ class OnnxExport:
     function finds the repository's files relative to its own file (`Path(__file__).parent`). `sources` names the files
     that only the export reads. The archive does not contain these files, the function's file or the requirements.
 
-    Afterwards the build reads the file with the `onnx` of `requirements`. It compares the names of the outputs, changes
-    integer inputs if `integer_inputs` is set, and checks the network. If the export wrote weights to separate files,
-    the build moves them into the ONNX file, which holds at most 2 GiB.
+    Afterwards the build reads the file with the `onnx` of `requirements`. It compares the names of the network's
+    outputs with `outputs`, changes integer inputs if `integer_inputs` is set, and checks the network. If the export
+    wrote weights to separate files, the build moves them into the ONNX file, which holds at most 2 GiB.
 
     For example, `OnnxExport("bert", entry="export.py:export", onnx="bert.onnx", requirements="requirements.txt")`
     writes the file that `TensorRTPlan("bert", onnx="bert.onnx")` reads.
@@ -54,12 +54,13 @@ class OnnxExport:
         requirements: the requirements file with pinned packages and their hashes, relative to the model's directory. It
             must contain `onnx`. The build installs wheels only.
         outputs: the names of all outputs. None: the outputs of `config.pbtxt`.
-        integer_inputs: "int32" changes every INT64 input to INT32, and the network casts it back. None: no change.
+        integer_inputs: "int32" changes every INT64 input to INT32. The network then casts the input back to INT64.
+            None: no change.
         sources: other files that only the export reads, relative to the model's directory.
 
     Raises:
         ConfigurationError: a path leaves the model's directory, or a value has the wrong type; `entry` does not name a
-            file and a function; `outputs` is empty or has a name twice; or the export reads the file `onnx`.
+            file and a function; `outputs` is empty or has a name twice; or the export reads the file that `onnx` names.
     """
 
     model: str

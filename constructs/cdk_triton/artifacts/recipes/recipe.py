@@ -37,7 +37,7 @@ class BuildRecipe(Protocol):
     def consumes(self) -> tuple[str, ...]:
         """The files that only builds read, from the repository or from another recipe. The archive omits them.
 
-        If an ONNX file is among them, the archive also omits its external data.
+        If an ONNX file is among them, the archive also omits the external data of this file.
         """
 
     @property
@@ -47,8 +47,8 @@ class BuildRecipe(Protocol):
     def parameters(self) -> dict[str, object]:
         """The recipe's part of the artifact key: JSON values that are the same for equal recipes.
 
-        The value `recipe` names the kind. If the parameters change, the library builds the recipe's files again. So a
-        later version adds a new value only if the value differs from its default.
+        The value `recipe` names the kind of recipe. If the parameters change, the library builds the recipe's files
+        again. So a later version of the library adds a new value only if this value differs from its default.
         """
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
@@ -59,7 +59,7 @@ class BuildRecipe(Protocol):
         """
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
-        """The step of the build: `recipe`, `name`, and the values that the build program needs for this kind."""
+        """The step of the build: `recipe`, `name`, and the values that the build program needs for this recipe."""
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
         """A rough estimate of the build's duration in minutes. Synth warns if a deployment would not wait that long."""
@@ -72,7 +72,7 @@ def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
 
     Raises:
         ConfigurationError: a recipe does not have the members of `BuildRecipe`; or `cdk-triton.toml` lists a file that
-            does not exist and that no recipe makes.
+            does not exist and that no recipe writes.
     """
     recipes = []
     for recipe in repository.recipes:
