@@ -57,13 +57,13 @@ class InvocationMetrics:
     def metric(
         self, metric_name: str, *, namespace: str = INVOCATIONS, statistic: str = "Sum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Any metric of what it belongs to.
+        """A metric of this endpoint, variant or inference component, by the name that SageMaker gives the metric.
 
         Args:
-            metric_name: as SageMaker calls it.
-            namespace: where it is.
-            statistic: as CloudWatch writes it, such as `Sum` or `p99`.
-            period: of one datapoint; by default a minute.
+            metric_name: the name, such as `Invocations`.
+            namespace: the CloudWatch namespace of the metric.
+            statistic: the statistic in CloudWatch's form, such as `Sum` or `p99`.
+            period: the period of one datapoint; by default a minute.
         """
         from aws_cdk import aws_cloudwatch as cloudwatch
 
@@ -78,43 +78,44 @@ class InvocationMetrics:
     # What callers see.
 
     def metric_invocations(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
-        """How many requests came."""
+        """The number of requests."""
         return self.metric("Invocations", statistic=statistic, period=period)
 
     def metric_concurrent_requests(
         self, *, statistic: str = "Maximum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How many requests were under way at a time; SageMaker documents minimum and maximum only."""
+        """The number of concurrent requests. SageMaker documents only the minimum and the maximum."""
         return self.metric("ConcurrentRequestsPerModel", statistic=statistic, period=period)
 
     def metric_model_latency(self, *, statistic: str = "Average", period: Duration | None = None) -> cloudwatch.Metric:
-        """How long the container took to answer, with the way to it and back; in microseconds."""
+        """The time that the container took to answer, including the local communication with it; in microseconds."""
         return self.metric("ModelLatency", statistic=statistic, period=period)
 
     def metric_overhead_latency(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How long a request was with SageMaker beside that; in microseconds."""
+        """The time that SageMaker needed for a request in addition to the model latency; in microseconds."""
         return self.metric("OverheadLatency", statistic=statistic, period=period)
 
     def metric_invocation_4xx_errors(
         self, *, statistic: str = "Sum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How many requests were answered with a 4xx status; the average is their share, from 0 to 1."""
+        """The number of requests that were answered with a 4xx status; the average is their share, from 0 to 1."""
         return self.metric("Invocation4XXErrors", statistic=statistic, period=period)
 
     def metric_invocation_5xx_errors(
         self, *, statistic: str = "Sum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How many requests were answered with a 5xx status; the average is their share, from 0 to 1."""
+        """The number of requests that were answered with a 5xx status; the average is their share, from 0 to 1."""
         return self.metric("Invocation5XXErrors", statistic=statistic, period=period)
 
     def metric_invocation_model_errors(
         self, *, statistic: str = "Sum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How many requests the container did not answer with 2xx; the average is their share, from 0 to 1.
+        """The number of requests that the container did not answer with a 2xx status.
 
-        They are those with a 4xx or 5xx status, and those that timed out or broke off.
+        The number includes requests with a 4xx or 5xx status, requests that timed out, and requests that broke off. The
+        average is the share of such requests, from 0 to 1.
         """
         return self.metric("InvocationModelErrors", statistic=statistic, period=period)
 
@@ -129,37 +130,37 @@ class ComponentMetrics(InvocationMetrics):
     def metric_invocations_per_copy(
         self, *, statistic: str = "Sum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How many requests each of its copies got; SageMaker documents the sum only."""
+        """The number of requests that each copy of the component got. SageMaker documents only the sum."""
         return self.metric("InvocationsPerCopy", statistic=statistic, period=period)
 
     def metric_no_capacity_invocation_failures(
         self, *, statistic: str = "Sum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How many requests failed because there was no copy to answer them ("Scale an endpoint to zero instances")."""
+        """The number of requests that failed because no copy existed ("Scale an endpoint to zero instances")."""
         return self.metric("NoCapacityInvocationFailures", statistic=statistic, period=period)
 
     def metric_cpu_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Percent of the vCPUs that a copy reserves, 0 to 100."""
+        """The utilization of the vCPUs that a copy reserves, 0 to 100 percent."""
         return self.metric("CPUUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
 
     def metric_memory_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Percent of the memory that a copy reserves."""
+        """The utilization of the memory that a copy reserves, in percent."""
         return self.metric("MemoryUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
 
     def metric_gpu_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Percent of the GPUs that a copy reserves, 0 to 100."""
+        """The utilization of the GPUs that a copy reserves, 0 to 100 percent."""
         return self.metric("GPUUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
 
     def metric_gpu_memory_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Percent of the memory of the GPUs that a copy reserves, 0 to 100."""
+        """The utilization of the memory of the GPUs that a copy reserves, 0 to 100 percent."""
         return self.metric("GPUMemoryUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
 
 
@@ -173,19 +174,20 @@ class VariantMetrics(InvocationMetrics):
     @property
     @abstractmethod
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`EndpointName` and `VariantName`."""
+        """The dimensions `EndpointName` and `VariantName`."""
 
     def metric_invocations_per_instance(
         self, *, statistic: str = "Sum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How many requests each of its instances got; SageMaker documents the sum only."""
+        """The number of requests that each instance of the variant got. SageMaker documents only the sum."""
         return self.metric("InvocationsPerInstance", statistic=statistic, period=period)
 
     def metric_instance_count(self, *, period: Duration | None = None) -> cloudwatch.MathExpression:
-        """How many instances answered, as far as there were requests.
+        """The number of instances that answered. A period without requests has no value.
 
-        SageMaker publishes no count; but it counts each request as 1 in `Invocations`, and as 1 divided by the number
-        of active instances in `InvocationsPerInstance`.
+        SageMaker does not publish this number. But SageMaker counts each request as 1 in `Invocations`, and as 1
+        divided by the number of active instances in `InvocationsPerInstance`. So the method divides the first metric by
+        the second.
         """
         from aws_cdk import aws_cloudwatch as cloudwatch
 
@@ -204,57 +206,57 @@ class VariantMetrics(InvocationMetrics):
     def metric_cpu_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Percent of one vCPU: the sum of all of an instance, so that four busy ones are 400."""
+        """The sum of the utilization of all vCPUs of an instance, in percent. Four busy vCPUs have the sum 400."""
         return self.metric("CPUUtilization", namespace=INSTANCES, statistic=statistic, period=period)
 
     def metric_memory_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Percent of an instance's memory, 0 to 100."""
+        """The utilization of an instance's memory, 0 to 100 percent."""
         return self.metric("MemoryUtilization", namespace=INSTANCES, statistic=statistic, period=period)
 
     def metric_gpu_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Percent of one GPU: the sum of all of an instance, so that four busy ones are 400."""
+        """The sum of the utilization of all GPUs of an instance, in percent. Four busy GPUs have the sum 400."""
         return self.metric("GPUUtilization", namespace=INSTANCES, statistic=statistic, period=period)
 
     def metric_gpu_memory_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Percent of one GPU's memory: the sum of all of an instance, so that four full ones are 400."""
+        """The sum of the memory utilization of all GPUs of an instance, in percent. Four full GPUs have the sum 400."""
         return self.metric("GPUMemoryUtilization", namespace=INSTANCES, statistic=statistic, period=period)
 
     def metric_disk_utilization(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Percent of an instance's disk, 0 to 100."""
+        """The utilization of an instance's disk, 0 to 100 percent."""
         return self.metric("DiskUtilization", namespace=INSTANCES, statistic=statistic, period=period)
 
     # What waits for an asynchronous endpoint, and what became of it.
 
     def metric_backlog_size(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
-        """How many requests to an asynchronous endpoint wait or are worked on, for all its variants."""
+        """The number of requests to an asynchronous endpoint that wait or are processed, for all variants together."""
         return self._of_queue("ApproximateBacklogSize", statistic, period)
 
     def metric_backlog_size_per_instance(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """That number, divided by the number of instances."""
+        """The backlog size of an asynchronous endpoint, divided by the number of instances."""
         return self._of_queue("ApproximateBacklogSizePerInstance", statistic, period)
 
     def metric_oldest_request_age(
         self, *, statistic: str = "Maximum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How old the oldest request of an asynchronous endpoint is; in seconds."""
+        """The age of the oldest request to an asynchronous endpoint; in seconds."""
         return self._of_queue("ApproximateAgeOfOldestRequest", statistic, period)
 
     def metric_failed_requests(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
-        """How many requests to an asynchronous endpoint failed: their error is below the prefix of failures."""
+        """The number of requests to an asynchronous endpoint that failed. Their errors are below `failure_prefix`."""
         return self.metric("InvocationFailures", statistic=statistic, period=period)
 
     def metric_expired_requests(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
-        """How many requests to an asynchronous endpoint waited longer than they may, so that nobody works on them."""
+        """The number of requests to an asynchronous endpoint that expired in the queue. No container processes them."""
         return self.metric("ExpiredRequests", statistic=statistic, period=period)
 
     def _of_queue(self, metric_name: str, statistic: str, period: Duration | None) -> cloudwatch.Metric:
@@ -266,46 +268,47 @@ class VariantMetrics(InvocationMetrics):
     def metric_loaded_model_count(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How many archives an instance has loaded; the sum counts an archive once per instance."""
+        """The number of archives that an instance has loaded. The sum counts an archive once for each instance."""
         return self.metric("LoadedModelCount", namespace=INSTANCES, statistic=statistic, period=period)
 
     def metric_model_cache_hit(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """The share of requests, from 0 to 1, whose archive was loaded already; the sum is their number."""
+        """The share of requests, from 0 to 1, whose archive was loaded. The sum is the number of such requests."""
         return self.metric("ModelCacheHit", statistic=statistic, period=period)
 
     def metric_model_loading_wait_time(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How long a request waited until its archive was downloaded and loaded; in microseconds."""
+        """The time that a request waited until its archive was downloaded and loaded; in microseconds."""
         return self.metric("ModelLoadingWaitTime", statistic=statistic, period=period)
 
     def metric_model_downloading_time(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How long the download of an archive took; in microseconds."""
+        """The time that the download of an archive took; in microseconds."""
         return self.metric("ModelDownloadingTime", statistic=statistic, period=period)
 
     def metric_model_loading_time(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How long the container took to load an archive; in microseconds."""
+        """The time that the container took to load an archive; in microseconds."""
         return self.metric("ModelLoadingTime", statistic=statistic, period=period)
 
     def metric_model_unloading_time(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """How long the container took to unload an archive; in microseconds. `SampleCount` is how many it unloaded."""
+        """The time that the container took to unload an archive; in microseconds. `SampleCount` counts the archives."""
         return self.metric("ModelUnloadingTime", statistic=statistic, period=period)
 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
 class EndpointMetrics(VariantMetrics):
-    """The metrics of a variant by name, for an endpoint in another stack or an endpoint that does not exist yet.
+    """The metrics of a variant, from the names of the endpoint and the variant.
 
-    For example, an endpoint refers to its rollback alarms, so these alarms cannot take the name from the endpoint.
+    Use this class for an endpoint in another stack, or for an endpoint that does not exist yet. For example, an
+    endpoint refers to its rollback alarms, so these alarms cannot take the name from the endpoint.
 
     Attributes:
         endpoint_name: the endpoint's name.
@@ -325,7 +328,7 @@ class EndpointMetrics(VariantMetrics):
 
     @property
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`EndpointName` and `VariantName`."""
+        """The dimensions `EndpointName` and `VariantName`."""
         return {"EndpointName": self.endpoint_name, "VariantName": self.variant_name}
 
 

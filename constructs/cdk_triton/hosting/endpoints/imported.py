@@ -165,7 +165,7 @@ class ImportedVariant(VariantMetrics):
 
     @property
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`EndpointName` and `VariantName`."""
+        """The dimensions `EndpointName` and `VariantName`."""
         return {"EndpointName": self._endpoint_name, "VariantName": self._variant_name}
 
     def metric(
@@ -176,7 +176,10 @@ class ImportedVariant(VariantMetrics):
         statistic: str = "Sum",
         period: Duration | None = None,
     ) -> cloudwatch.Metric:
-        """Any metric of the variant, from the endpoint's account and region; arguments as in `VariantMetrics`."""
+        """A metric of the variant, from the endpoint's account and region.
+
+        The arguments are those of `EndpointVariant.metric`.
+        """
         found = super().metric(metric_name, namespace=namespace, statistic=statistic, period=period)
         if self._account is None and self._region is None:
             return found

@@ -62,16 +62,17 @@ class BacklogScaling:
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Hold the requests of an asynchronous endpoint that wait or run, per instance.
+        """Scale on the requests to an asynchronous endpoint that wait or are processed, per instance.
 
-        If the variant may have no instance, a second policy starts the first one when requests have waited for two
-        minutes. The policy that holds the target would wait for more requests than its target.
+        If `min_capacity` is 0, a second policy starts the first instance when requests have waited for two minutes.
+        Without the second policy, no instance would start until more requests wait than the target allows.
 
         Args:
             id: the policy's id.
-            target_backlog_per_instance: requests per instance, those that its container works on included.
-            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
-            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+            target_backlog_per_instance: the target of requests per instance, including those that the container
+                processes.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
         Raises:
             ConfigurationError: the endpoint is not asynchronous, the target is not positive, or the variant scales on

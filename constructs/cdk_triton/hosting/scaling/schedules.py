@@ -47,18 +47,19 @@ class ScheduledScaling:
         max_capacity: int | None = None,
         time_zone: TimeZone | None = None,
     ) -> None:
-        """Set other limits at times that are known before; between them the policies go on.
+        """Change the limits at given times. Between these times the scaling policies continue to scale.
 
         Args:
             id: the name of the action, unique within the variant or component.
-            schedule: when, in UTC unless there is a time zone.
-            min_capacity: instances or copies at least from then on; None leaves the limit.
-            max_capacity: instances or copies at most from then on; None leaves the limit.
-            time_zone: of a `cron` or `at` schedule; it follows daylight saving time.
+            schedule: the times of the change, in UTC unless you give a time zone.
+            min_capacity: the fewest instances or copies from then on; None does not change the limit.
+            max_capacity: the most instances or copies from then on; None does not change the limit.
+            time_zone: the time zone of a `cron` or `at` schedule. The schedule follows daylight saving time.
 
         Raises:
-            ConfigurationError: no limit is given; limits contradict each other, or allow zero instances although the
-                standing ones do not; the schedule is not valid, or is a rate with a time zone; or the name is taken.
+            ConfigurationError: no limit is given; the limits contradict each other, or allow zero instances although
+                the limits of the variant or component do not; the schedule is not valid, or is a rate with a time zone;
+                or another schedule has the id.
         """
         what = f"schedule {id!r} of {self._what}"
         if id in self._scheduled:
