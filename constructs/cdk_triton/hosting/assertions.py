@@ -21,8 +21,8 @@ def assert_no_errors(stack: Stack) -> None:
         stack: a stack of the app. The function does not check stacks of nested stages.
 
     Raises:
-        AssertionError: a construct of the stack reports an error. The message has a line for each error, which begins
-            with the construct's path.
+        AssertionError: a construct of the stack reports an error. The message has one line for each error. The line
+            begins with the path of the construct.
     """
     found = Annotations.from_stack(stack).find_error("*", Match.any_value())
     if found:

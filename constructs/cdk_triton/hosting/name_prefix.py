@@ -34,7 +34,7 @@ class NamePrefix:
     do not collide between the stacks and regions of one account. If CloudFormation replaces a policy, the new policy
     gets another name.
 
-    CloudFormation replaces deployed roles and policies when they get their names.
+    If this aspect names a role or a policy that is deployed already, CloudFormation replaces the role or policy.
 
     Args:
         prefix: up to 20 letters, digits and `+=,.@_-`, such as `bank-`.

@@ -58,22 +58,22 @@ class TritonVariant:
         variant_name: the variant's name, unique within the endpoint. Callers may send it as `TargetVariant`.
         initial_instance_count: the number of instances that the variant starts with, at least 1.
         initial_weight: share of the requests that name no variant, relative to the other variants' weights. A variant
-            with weight 0 gets none of them. For a shadow variant: the share of the requests that SageMaker copies to
-            it, relative to the production variant's weight.
+            with weight 0 gets none of these requests. For a shadow variant: the share of the requests that SageMaker
+            copies to it, relative to the production variant's weight.
         container_startup_timeout: how long an instance's container may take until it answers `/ping`, 60 to 3600
             seconds. None: a timeout that fits the model's size, or SageMaker's 8 minutes for a model of up to 1 GB.
         model_download_timeout: how long the download and extraction of one archive may take, 60 to 3600 seconds. None:
             3600 seconds for a model of more than 40 GB, otherwise SageMaker's default.
-        volume_size: the size of each instance's EBS volume, 1 to 512 GiB. Only for instance types without disks of
-            their own.
+        volume_size: the size of each instance's EBS volume, 1 to 512 GiB. Allowed only for instance types without disks
+            of their own.
         routing_strategy: how SageMaker chooses the instance for a request. "LEAST_OUTSTANDING_REQUESTS" suits requests
             of differing duration, and is the only choice with `fallback_models`. None: this strategy with
             `fallback_models`, otherwise SageMaker's default, "RANDOM" ("Minimize real-time inference latency by using
             Amazon SageMaker routing strategies", AWS Machine Learning Blog).
         capacity_reservation_arn: the ARN of a training plan for endpoints, or of an ML reservation, of the same
             instance type. All instances of the variant start in this reservation, also those that an update or a
-            scale-out adds. If it is full, they fail to start. When a training plan ends, requests fail. Not with
-            `fallback_models`, because a reservation has one instance type.
+            scale-out adds. If the reservation is full, these instances fail to start. When a training plan ends,
+            requests fail. Not allowed with `fallback_models`, because a reservation has one instance type.
         instance_provision_timeout: how long SageMaker looks for instances, over all instance types together, 300 to
             3600 seconds. After that, the deployment or the change of the instance count fails. The download of the
             model and the start of the container do not count. None: SageMaker's default, which AWS does not document.

@@ -18,8 +18,8 @@ __all__ = ["common_host_ami"]
 def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | None:
     """The host AMI of a variant that runs on several platforms of one image; None: SageMaker's default host.
 
-    If you gave a platform an AMI, the variant uses it, and it must suit the other platforms too. If you gave none, the
-    variant uses a derived AMI that suits every GPU.
+    If you gave a platform an AMI, the variant uses this AMI, which must suit the other platforms too. If you gave no
+    AMI, the variant uses a derived AMI that suits every GPU.
 
     Args:
         what: the variant, as error messages name it.

@@ -68,7 +68,7 @@ def instances_for(copies: Iterable[CopyRequirements], instance: GpuInstance) -> 
     """How many instances of a type the copies need together. Each copy must fit an empty instance.
 
     Args:
-        copies: what each copy reserves.
+        copies: the resources that each copy reserves.
         instance: the type.
     """
     used: list[_Free] = []

@@ -32,10 +32,10 @@ class GpuInstance:
     """One instance type.
 
     Attributes:
-        name: such as "ml.g5.2xlarge".
+        name: the name of the type, such as "ml.g5.2xlarge".
         gpu: NVIDIA's product name of the GPU, such as "NVIDIA A10G".
         architecture: NVIDIA's name of the GPU's generation, such as "Ampere".
-        compute_capability: such as "8.6"; a TensorRT plan fits one compute capability.
+        compute_capability: the GPU's compute capability, such as "8.6". A TensorRT plan fits one compute capability.
         gpu_memory_gb: the nominal memory of one GPU, in GB.
         gpu_count: number of GPUs.
         memory_gib: memory of the host, in GiB; None if no source states it.

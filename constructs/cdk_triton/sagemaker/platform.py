@@ -46,11 +46,11 @@ class ServingPlatform:
             newest row of the tables then applies.
         image: an image of your own instead of SageMaker's, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
             The registry and the repository may contain CDK tokens. The digest may not.
-        inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default it is derived from the
-            release's CUDA version and the GPU, as `host_amis` describes; nobody has confirmed that choice on AWS. With
-            None, SageMaker chooses the host AMI. An image of your own without a release has the default `None`.
-            `dataclasses.replace` keeps the value, so pass `inference_ami_version=DERIVED` when you replace the release
-            or the instance type.
+        inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default the library derives the
+            AMI from the release's CUDA version and the GPU, as `host_ami` describes. Nobody has confirmed this choice
+            on AWS. With None, SageMaker chooses the host AMI. An image of your own without a release has the default
+            `None`. `dataclasses.replace` keeps the value, so pass `inference_ami_version=DERIVED` when you replace the
+            release or the instance type.
 
     Raises:
         ConfigurationError: the release or the instance type does not exist, `image` does not have a valid digest, or
@@ -113,15 +113,15 @@ class ServingPlatform:
     def host_ami_warning(self) -> str | None:
         """Why the host AMI may not fit this GPU and the release's CUDA version; None if no reason is known.
 
-        A derived AMI fits as far as is known, except with CUDA 12 on Blackwell: no AMI suits both. An AMI that you
-        gave, or that `dataclasses.replace` kept, may not fit.
+        A derived AMI fits as far as is known, except with CUDA 12 on Blackwell, because no AMI suits both. An AMI that
+        you gave, or that `dataclasses.replace` kept, may not fit.
         """
         cuda = self.versions.cuda if self.versions is not None else None
         return warning_about_host_ami(self.inference_ami_version, cuda, self.instance)
 
     @property
     def release_warning(self) -> str | None:
-        """A warning about the versions of the release that this library assumes; None if it assumes none."""
+        """A warning about the versions of the release that this library assumes; None if it assumes no version."""
         versions = self.versions
         if versions is None or not versions.assumed:
             return None

@@ -20,9 +20,10 @@ class EnsembleStep:
     """One step of an ensemble.
 
     Attributes:
-        index: its position in `ensemble_scheduling.step`, from 0.
+        index: the step's position in `ensemble_scheduling.step`, from 0.
         model_name: the model that the step runs.
-        model_version: the version; -1 is the latest. If the file has none, this is 0, and the server runs version 0.
+        model_version: the version; -1 is the latest. If the file has no version, the value is 0, and the server runs
+            version 0.
         input_map: the model's input → the ensemble tensor that it reads.
         output_map: the model's output → the ensemble tensor that it writes.
     """
@@ -39,7 +40,7 @@ class EnsembleTensor:
     """One tensor of an ensemble.
 
     Attributes:
-        name: the ensemble's name for it.
+        name: the name of the tensor in the ensemble.
         writers: the steps that write it; a step with two outputs on the same tensor appears once.
         readers: the steps that read it.
         is_input: whether the request writes it.

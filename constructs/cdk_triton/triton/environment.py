@@ -74,7 +74,7 @@ class ContainerEnvironment:
         default_model_name: the model that `/invocations` of a single-model endpoint runs. None: the repository's entry
             model. Set this field if the repository has several models and no ensemble, as with BLS.
         additional_models: models that a single-model container loads beside the entry model and the steps of an
-            ensemble. A Python model that calls other models by BLS needs them. From 23.07.
+            ensemble. If a Python model calls other models by BLS, list those models here. From 23.07.
         model_namespacing: whether every archive has its own name space, so that archives may use the same names for
             their models. This field sets SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING, whose values mean the opposite of
             its name. From 23.04.
@@ -83,7 +83,7 @@ class ContainerEnvironment:
         inference_type: what `/invocations` of a single-model endpoint does: `infer`, `generate` or `generate_stream`.
             None: `infer`. From 25.03.
         log_verbose: whether to write the verbose log, or its level. By default the verbose log is off, although
-            NVIDIA's script switches it on: the log raises the CloudWatch bill and slows the server down.
+            NVIDIA's script switches it on, because the log raises the CloudWatch bill and slows the server down.
         log_info: whether to log informational messages.
         log_warning: whether to log warnings.
         log_error: whether to log errors.
@@ -97,7 +97,7 @@ class ContainerEnvironment:
         buffer_manager_thread_count: threads that copy tensors, up to 1,024; default 0.
         shm_default_byte_size: bytes of shared memory that each Python model instance starts with, at least 1 MiB (4 MiB
             before 23.09); default 16 MiB. The container's /dev/shm has 64 MB.
-        shm_growth_byte_size: bytes by which that memory grows; default 1 MiB.
+        shm_growth_byte_size: bytes by which the shared memory grows; default 1 MiB.
         model_load_gpu_limit: fraction of each GPU's memory, above 0 and at most 1, beyond which the server loads no
             model. If a load would exceed this limit, SageMaker does not unload another model, and the load fails with
             status 400.

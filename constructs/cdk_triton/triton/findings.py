@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One thing that is wrong with a model repository.
+    """One fault of a model repository.
 
     Attributes:
         code: the stable code of the rule, for example `CT301`; never reused.

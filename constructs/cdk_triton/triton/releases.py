@@ -42,13 +42,13 @@ class Release:
         sagemaker_image: whether AWS published a `sagemaker-tritonserver` image of it.
         python: version of the Python that the Python backend runs, `3.12`.
         cuda: version of the CUDA toolkit.
-        cuda_read: whether that version was read in NVIDIA's pages rather than recalled.
-        cuda_driver: version of the driver that came with that toolkit.
+        cuda_read: whether the CUDA version was read in NVIDIA's pages. If False, the version was only recalled.
+        cuda_driver: version of the driver that came with the CUDA toolkit.
         minimum_driver: version of the oldest driver that CUDA's minor-version compatibility allows.
         tensorrt: version of TensorRT; `11.x` if only the major version is known.
         tensorrt_confidence: `high` if the version was read for this release, `medium` if it was derived from a related
             image, `unverified` otherwise. No check rejects anything because of an `unverified` version.
-        tensorrt_source: where that version comes from.
+        tensorrt_source: where the TensorRT version comes from.
         onnxruntime: version of ONNX Runtime.
         dali: version of DALI.
         min_compute_capability: the lowest compute capability of a GPU that the release supports, such as `7.5`.
@@ -127,7 +127,7 @@ def release(name: str) -> Release:
     """The release of that name.
 
     A release newer than the table gets the versions of the table's newest row, and `assumed` lists the copied versions.
-    For `triton`, `cuda`, `cuda_driver` and `dali`, it has None.
+    Its `triton`, `cuda`, `cuda_driver` and `dali` are `None`.
 
     NVIDIA publishes a release each month. Only a new version of this library adds it to the table.
 

@@ -173,7 +173,7 @@ class Model:
 
     @property
     def looks_like_a_repository(self) -> bool:
-        """Whether the directory contains models and is not a model: the user gave its parent as the repository."""
+        """Whether the directory contains models but is not a model, because the user gave the repository's parent."""
         if self.config_text is not None or self.versions:
             return False
         depth = len(self.directory.parts) + 2
@@ -231,8 +231,8 @@ class ModelRepository:
         root: the directory.
         models: one model for each directory that contains a file, sorted by name. If `config.pbtxt` is at the top, the
             root is the only model, and the model has the root's name.
-        files: the directory's files, sorted by path, without the litter of editors and systems. The archive contains
-            them, except the files that only builds read.
+        files: the directory's files, sorted by path, without the files that editors, operating systems and version
+            control leave behind. The archive contains these files, except the files that only builds read.
         acknowledgements: the codes of the warnings that the owner accepts, each with the reason.
         recipes: the recipes whose builds will add files to the repository.
         read_ns: the time when reading began, in nanoseconds since 1970.
@@ -330,12 +330,12 @@ class ModelRepository:
 
         Args:
             mode: `single` gives the container's default model. That is the only model, the only directory that has a
-                configuration or a version, or the only ensemble that is not a step of another one. `multi` gives the
-                model that SageMaker's loader picks. That is the only model, or the only one whose text looks like an
-                ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
+                configuration or a version, or the only ensemble that is not a step of another ensemble. `multi` gives
+                the model that SageMaker's loader picks. That is the only model, or the only one whose text looks like
+                an ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
 
         Returns:
-            The model, or None if the repository does not determine it; the checks report that.
+            The model, or None if the repository does not determine it. The checks then report a finding.
         """
         if len(self.models) == 1:
             return self.models[0]

@@ -58,9 +58,9 @@ class RepositoryFile:
     """A file of a repository.
 
     Attributes:
-        path: where it is in the archive, relative to the repository.
-        source: where its content is on this machine.
-        size: bytes.
+        path: the file's path in the archive, relative to the repository.
+        source: the path of the file's content on this machine.
+        size: the file's size in bytes.
     """
 
     path: PurePosixPath

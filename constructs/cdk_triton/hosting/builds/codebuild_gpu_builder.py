@@ -65,8 +65,8 @@ BUILD_SPEC: Final = {
 class CodeBuildGpuBuilder(Builder):
     """Builds in a CodeBuild project. Without `fleet`, builds run on an NVIDIA A10G, the GPU of ml.g5 instances.
 
-    The project's containers are not privileged, and its logs go to a separate log group. In the store's bucket, the
-    project reads and writes only the objects that are staged for builds.
+    The project's containers are not privileged. The project's logs go to a separate log group. In the store's bucket,
+    the project reads and writes only the objects that are staged for builds.
 
     Attributes:
         timeout: how long a build may run, from 10 minutes to 36 hours; by default 2 hours. A build may run longer than
@@ -78,7 +78,7 @@ class CodeBuildGpuBuilder(Builder):
             You also pay for a fleet while it is idle.
         gpu: the GPU of the fleet's machines, such as "NVIDIA L4". Required with `fleet`, and only then allowed.
         vpc: the VPC that builds run in. From it, builds must reach Amazon ECR, S3, CloudWatch Logs and the hosts that
-            recipes download from. Not with `fleet`: set the VPC of the fleet itself.
+            recipes download from. Not allowed with `fleet`: set the VPC of the fleet itself.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
         security_groups: security groups in the VPC; by default a new one.
         log_retention: how long CloudWatch keeps the log.

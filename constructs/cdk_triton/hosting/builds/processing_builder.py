@@ -54,7 +54,7 @@ MAX_VOLUME_GB = 16384
 @checked
 @dataclass(frozen=True, kw_only=True)
 class SageMakerProcessingBuilder(Builder):
-    """Builds in SageMaker Processing jobs. They are available with the GPU of nearly every endpoint.
+    """Builds in SageMaker Processing jobs. Processing offers the GPU of nearly every endpoint.
 
     Jobs get the tags of the store's bucket.
 
@@ -70,8 +70,8 @@ class SageMakerProcessingBuilder(Builder):
         security_groups: security groups in the VPC; by default a new one.
         encryption_key: a KMS key of your own in the store's region, for the output of jobs. By default the store's key,
             or the AWS managed key for S3 if the store does not have a key. The key also encrypts the volumes of
-            instance types without disks of their own (ml.p2 and ml.p3). Other types encrypt their disks by hardware,
-            and SageMaker rejects a key for them.
+            instance types without disks of their own (ml.p2 and ml.p3). The hardware of other types encrypts their
+            disks, and SageMaker rejects a key for such a type.
 
     Raises:
         ConfigurationError: Processing does not offer the instance type, or a value is out of its range. The key is

@@ -223,7 +223,7 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @checked
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
-        """Let alarms roll back an update that sets them off, for example alarms on the component's metrics.
+        """Let SageMaker roll back an update during which an alarm goes off, such as one on the component's metrics.
 
         SageMaker watches the alarms while the deployment policy waits after each batch.
 
@@ -232,8 +232,8 @@ class TritonComponent(Resource, ComponentMetrics):
 
         Raises:
             ConfigurationError: the component does not have a deployment policy that waits; no alarm is given, or more
-                than 10; or an alarm is composite, belongs to another account or region, or refers to the component or
-                its endpoint by an attribute.
+                than 10 alarms are given; or an alarm is composite, belongs to another account or region, or refers to
+                the component or its endpoint by an attribute.
         """
         self._updates.add_alarms(alarms)
 

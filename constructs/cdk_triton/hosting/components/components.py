@@ -70,16 +70,17 @@ VARIANT_NAME: Final = "AllTraffic"
 class TritonComponents(Resource):
     """A real-time endpoint that hosts inference components. Each component runs copies of one `TritonModel`.
 
-    A copy has whole GPUs to itself. So use components if an instance has several GPUs, if each ensemble must scale by
-    itself, or if copies and instances may scale to zero. For many ensembles on one GPU, use a `TritonMultiModel` on a
-    `TritonEndpoint`. Components do not support multi-model models, asynchronous inference or instance pools.
+    Each copy gets whole GPUs, which no other copy uses. So use components if an instance has several GPUs, if each
+    ensemble must scale by itself, or if copies and instances may scale to zero. For many ensembles on one GPU, use a
+    `TritonMultiModel` on a `TritonEndpoint`. Components do not support multi-model models, asynchronous inference or
+    instance pools.
 
     SageMaker scales the instances between `min_instance_count` and `max_instance_count`, as the copies need them.
 
     Attributes:
         platform: the release, instance type and host AMI that serve the components.
         role: the role of the endpoint configuration. It may read the archives, as the models' own roles may, because
-            AWS does not document which role SageMaker reads them with.
+            AWS does not document with which role SageMaker reads the archives.
 
     Args:
         scope: the stack or construct that the endpoint belongs to.
@@ -198,7 +199,8 @@ class TritonComponents(Resource):
             accelerators: the number of whole GPUs that one copy gets, at least 1.
             memory: the host memory that one copy reserves, at least 128 MiB and in whole MiB. A copy may use more.
             cpus: the number of vCPUs that one copy reserves, at least 0.25; by default none.
-            copies: the number of copies that the component starts with. Do not change it once the copies are scaled.
+            copies: the number of copies that the component starts with. Do not change this number after you have scaled
+                the copies.
             deployment_policy: how an update replaces the copies, batch by batch. By default SageMaker decides.
 
         Returns:
@@ -325,7 +327,7 @@ class TritonComponents(Resource):
             log_retention: how long CloudWatch keeps the logs. `INFINITE` does not change the retention of the log
                 groups.
             runbook_url: the address where you publish the guide's runbook, or a page of your own. Each alarm links to
-                it with `#` and the alarm's name in lower case appended.
+                this address, with `#` and the alarm's name in lower case at the end.
             dashboard_name: up to 255 letters, digits, `-` and `_`. It must be unique in the account, because an account
                 has one list of dashboards for all regions. By default CloudFormation generates a name.
 
@@ -333,8 +335,8 @@ class TritonComponents(Resource):
             The dashboard, and the alarms by the component's id. You may add other actions to the alarms.
 
         Raises:
-            ConfigurationError: the endpoint is monitored already, the topic is known to be in another region, nothing
-                can be appended to `runbook_url`, or CloudWatch rejects the dashboard's name.
+            ConfigurationError: the endpoint is monitored already, the topic is known to be in another region,
+                `runbook_url` is empty, has a fragment or is too long, or CloudWatch rejects the dashboard's name.
         """
         from cdk_triton.hosting.components.watched_component import watch_component
         from cdk_triton.hosting.monitoring.log_retention import component_log_group_name

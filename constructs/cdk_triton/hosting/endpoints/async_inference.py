@@ -54,14 +54,16 @@ class AsyncInference:
         output_prefix: the prefix of the keys of answers.
         failure_prefix: the prefix of the keys of error messages.
         encryption_key: a symmetric KMS key of the bucket's region, which encrypts the answers. A bucket that the
-            endpoint creates encrypts every object with this key. By default the key of the bucket, if it has one.
-        access_logs_bucket: the bucket for the access logs of the bucket that the endpoint creates. Not with `bucket`.
+            endpoint creates encrypts every object with this key. By default the key of the bucket, if the bucket has a
+            key.
+        access_logs_bucket: the bucket for the access logs of the bucket that the endpoint creates. Not allowed with
+            `bucket`.
         success_topic: the topic that gets a notification of each answer.
         error_topic: the topic that gets a notification of each failure.
         max_concurrent_invocations_per_instance: the number of requests that one container gets at a time, 1 to 1000.
             None: SageMaker "chooses an optimal value".
-        expiration: the whole days after which requests, answers and error messages expire. None: 7 days. Not with an
-            imported bucket.
+        expiration: the number of whole days after which requests, answers and error messages expire. None: 7 days. Not
+            allowed with an imported bucket.
 
     Raises:
         ConfigurationError: a prefix is not valid for object keys, contains another of the three, or belongs to an

@@ -61,7 +61,7 @@ class DataCapture:
         capture_requests: whether SageMaker captures requests.
         capture_responses: whether SageMaker captures answers.
         encryption_key: the KMS key that encrypts the captured data, in the bucket's region; by default the bucket's own
-            key, if it has one. It may also be an alias, which may later stand for another key, because the endpoint
+            key, if the bucket has a key. An alias is allowed, and may later refer to another key, because the endpoint
             does not read the data that the first key encrypted.
 
     Raises:

@@ -278,7 +278,7 @@ class AllAtOnce(_BlueGreen):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Canary(_BlueGreen):
-    """A small part of the new instances takes requests first, and the rest after a wait.
+    """A small part of the new instances takes requests first. The rest takes requests after a wait.
 
     Attributes:
         size: the part that takes requests first, at most 50 % of the instances.

@@ -133,8 +133,8 @@ class ImportedEndpoint(Resource):
         Args:
             grantee: the principal.
             target_models: the ensembles of a multi-model endpoint that the principal may call, in every version; by
-                default all. The endpoint's ensembles are unknown here, so a misspelt name causes no error, and IAM
-                denies the calls.
+                default all. The endpoint's ensembles are unknown here, so a misspelt name does not cause an error, but
+                IAM denies the calls.
 
         Raises:
             ConfigurationError: the list is empty, or a name is not valid for an ensemble.

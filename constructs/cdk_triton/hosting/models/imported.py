@@ -24,7 +24,7 @@ _BYTES: Final = one(lambda value: is_whole(value, 0), "use a number of bytes, su
 
 @jsii.implements(iam.IGrantable)
 class ImportedModel(Resource):
-    """A SageMaker Model that this app serves and does not change, from `TritonModel.from_model_attributes`.
+    """A SageMaker Model that this app serves but does not change, from `TritonModel.from_model_attributes`.
 
     Attributes:
         role: the model's execution role.

@@ -30,7 +30,7 @@ class AlarmThresholds:
     """The thresholds of an endpoint's alarms. None omits an alarm.
 
     Percentages are above 0 and below 100, because no metric exceeds 100 %. If an endpoint does not publish a metric,
-    its alarm is omitted. So a company can use the same thresholds for endpoints of every kind.
+    the alarm on this metric is omitted. So a company can use the same thresholds for endpoints of every kind.
 
     Attributes:
         server_errors_percent: the share of requests that get a 5xx status.

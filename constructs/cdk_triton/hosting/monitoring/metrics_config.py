@@ -30,9 +30,9 @@ class MetricsConfig:
     guide, read in November 2026.
 
     With detailed observability, SageMaker also scrapes `/metrics` on the container's port 8080. On this port Triton
-    listens for inference requests, and answers the scrape with status 400. Triton's own metrics are on port 8002
-    (`ContainerEnvironment.allow_metrics`), which is not reachable from outside the container. The guide's page on
-    metrics shows how an image of your own can forward the scrape to Triton's metrics.
+    listens for inference requests, so it answers the scrape with status 400. Triton's own metrics
+    (`ContainerEnvironment.allow_metrics`) are on port 8002, which is not reachable from outside the container. The
+    guide's page on metrics shows how an image of your own can forward the scrape to Triton's metrics.
 
     Attributes:
         detailed_observability: whether SageMaker publishes metrics of each GPU and host, for PromQL and the SageMaker

@@ -59,7 +59,7 @@ class EndpointMonitoring(Construct):
     Args:
         scope: the endpoint.
         id: the construct's id.
-        endpoint_name: the endpoint's name; may be a token.
+        endpoint_name: the endpoint's name; the name may be a token.
         kind: the kind of part that has alarms, `variant` or `component`.
         log_group: the name of the log group on the dashboard.
         topic: the topic that every alarm notifies, or None.

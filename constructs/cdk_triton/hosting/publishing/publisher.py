@@ -61,14 +61,14 @@ class TritonPublisher(Construct):
     """A state machine that publishes ensembles, rolls them back and unpublishes them; see `add_publisher`.
 
     The state machine changes the archives below the prefix of one `TritonMultiModel`, for its present platform, and the
-    catalogue. It does not update a stack or an endpoint. With `next_platform` there is a second state machine, which
-    does the same for that platform, below a prefix that no endpoint serves yet.
+    catalogue. It does not update a stack or an endpoint. With `next_platform` there is a second state machine. It does
+    the same for the next platform, below a prefix that no endpoint serves yet.
 
     Attributes:
         state_machine_arn: the ARN of the state machine.
-        alarm: goes off if an execution has failed, was aborted or has timed out. Add an action:
+        alarm: the alarm that goes off if an execution fails, is aborted or times out. Add an action:
             `alarm.add_alarm_action(…)`.
-        next: the publisher of `next_platform`, with a machine and an alarm of its own; None without `next_platform`.
+        next: the publisher of `next_platform`, with its own state machine and alarm; None without `next_platform`.
     """
 
     def __init__(

@@ -139,7 +139,9 @@ class ScalableCopyCount(Construct, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Scale on the requests that one copy processes or has queued: the fastest signal, published every 10 seconds.
+        """Scale on the requests that one copy processes or has queued. This is the fastest signal.
+
+        SageMaker publishes this metric every 10 seconds.
 
         Args:
             id: the policy's id.

@@ -54,11 +54,12 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     PutScalingPolicy).
 
     A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects a
-    change of the instance type of a scaled variant; the guide's page on scaling shows how to change it in two steps.
+    change of the instance type of a scaled variant; the guide's page on scaling shows how to change the type in two
+    steps.
 
-    A variant's instance types can differ in GPUs or in the number of vCPUs. Then a policy on the utilization of GPUs,
-    of GPU memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all instances
-    together.
+    A variant's instance types can differ in GPUs or in the number of vCPUs. In this case, a policy on the utilization
+    of GPUs, of GPU memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all
+    instances together.
 
     Attributes:
         min_capacity: the fewest instances.

@@ -58,7 +58,8 @@ class SharedArtifactStore(Construct):
         builders: the store's `builders`.
         has_encryption_key: whether the store has an `encryption_key`. The import then uses the key that the store's app
             exports.
-        encryption_keys: instead of `has_encryption_key`, the store's own key and then its `former_keys`.
+        encryption_keys: the store's own key and then its `former_keys`. Give this argument instead of
+            `has_encryption_key`.
 
     Raises:
         ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind; a key is
