@@ -74,8 +74,7 @@ __all__ = ["TritonEndpoint"]
 class TritonEndpoint(Resource, VariantMetrics):
     """A SageMaker endpoint that runs Triton: a real-time one, or an asynchronous one with `asynchronous=`.
 
-    It makes the endpoint configuration too. Every change makes a new configuration, and CloudFormation updates the
-    endpoint to use it.
+    Every change makes a new endpoint configuration, and CloudFormation updates the endpoint to use this configuration.
 
     Metrics belong to a variant: use `variant(name)`. An endpoint with only one variant has the variant's metrics too.
 
@@ -103,13 +102,17 @@ class TritonEndpoint(Resource, VariantMetrics):
             S3. Such an endpoint serves one `TritonModel`, and does not accept InvokeEndpoint.
 
     Raises:
-        ConfigurationError: both or neither of `model` and `variants` are given; two variants have the same name, there
-            are more variants than SageMaker accepts, or no variant has a weight; SageMaker does not accept the shadow;
-            the name is not valid; the deployment policy does not fit the name or the variants; the parameters cannot be
-            written; another endpoint of the account and region has the name or the parameters; a model is in another
-            account or region, or a key, bucket or topic is in another region; the variants have several capacity
-            reservations, or one in another region or account; the endpoint is asynchronous and serves several models or
-            a multi-model one, or has a shadow or data capture.
+        ConfigurationError: an argument is not valid. By argument:
+
+            * `model`, `variants`: both or neither are given; two variants have the same name; no variant has a weight;
+              there are more variants than SageMaker accepts; a model is in another account or region; the variants have
+              several capacity reservations, or one in another region or account.
+            * `shadow`: SageMaker does not accept the shadow.
+            * `endpoint_name`, `ssm_parameter_path`: the name is not valid; the parameters cannot be written; or another
+              endpoint of the account and region has the name or the parameters.
+            * `deployment_policy`: the policy does not fit the name or the variants.
+            * `asynchronous`: the endpoint serves several models or a multi-model one, or has a shadow or data capture.
+            * `encryption_key`, `data_capture`, `asynchronous`: a key, bucket or topic is in another region.
     """
 
     @checked
@@ -212,7 +215,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Import an endpoint that exists in the scope's account and region, by its name.
 
         A name with an unresolved token works for calls of the endpoint. Grants work only if the resolved name does not
-        have capitals. If it may have capitals, use `from_endpoint_attributes`.
+        have capitals. If the name may have capitals, use `from_endpoint_attributes`.
 
         Raises:
             ConfigurationError: the name is not a valid endpoint name.
@@ -265,7 +268,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @property
     def endpoint_config_name(self) -> str:
-        """The name of the endpoint configuration, which selects the metrics of new instances (`EndpointConfigName`)."""
+        """The name of the endpoint configuration, for metrics of the new instances (dimension `EndpointConfigName`)."""
         return self._config.attr_endpoint_config_name
 
     @property
@@ -286,7 +289,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @property
     def async_bucket(self) -> s3.IBucket | None:
-        """The bucket of an asynchronous endpoint, given or made; None for a real-time endpoint."""
+        """The bucket of an asynchronous endpoint, your own or the endpoint's; None for a real-time endpoint."""
         return None if self._storage is None else self._storage.bucket
 
     @checked
@@ -380,7 +383,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @checked
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
-        """Let alarms roll back an update during which they go off, for example alarms of the endpoint's metrics.
+        """Let SageMaker roll back an update during which an alarm goes off, such as one on the endpoint's metrics.
 
         SageMaker watches the alarms while the deployment policy waits. If an alarm is in ALARM when the update begins,
         SageMaker stops the update at once.
@@ -401,15 +404,13 @@ class TritonEndpoint(Resource, VariantMetrics):
 
         Args:
             topic: the SNS topic for the messages. EventBridge needs permission to use the key of an encrypted topic.
-                CDK adds this permission for topics and keys of the app. By default the method makes a topic and its
-                key.
+                CDK adds this permission for topics and keys of the app. The default is a new topic with a new key.
 
         Returns:
             The topic, to which you subscribe.
 
         Raises:
-            ConfigurationError: `endpoint_name` is not literal text, or the topic was imported from another account or
-                region.
+            ConfigurationError: `endpoint_name` is not literal text, or the topic is in another account or region.
         """
         from cdk_triton.hosting.endpoints.rollback_notice import add_rollback_notification
 

@@ -73,7 +73,7 @@ class ITritonModel(Protocol):
     def size(self) -> int:
         """The bytes that an instance loads when it starts, before compression, as far as they are known at synth.
 
-        A `TritonMultiModel` has 0. For a file that a recipe builds, the size of its sources counts.
+        A `TritonMultiModel` has 0. For a file that a recipe builds, the size of the recipe's sources counts.
         """
 
 
@@ -92,7 +92,7 @@ class TritonModel(Resource):
         max_payload: bytes of JSON that a request may have; None: Triton's own limit.
 
     Args:
-        scope: the stack or construct that it belongs to.
+        scope: the stack or construct that the model belongs to.
         id: the construct's id.
         repository: the repository. The name of its directory becomes part of the archive's URL. A role that may read
             one archive of that name may read all of them, so give each repository a name of its own.
@@ -108,7 +108,7 @@ class TritonModel(Resource):
         network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
             still downloads the archive and forwards the requests.
         uncompressed: whether the instances download the repository's files without an archive, so that they unpack
-            nothing. Use it for weights of many gigabytes, which hardly compress. Each file becomes a CDK asset.
+            nothing. Use this for weights of many gigabytes, which hardly compress. Each file becomes a CDK asset.
         metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has the
             metadata of the deployment that stored the archive. The tags of the SageMaker Model have the latest
             metadata. A change of metadata does not change the artifact key.
@@ -117,11 +117,21 @@ class TritonModel(Resource):
             25.06 on. Binary tensors do not count.
 
     Raises:
-        ConfigurationError: SageMaker has no image of this release in the stack's region; a field of the environment
-            does not fit, the directory's name cannot be part of an object key, or metadata cannot be a tag; SageMaker
-            does not accept the subnets or security groups; the VPC is in another region, or the role in another
-            account; the repository has recipes, and the store has no builder with the platform's GPU; `uncompressed` is
-            set, and the repository has recipes, or the store promotes archives from another one.
+        ConfigurationError: an argument is not valid. By argument:
+
+            * `repository`: the directory's name cannot be part of an object key.
+            * `platform`: SageMaker has no image of this release in the stack's region, or your own image is in another
+              region.
+            * `store`: the store cannot read the stack's assets; or the repository has recipes, but the store has no
+              builder with the platform's GPU.
+            * `environment`: a field does not fit a single-model container.
+            * `role`: the role is in another account.
+            * `vpc`: the VPC is in another region.
+            * `vpc_subnets`, `security_groups`: `vpc` is missing, or SageMaker does not accept the subnets or groups.
+            * `uncompressed`: the repository has recipes, or the store promotes archives from another store.
+            * `metadata`: an entry cannot be a tag.
+            * `max_payload`: the size is out of its range, the release does not support it, or `environment` sets it
+              too.
         ArchiveError: the archive cannot be written.
     """
 
@@ -261,7 +271,7 @@ class TritonModel(Resource):
 
     @property
     def size(self) -> int:
-        """Bytes of the repository's files."""
+        """The size of the repository's files before compression, in bytes."""
         return self.repository.size
 
 

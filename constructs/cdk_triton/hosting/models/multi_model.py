@@ -57,19 +57,21 @@ class TritonMultiModel(Resource):
     ensembles a caller may invoke.
 
     Attributes:
-        ensembles: repository by name.
+        ensembles: name of an ensemble → its repository.
         name_in_store: the name of the model's prefix in the store, derived from the construct's path.
         platform: the platform that serves the ensembles.
-        target_models: ensemble to the name that callers send as `TargetModel`. These names are plain text without a CDK
-            dependency. If a construct of the same stack uses one, call `construct.node.add_dependency(model)`.
+        target_models: name of an ensemble → the name that callers send as `TargetModel`. The target models are plain
+            text without a CDK dependency. If a construct of the same stack uses a target model, call
+            `construct.node.add_dependency(model)`.
         role: the execution role.
 
     Args:
-        scope: the stack or construct that it belongs to.
+        scope: the stack or construct that the model belongs to.
         id: the construct's id.
-        ensembles: repository by ensemble name. Each repository must contain one model, or one ensemble and the models
-            that it uses. The ensembles of different repositories may have the same model name. Give the other models
-            different names. Empty if you publish all ensembles without a deployment, see `add_publisher`.
+        ensembles: name of an ensemble → its repository. Each repository must contain one model, or one ensemble and the
+            models that it uses. The ensembles of different repositories may have the same model name. Give the other
+            models different names. Give an empty mapping if you publish all ensembles without a deployment, see
+            `add_publisher`.
         platform: release and instance type.
         store: the store that keeps the archives; by default a store of the stack's own.
         environment: how the container starts Triton; by default with the verbose log off.
@@ -82,16 +84,24 @@ class TritonMultiModel(Resource):
         network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
             still downloads the archives and forwards the requests.
         model_cache: whether an instance keeps an ensemble loaded after a request. If False, the instance unloads the
-            ensemble as soon as it has answered, which may suit very many ensembles that are rarely called.
+            ensemble as soon as the ensemble has answered. This may suit very many ensembles that are rarely called.
         metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has the
             metadata of the deployment that stored the archive. The tags of the SageMaker Model have the latest
             metadata. A change of metadata does not change the artifact key.
 
     Raises:
-        ConfigurationError: a name cannot be a `TargetModel`, or metadata cannot be a tag; SageMaker has no image of
-            this release in the stack's region, or a field of the environment does not fit; SageMaker does not accept
-            the subnets or security groups; the VPC is in another region, or the role in another account; a repository
-            has recipes, and the store has no builder with the platform's GPU.
+        ConfigurationError: an argument is not valid. By argument:
+
+            * `ensembles`: a name cannot be a `TargetModel`, or a directory's name cannot be part of an object key.
+            * `platform`: SageMaker has no image of this release in the stack's region, or your own image is in another
+              region.
+            * `store`: the store cannot read the stack's assets; or a repository has recipes, but the store has no
+              builder with the platform's GPU.
+            * `environment`: a field does not fit a multi-model container.
+            * `role`: the role is in another account.
+            * `vpc`: the VPC is in another region.
+            * `vpc_subnets`, `security_groups`: `vpc` is missing, or SageMaker does not accept the subnets or groups.
+            * `metadata`: an entry cannot be a tag.
         ArchiveError: an archive cannot be written.
     """
 
@@ -210,7 +220,7 @@ class TritonMultiModel(Resource):
             model_name: the name of the SageMaker Model.
             platform: the release and instance type for which the model was made. SageMaker does not report them.
             role: the execution role of the model.
-            target_models: ensemble to `TargetModel`, such as `{"text": "text-0f3c9a81d2.tar.gz"}`.
+            target_models: name of an ensemble → its `TargetModel`, such as `{"text": "text-0f3c9a81d2.tar.gz"}`.
 
         Raises:
             ConfigurationError: SageMaker does not accept the name.
@@ -231,7 +241,7 @@ class TritonMultiModel(Resource):
     ) -> TritonPublisher:
         """Add a state machine that publishes ensembles without a deployment, with its functions and an alarm.
 
-        The state machine publishes repositories, rolls them back and unpublishes them. It does not change this stack or
+        The state machine publishes ensembles, rolls them back and unpublishes them. It does not change this stack or
         the endpoint. A published ensemble cannot have the name of an ensemble in `ensembles`.
 
         Args:
@@ -244,10 +254,11 @@ class TritonMultiModel(Resource):
             max_builds: how many builds the state machine runs at a time, 1 to 10,000. Use at most the account's quota
                 of the service that builds; `cdk-triton doctor` prints this quota.
             next_platform: the platform to which you will change. A second state machine publishes for that platform
-                while the present one serves: `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`. Then change
-                `platform` and remove this argument. No endpoint uses the next platform before that.
+                while the present platform serves. Run `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`.
+                Then change `platform` and remove this argument. No endpoint uses the next platform before this change.
             runbook_url: the address where you publish the guide's runbook, or a page of your own. The descriptions of
-                the alarms then link to its section `#publisherfailures`. By default they contain the first step.
+                the alarms then link to its section `#publisherfailures`. By default the descriptions contain the first
+                step.
 
         Raises:
             ConfigurationError: the model already has a publisher; the store promotes from another store; a number is

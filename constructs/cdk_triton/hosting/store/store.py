@@ -88,7 +88,7 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def promotes_from(self) -> ImportedArtifactStore | None:
-        """The store that this store promotes archives from; None if this store packs and builds them."""
+        """The store that this store promotes archives from; None if this store packs and builds archives."""
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Reject a stack whose assets the handler cannot read.
@@ -114,8 +114,8 @@ class TritonArtifactStore(Construct):
 
     The bucket is retained, versioned and encrypted. It blocks public access, and rejects requests without TLS. The
     store writes archives and their manifests once, and never changes or deletes them, because a rollback needs the old
-    ones. Incomplete uploads expire after 1 day, replaced or deleted versions after 30 days, and the objects that builds
-    read and write after 7 days.
+    archives. Incomplete uploads expire after 1 day, replaced or deleted versions after 30 days, and the objects that
+    builds read and write after 7 days.
 
     The first builder that has the GPU of the model's platform builds a repository with recipes. By default the builders
     are `CodeBuildGpuBuilder` and `SageMakerProcessingBuilder`. `CodeBuildGpuBuilder` is a default only if the region of
@@ -127,12 +127,12 @@ class TritonArtifactStore(Construct):
     the change. Some hundreds of names would also exceed the limits of a role's policies.
 
     A store with `promotes_from` does not pack or build. It copies archives that the other store has committed, byte for
-    byte, and rejects a deployment of archives that are not committed there. It keeps the archives that it has already.
+    byte, and rejects a deployment of archives that are not committed there. It keeps the archives that it already has.
 
     Attributes:
         bucket: the bucket.
         former_keys: the keys that the store had before.
-        promotes_from: the store that this store promotes archives from; None if it packs and builds them.
+        promotes_from: the store that this store promotes archives from; None if this store packs and builds archives.
         service_token: the provider of `Custom::TritonArtifacts`.
         handler_role: the role that reads the inputs of builds from S3. If an input is in a bucket of another account,
             or is encrypted with your own key, allow this role to read it.
@@ -161,19 +161,25 @@ class TritonArtifactStore(Construct):
             any of SageMaker's Triton images.
         bucket_name: the bucket's name, for a store that another account or region promotes from. By default
             CloudFormation generates a name. If you change the name, the store gets a new, empty bucket.
-        vpc: the VPC that the store's functions run in. They must reach S3 and the services that the guide's page on
-            networks lists. By default they run in Lambda's own network. Builders have a `vpc` argument of their own.
+        vpc: the VPC that the store's functions run in. The functions must reach S3 and the services that the guide's
+            page on networks lists. By default the functions run in Lambda's own network. Builders have a `vpc` argument
+            of their own.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
         security_groups: security groups in the VPC; by default a new one that allows all outbound and no inbound
             traffic.
 
     Raises:
-        ConfigurationError: the stack's synthesizer names assets only during the deployment; two builders are of one
-            kind, or `promotes_from` comes together with `builders` or `export_prefix`; `export_prefix` cannot begin an
-            export's name, or S3 rejects `bucket_name`; a key is in another region, asymmetric or for HMAC, is an alias
-            imported by its name only, or is both `encryption_key` and in `former_keys`; the bucket for access logs is
-            in another account or region; the VPC is in another region, or subnets or security groups are given without
-            `vpc`.
+        ConfigurationError: an argument is not valid. By argument:
+
+            * `scope`: the stack's synthesizer names assets only during the deployment.
+            * `builders`: two builders are of one kind.
+            * `encryption_key`, `former_keys`: a key is in another region, asymmetric or for HMAC, is an alias imported
+              by its name only, or is both `encryption_key` and in `former_keys`.
+            * `access_logs_bucket`: the bucket is in another account or region.
+            * `promotes_from`: the argument comes together with `builders` or `export_prefix`.
+            * `export_prefix`: the prefix cannot begin an export's name.
+            * `bucket_name`: S3 rejects the name.
+            * `vpc`: the VPC is in another region, or `vpc_subnets` or `security_groups` are given without `vpc`.
     """
 
     @checked
@@ -284,9 +290,9 @@ class TritonArtifactStore(Construct):
                 region of this stack.
             has_encryption_key: whether the store has an `encryption_key`. The import then uses the key that the store's
                 app exports.
-            encryption_keys: instead of `has_encryption_key`, the store's own key and then its `former_keys`, or the key
-                that the store is about to get. CloudFormation does not change an exported key while another stack
-                imports it; see the guide's page on keys.
+            encryption_keys: the store's own key and then its `former_keys`, or the key that the store is about to get.
+                Give this argument instead of `has_encryption_key`. CloudFormation does not change an exported key while
+                another stack imports it; see the guide's page on keys.
 
         Raises:
             ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, or both
