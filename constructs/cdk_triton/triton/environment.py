@@ -82,8 +82,8 @@ class ContainerEnvironment:
             for a single-model endpoint, `live` for a multi-model endpoint, as NVIDIA's script intends.
         inference_type: what `/invocations` of a single-model endpoint does: `infer`, `generate` or `generate_stream`.
             None: `infer`. From 25.03.
-        log_verbose: whether to write the verbose log, or its level. By default the verbose log is off, although
-            NVIDIA's script switches it on, because the log raises the CloudWatch bill and slows the server down.
+        log_verbose: whether to write the verbose log, or its level. By default the verbose log is off, because it
+            raises the CloudWatch bill and slows the server down. By itself, NVIDIA's script would switch the log on.
         log_info: whether to log informational messages.
         log_warning: whether to log warnings.
         log_error: whether to log errors.

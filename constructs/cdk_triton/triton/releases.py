@@ -33,8 +33,8 @@ _MONTHS = 12
 class Release:
     """One Triton container release. `None` stands for a version that was not found.
 
-    A release newer than the table has the fields of the table's newest row, and `assumed` names its versions. Its
-    `triton`, `cuda`, `cuda_driver` and `dali` have the value `None`.
+    A release newer than the table has the versions of the table's newest row, and `assumed` lists the copied versions.
+    The `triton`, `cuda`, `cuda_driver` and `dali` of such a release are `None`.
 
     Attributes:
         release: the name of the release, `25.09`.
@@ -42,7 +42,7 @@ class Release:
         sagemaker_image: whether AWS published a `sagemaker-tritonserver` image of it.
         python: version of the Python that the Python backend runs, `3.12`.
         cuda: version of the CUDA toolkit.
-        cuda_read: whether the CUDA version was read in NVIDIA's pages. If False, the version was only recalled.
+        cuda_read: whether the CUDA version was read in NVIDIA's pages rather than recalled.
         cuda_driver: version of the driver that came with the CUDA toolkit.
         minimum_driver: version of the oldest driver that CUDA's minor-version compatibility allows.
         tensorrt: version of TensorRT; `11.x` if only the major version is known.
@@ -127,7 +127,7 @@ def release(name: str) -> Release:
     """The release of that name.
 
     A release newer than the table gets the versions of the table's newest row, and `assumed` lists the copied versions.
-    Its `triton`, `cuda`, `cuda_driver` and `dali` are `None`.
+    The `triton`, `cuda`, `cuda_driver` and `dali` of such a release are `None`.
 
     NVIDIA publishes a release each month. Only a new version of this library adds it to the table.
 

@@ -231,8 +231,8 @@ class ModelRepository:
         root: the directory.
         models: one model for each directory that contains a file, sorted by name. If `config.pbtxt` is at the top, the
             root is the only model, and the model has the root's name.
-        files: the directory's files, sorted by path, without the files that editors, operating systems and version
-            control leave behind. The archive contains these files, except the files that only builds read.
+        files: the directory's files, sorted by path, except those that editors, systems or version control leave
+            behind. The archive contains the files of this list, except those that only builds read.
         acknowledgements: the codes of the warnings that the owner accepts, each with the reason.
         recipes: the recipes whose builds will add files to the repository.
         read_ns: the time when reading began, in nanoseconds since 1970.
@@ -370,7 +370,7 @@ class ModelRepository:
             environment: the container's other settings. Without an environment, the rules that need one assume nothing,
                 or warn about the effect of the defaults.
             preflight: whether TensorRT's own parser reads the networks of plans. The parser needs the extra
-                `preflight`, and seconds for each network. If False, the rules that need the parser are skipped.
+                `preflight`, and takes seconds for each network. If False, the rules that need the parser are skipped.
 
         Returns:
             The findings, errors first, then by path, code and field. The tuple may be empty.

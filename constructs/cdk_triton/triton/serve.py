@@ -55,8 +55,8 @@ def serve_arguments(
         gpu_count: the number of GPUs that `nvidia-smi -L` would list, for SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT.
 
     Returns:
-        Everything after `tritonserver`. Values are split at blanks, because the script expands them unquoted. (It
-        also expands `*`, `?` and `[` against the file system; these are returned as they stand.)
+        Everything after `tritonserver`. Values are split at blanks, because the script expands them unquoted. (It also
+        expands `*`, `?` and `[` against the file system; these characters are returned unchanged.)
 
     Raises:
         ServeError: the script would exit; the error has the script's message.
@@ -83,7 +83,7 @@ def serve_arguments(
 def server_environment(environment: Mapping[str, str], model_directories: Iterable[str]) -> dict[str, str]:
     """The environment that tritonserver gets, which differs from the container's.
 
-    The script assigns SAGEMAKER_TRITON_PING_MODE, and does not export the variable. So the server gets the script's
+    The script assigns SAGEMAKER_TRITON_PING_MODE, but does not export the variable. So the server gets the script's
     ping mode only if the variable is in the container's environment already. Otherwise the server uses `ready`, even
     for a multi-model endpoint. The script does export the name of the only model directory.
 

@@ -76,7 +76,7 @@ class CodeBuildGpuBuilder(Builder):
             later do not support.
         fleet: a CodeBuild fleet of your own with the environment type LINUX_GPU_CONTAINER, for builds on another GPU.
             You also pay for a fleet while it is idle.
-        gpu: the GPU of the fleet's machines, such as "NVIDIA L4". Required with `fleet`, and only then allowed.
+        gpu: the GPU of the fleet's machines, such as "NVIDIA L4". Required with `fleet`, and not allowed without it.
         vpc: the VPC that builds run in. From it, builds must reach Amazon ECR, S3, CloudWatch Logs and the hosts that
             recipes download from. Not allowed with `fleet`: set the VPC of the fleet itself.
         vpc_subnets: the subnets of the VPC; by default the private subnets.

@@ -188,7 +188,7 @@ class TritonComponent(Resource, ComponentMetrics):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> ScalableCopyCount:
-        """Let the number of copies follow the load down to zero, and start a copy when a request finds none.
+        """Let the number of copies follow the load down to zero, and start a copy when a request finds no copy.
 
         While there is no copy, requests fail, so callers must retry. A copy takes minutes to start if an instance has
         to start, too. The instances scale to zero if `min_instance_count` is 0 and every component scales to zero.

@@ -82,7 +82,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         scope: the stack or construct that the endpoint belongs to.
         id: the construct's id.
         model: the model to serve by one variant with the default settings. Give either `model` or `variants`.
-        variants: the production variants, if you need several or other settings.
+        variants: the production variants, if you need several variants or other settings.
         shadow: a variant that gets copies of requests, and whose answers SageMaker drops. SageMaker copies a share of
             the requests: the shadow's weight divided by the weight of the production variant. A shadow needs exactly
             one production variant, and neither of them may be multi-model.
@@ -93,7 +93,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             have such volumes. By default SageMaker makes a key and discards it.
         deployment_policy: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default
             all requests move to the new instances as soon as the new instances answer.
-        data_capture: which requests and answers are kept in S3.
+        data_capture: which requests and answers SageMaker stores in S3.
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`. Callers find `endpoint-name`,
             `endpoint-arn`, `target-models/<ensemble>`, `async/input`, `async/output` and `async/failures` below it.
             Each is a resource of the stack.
@@ -383,7 +383,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @checked
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
-        """Let SageMaker roll back an update during which an alarm goes off, such as one on the endpoint's metrics.
+        """Let SageMaker roll back an update during which an alarm goes off, such as an alarm on the endpoint's metrics.
 
         SageMaker watches the alarms while the deployment policy waits. If an alarm is in ALARM when the update begins,
         SageMaker stops the update at once.

@@ -35,12 +35,12 @@ class AlarmThresholds:
     Attributes:
         server_errors_percent: the share of requests that get a 5xx status.
         model_errors_percent: the share of requests that the container does not answer with a 2xx status, time-outs
-            included. Not for an asynchronous endpoint, which has `failed_requests` instead.
+            included. Omitted for an asynchronous endpoint, which has `failed_requests` instead.
         client_errors_percent: the share of requests that get a 4xx status.
         model_latency: the 99th percentile of the time that the model takes. SageMaker stops waiting after 60 seconds.
         gpu_utilization_percent: the utilization of one GPU, as the average of all GPUs.
-        gpu_memory_percent: the share of a GPU's memory in use, on the fullest instance. Not for a multi-model endpoint,
-            which fills the memory with models and unloads models when it needs space.
+        gpu_memory_percent: the share of a GPU's memory in use, on the fullest instance. Omitted for a multi-model
+            endpoint, which fills the memory with models and unloads models when it needs space.
         memory_percent: the share of memory in use on the fullest instance. For a component: the share in use of
             the memory that its copies reserve.
         disk_percent: the share of disk space in use on the fullest instance.

@@ -106,7 +106,7 @@ class ITritonArtifactStore(Protocol):
 
 
 class TritonArtifactStore(Construct):
-    """Keeps archives for every stack of an account and region. It outlives the stacks that use it.
+    """Keeps archives for every stack of an account and region. It remains when those stacks are deleted.
 
     Give the store a stack of its own. If the first deployment of that stack fails, CloudFormation also removes the
     bucket, which is empty. If the store is in a model's stack and the first deployment fails, CloudFormation removes
