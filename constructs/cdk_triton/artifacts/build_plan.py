@@ -115,7 +115,7 @@ def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[s
 
 
 def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
-    """The values that a build expects of the machine and the image. A value that no source states is None."""
+    """The values that a build expects of the machine and the image. A value without a source is `None`."""
     versions = platform.versions
 
     def read(program: str) -> str | None:

@@ -74,7 +74,7 @@ class SageMakerProcessingBuilder(Builder):
             disks, and SageMaker rejects a key for such a type.
 
     Raises:
-        ConfigurationError: Processing does not offer the instance type, or a value is out of its range. The key is
+        ConfigurationError: Processing does not offer the instance type, or a value is out of its range; or the key is
             asymmetric, is for HMAC, or is an alias that was imported by its name only.
     """
 

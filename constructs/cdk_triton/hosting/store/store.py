@@ -296,7 +296,7 @@ class TritonArtifactStore(Construct):
 
         Raises:
             ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, or both
-                `has_encryption_key` and `encryption_keys` are given. A key is asymmetric, for HMAC, or an alias
+                `has_encryption_key` and `encryption_keys` are given; or a key is asymmetric, for HMAC, or an alias
                 imported by its name only.
         """
         return SharedArtifactStore(
