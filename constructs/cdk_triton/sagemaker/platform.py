@@ -53,8 +53,9 @@ class ServingPlatform:
             release or the instance type.
 
     Raises:
-        ConfigurationError: the release or the instance type does not exist, `image` does not have a valid digest, or
-            they do not fit each other.
+        ConfigurationError: the release or the instance type does not exist; `image` does not have a valid digest;
+            SageMaker does not offer the instance type for endpoints; or the image or the release does not support the
+            instance type.
     """
 
     instance_type: str

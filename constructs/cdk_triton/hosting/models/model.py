@@ -98,7 +98,7 @@ class TritonModel(Resource):
             one archive of that name may read all of them, so give each repository a name of its own.
         platform: release and instance type.
         store: the store that keeps the archive; by default a store of the stack's own.
-        environment: how the container starts Triton; by default it loads the entry model, with the verbose log off.
+        environment: how the container starts Triton; by default Triton loads the entry model, with the verbose log off.
         role: the execution role; by default a new one. The construct adds the permissions that the role needs.
         vpc: the VPC of the instances, through which they also download from S3; by default a VPC of SageMaker's.
         vpc_subnets: the subnets of the instances, at least two in different availability zones; by default the private

@@ -54,7 +54,7 @@ class EndpointMonitoring(Construct):
     Attributes:
         dashboard: the endpoint's dashboard, with a section for each variant or component.
         alarms: the alarms, by the variant's name or the component's id, and then by the alarm's name. An unknown name
-            is a ConfigurationError. A shadow variant does not have alarms, because callers do not get its answers.
+            raises a ConfigurationError. A shadow variant does not have alarms, because callers do not get its answers.
 
     Args:
         scope: the endpoint.
