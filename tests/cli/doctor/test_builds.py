@@ -64,7 +64,7 @@ def test_a_publisher_runs_as_many_builds_as_it_says(doctor: Any, aws: Any, assem
         pytest.param([ON_CODEBUILD, ALSO_ON_CODEBUILD], CODEBUILD, 1, "warning", id="CodeBuild, one of two waits"),
         pytest.param([ON_CODEBUILD, ON_CODEBUILD], CODEBUILD, 1, "ok", id="CodeBuild, two models share a build"),
         pytest.param([ON_PROCESSING], PROCESSING, 0, "error", id="Processing, none"),
-        pytest.param([ON_PROCESSING, ALSO_ON_PROCESSING], PROCESSING, 1, "warning", id="Processing, one of two fails"),
+        pytest.param([ON_PROCESSING, ALSO_ON_PROCESSING], PROCESSING, 1, "warning", id="Processing, one of two waits"),
         pytest.param([ON_PROCESSING, WITHOUT_RECIPES], PROCESSING, 1, "ok", id="Processing, enough"),
     ],
 )

@@ -28,8 +28,8 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
     A model with recipes is one build, and CloudFormation deploys the models of a stack side by side. Models that need
     the same archives, such as instance pools of one GPU, share a build. The command `cdk` deploys one stack after the
     other, unless `--concurrency` lets it deploy several. An archive that is in the store already is not built again;
-    only the deployment looks for it. CodeBuild queues what exceeds the quota ("Builds in
-    AWS CodeBuild"), and SageMaker rejects it.
+    only the deployment looks for it. CodeBuild queues builds above the quota ("Builds in AWS CodeBuild"). SageMaker
+    rejects such a job, and the handler starts it in a later poll.
 
     Args:
         account: where it would be deployed to.
@@ -99,5 +99,5 @@ def _answer(count: int, quota: Quota, account: Account) -> Answer:
     elif quota.service == "codebuild":
         state, last = State.WARNING, f"{last}: the others wait in CodeBuild's queue"
     else:
-        state, last = State.WARNING, f"{last}: the others fail, and the next deployment starts them"
+        state, last = State.WARNING, f"{last}: the others wait, and a deployment that waits 50 minutes fails"
     return Answer(subject=SUBJECT, state=state, found=f"{found}, and {last}", fix=request_of(quota, account, count))
