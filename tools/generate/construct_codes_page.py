@@ -13,11 +13,11 @@ HEAD = """\
 <!-- written by `make generate` -->
 # Codes of the constructs
 
-The constructs report these findings at `cdk synth`. Each is about an app, not about a model repository, so
+The constructs report these findings at `cdk synth`. Each finding is about an app, not about a model repository, so
 `cdk-triton validate` does not report them. [The rules](rules.md) lists the findings about repositories.
 
 `cdk-triton explain cdk-triton:NoWayOut` prints an entry of this page. The CDK writes `Annotation::` before a code in
-its report of validations, and `explain` accepts that too.
+its report of validations, and `explain` accepts this prefix, too.
 
 `cdk-triton:ProducedFile` and `cdk-triton:Recipe` are errors, and every other code is a warning. If the app is right as
 it is, acknowledge the warning on the construct that the warning names:

@@ -41,14 +41,17 @@ def _serving() -> Iterator[tuple[str, str]]:
     listed = [each for each in hosts if each.multi_model_listed]
     yield (
         "Triton releases",
-        f"{known[0].release} or newer; the tables end at {known[-1].release}. SageMaker has images of {len(images)} "
-        f"releases, from {images[0]} to {images[-1]}. Every other release needs an image of your own.",
+        f"{known[0].release} or newer; the library's tables end at {known[-1].release}. SageMaker has images of "
+        f"{len(images)} releases, from {images[0]} to {images[-1]}. Every other release needs an image of your own.",
     )
     yield (
         "GPU instances",
         f"{_families(hosts)}; [each Triton release](docs/platforms.md#instance-types) supports some of these GPUs",
     )
-    yield "multi-model endpoints", f"of these, AWS lists {_families(listed)} only; another family gives a warning"
+    yield (
+        "multi-model endpoints",
+        f"of these families, AWS lists {_families(listed)} only; for another family, the checks warn",
+    )
 
 
 def _is_served(instance: GpuInstance) -> bool:

@@ -36,8 +36,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:AlarmInAnotherStack",
         "a rollback alarm of an endpoint is in another stack",
-        "CloudFormation rejects the removal of what another stack imports. So remove the alarm one deployment "
-        "after the endpoint has stopped using it. Create the alarm in the endpoint's stack.",
+        "CloudFormation does not remove or replace an alarm that another stack imports. Create the alarm in the "
+        "endpoint's stack. Otherwise, remove the alarm one deployment after the endpoint has stopped using it.",
         "Updates that roll back",
     ),
     ConstructCode(
@@ -57,22 +57,22 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:AsyncBucketNotGranted",
         "the bucket of an asynchronous endpoint belongs to another account",
-        "The policy of the bucket has to let the execution roles of the models read requests and write answers, and "
-        "this app cannot change that policy. Without it every request fails.",
+        "This app cannot change the policy of the bucket. If the policy does not let the execution roles of the models "
+        "read requests and write answers, every request fails. Add these permissions to the policy.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
         "cdk-triton:AsyncTopicNotGranted",
         "an imported topic gets the notifications of an asynchronous endpoint",
-        "The app does not read the key and the policy of an imported topic. Make sure that the execution roles may "
-        "use the key, and that a topic of another account lets them publish.",
+        "The app cannot read the key and the policy of an imported topic. If the topic has a key, let the execution "
+        "roles use the key. If the topic belongs to another account, let the roles publish to it.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
         "cdk-triton:BuildImagePullNotGranted",
         "the role of the builds may not pull the image",
-        "The name of the image is not that of a repository in Amazon ECR, so the library cannot grant the pull. Call "
-        "grant_pull on its repository for each of the store's build_roles.",
+        "The name of the image does not name a repository of Amazon ECR, so the library cannot grant the pull. Call "
+        "grant_pull on the image's repository for each of the store's build_roles.",
         "The builders",
     ),
     ConstructCode(
@@ -85,43 +85,43 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:CaptureNotGranted",
         "the bucket of data capture belongs to another account",
-        "The policy of the bucket has to allow s3:PutObject to the execution roles of the models, and this app cannot "
-        "change that policy. Without it nothing is captured.",
+        "This app cannot change the policy of the bucket. If the policy does not allow s3:PutObject to the execution "
+        "roles of the models, SageMaker captures nothing. Add this permission to the policy.",
         "Keys and names",
     ),
     ConstructCode(
         "cdk-triton:CaptureOfMultiModel",
         "data capture is on for a multi-model variant",
-        "SageMaker's table of supported features does not offer data capture for multi-model endpoints. Look in your "
-        "account whether anything is captured.",
+        "SageMaker's table of supported features does not offer data capture for multi-model endpoints. Check whether "
+        "SageMaker captures data in your account.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:CaptureOfScaledVariant",
         "an endpoint with data capture has a scaled variant",
         "An update of a scaled endpoint keeps properties of the endpoint. AWS does not document whether data capture "
-        "is one of them. After a change, compare it with DataCaptureConfig of describe-endpoint.",
+        "is one of them. After a change of data_capture, compare it with DataCaptureConfig of describe-endpoint.",
         "Captured data",
     ),
     ConstructCode(
         "cdk-triton:ComponentMemory",
-        "a component reserves nearly all the memory of an instance",
-        "A host keeps a part of its memory, and AWS does not document how much. If no instance has room, the "
-        "component fails to start. Lower memory=, or try it in your account and acknowledge this.",
+        "a component may reserve more memory than an instance offers",
+        "A host keeps a part of its memory, and AWS does not document how much. If no instance has enough free memory, "
+        "the component fails to start. Lower memory=, or try the component in your account and acknowledge this.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:ComponentOfOtherModel",
         "a component runs a model that is not a TritonModel of the app",
-        "The library cannot check its network and its archive. Its network has to be that of the other components, "
-        "and components.role needs the permissions of the model's own role.",
+        "The library cannot check the network and the archive of such a model. Give the model the network of the other "
+        "components, and grant components.role the permissions of the model's own role.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:CopiesBeyondInstances",
         "the copies of the components may scale further than the instances",
-        "Copies beyond the room of max_instance_count stay pending. Raise max_instance_count=, or lower the "
-        "maximum of the copies.",
+        "SageMaker cannot place copies that do not fit onto max_instance_count instances. Raise max_instance_count=, "
+        "or lower the maximum of the copies.",
         "Inference components",
     ),
     ConstructCode(
@@ -133,8 +133,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:DaliMemory",
         "DALI keeps its GPU memory when SageMaker unloads a model",
-        "The memory of an unloaded DALI model is not free for other models. Set DALI's backend option "
-        "release_after_unload in the environment.",
+        "Other models do not get the memory of an unloaded DALI model. Set DALI's backend option release_after_unload "
+        "in the environment.",
         "Endpoints and variants",
     ),
     ConstructCode(
@@ -146,7 +146,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:EndpointNameCase",
-        "the name of an imported endpoint is known during the deployment only",
+        "the name of an imported endpoint is not known before the deployment",
         "An endpoint's ARN has the name in lower case. If the name has capitals, a grant by name allows nothing. "
         "Import the endpoint with its ARN.",
         "Endpoints and variants",
@@ -168,23 +168,24 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:GuardrailsOfMultiModel",
         "a multi-model endpoint has a deployment policy",
-        "Two pages of AWS differ on whether multi-model endpoints support deployment guardrails. Try AllAtOnce in "
+        "Two pages of AWS disagree on whether multi-model endpoints support deployment guardrails. Try AllAtOnce in "
         "your account first.",
         "Updates",
     ),
     ConstructCode(
         "cdk-triton:HostDriver",
         "the NVIDIA driver of the host may not suit the release or the GPU",
-        "The container may not find a GPU. The driver of inference_ami_version is too old for CUDA or GPU, or the "
-        "release has CUDA 12 on Blackwell, for which AWS's reports disagree. Remove inference_ami_version: the library "
-        "derives one from release and GPU. On Blackwell, serve with 25.09 or newer.",
+        "The container may not find a GPU. The driver of the host is too old for the CUDA of the image or for the GPU, "
+        "or images with CUDA 12 failed on the host (on Blackwell, AWS's reports disagree). If you set "
+        "inference_ami_version, remove it, because the library derives one from release and GPU. Otherwise serve with "
+        "25.09 or newer.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:ImagePullNotGranted",
         "the execution role may not pull the image",
-        "The name of the image is not that of a repository in Amazon ECR, so the library cannot grant the pull. Call "
-        "grant_pull(model.role) on its repository.",
+        "The name of the image does not name a repository of Amazon ECR, so the library cannot grant the pull. Call "
+        "grant_pull(model.role) on the image's repository.",
         "Endpoints and variants",
     ),
     ConstructCode(
@@ -196,22 +197,23 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:InstancesStay",
-        "a component scales to zero, and its instances cannot go",
-        "Instances go to zero only if min_instance_count is 0 and every component has a minimum of 0.",
+        "a component scales to zero, but its instances cannot",
+        "You pay for the instances that stay. Instances scale to zero only if min_instance_count is 0 and every "
+        "component has a minimum of 0.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:KeyNotGranted",
         "the policy of a key is not in this app",
         "The key was imported or belongs to another account, so the library cannot change its policy. Let the key's "
-        "owner allow what the message names.",
+        "owner allow the actions that the message lists.",
         "Keys and names",
     ),
     ConstructCode(
         "cdk-triton:LongBuild",
         "a build may take longer than a deployment waits",
-        "The deployment fails after 50 minutes, and the next one uses the finished builds of the first. Run "
-        "`cdk-triton artifacts build` before the deployment.",
+        "The deployment fails after 50 minutes, and the next deployment uses the builds that the first one started. "
+        "Run `cdk-triton artifacts build` before the deployment.",
         "Builds",
     ),
     ConstructCode(
@@ -224,28 +226,28 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:ModelInAnotherStack",
         "the endpoint and its model are in different stacks",
-        "A changed model has another name, and CloudFormation rejects the change of what another stack imports. So "
-        "each update fails. Put both into one stack.",
+        "A changed model has another name, and CloudFormation rejects the change of a value that another stack "
+        "imports. So each update fails. Put endpoint and model into one stack.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:ModelLoadGpuLimit",
         "model_load_gpu_limit is set for a multi-model endpoint",
-        "Triton answers a load beyond the limit with 400. SageMaker unloads other models only at 507, so the request "
-        "fails. Remove the setting.",
+        "Triton answers 400 to a load beyond the limit, but SageMaker unloads other models only after 507. So the "
+        "request fails. Remove the setting.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:NeverScalesOut",
         "a scaling target cannot be exceeded",
-        "Application Auto Scaling adds instances above the target, and the metric cannot be higher than that. Choose "
-        "a lower target.",
+        "Application Auto Scaling adds instances when the metric is above the target, but this metric cannot exceed "
+        "the target. Choose a lower target.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:NewerRelease",
         "the release is newer than the tables of the library",
-        "The checks take the versions and rules of the newest release in the tables. Upgrade cdk-triton if a newer "
+        "The checks use the versions and rules of the newest release in the tables. Upgrade cdk-triton if a newer "
         "version has this release, or try the image in your account.",
         "Network, images and data",
     ),
@@ -253,14 +255,14 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:NoEndpointWait",
         "no function waits for an endpoint that is being scaled",
         "While the number of instances changes, SageMaker rejects updates and deletions of an endpoint. The store of a "
-        "model has a function that waits for the end. Imported models and models of your own have no store. Stop "
-        "scaling before a deployment, then acknowledge the warning.",
+        "model has a function that waits for the end of the change, but imported models and models of your own have no "
+        "store. Suspend scaling before each deployment, then acknowledge the warning.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:NoInitialCopy",
         "a component begins with no copy",
-        "SageMaker rejects a new component without a copy, as a user reports. Begin with one copy, and scale to "
+        "SageMaker rejects a new component without a copy, according to one report. Begin with one copy, and scale to "
         "zero afterwards.",
         "Inference components",
     ),
@@ -273,150 +275,149 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:NoRoomForUpdate",
-        "an update of a component has no room",
-        "An update starts a new copy before the old one ends. It needs free GPUs on the instances, or one more "
-        "instance below max_instance_count.",
+        "an update of a component finds no free GPUs",
+        "An update starts a new copy before the old copy ends. The new copy needs free GPUs on the instances, or one "
+        "more instance. Raise max_instance_count.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:NoWayOut",
-        "the subnets of a model have no way to an AWS service that it needs",
-        "An instance without a way to S3 waits for its archive until the start fails. Call add_vpc_endpoints(vpc), or "
-        "select subnets with a NAT gateway.",
+        "the subnets of a model have no route to an AWS service that the model needs",
+        "An instance without a route to S3 waits for its archive until the start fails. Call add_vpc_endpoints(vpc), "
+        "or select subnets with a NAT gateway.",
         "Network, images and data",
     ),
     ConstructCode(
         "cdk-triton:NothingScales",
-        "the number of instances has limits, and no policy scales it",
+        "the number of instances has limits, but no policy scales it",
         "Call a scale_on_ method of the object that auto_scale_instance_count returned.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:PayloadsExceedInstance",
         "the largest requests of an asynchronous endpoint do not fit into an instance",
-        "Triton holds three copies of a request of JSON. With max_payload and the requests that an instance gets at a "
-        "time, these are larger than its memory, or with the model larger than its volume. Lower one of the two, or "
-        "use a larger instance.",
+        "Triton keeps three copies of a request in JSON. An instance may get several requests of the size max_payload "
+        "at a time. Their copies need more memory than the instance has, or the requests and the model need more than "
+        "the volume. Lower max_payload or max_concurrent_invocations_per_instance, or use a larger instance.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
         "cdk-triton:PingOfMultiModel",
         "the ping mode of a multi-model endpoint does not suit the names of its models",
-        "Triton 26.04 to 26.06 looks up models by name alone when it answers /ping in the mode 'ready'. Two loaded "
-        "archives with a model of the same name make it fail, and SageMaker replaces the container. Remove ping_mode, "
+        "Triton 26.04 to 26.06 looks up models by name alone when it answers /ping in the mode 'ready'. If two loaded "
+        "archives have a model of the same name, /ping fails, and SageMaker replaces the container. Remove ping_mode, "
         "or rename the models.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:PipelineAssets",
         "the archives of an app are too large for a pipeline",
-        "CodePipeline gives each deployment the whole cloud assembly, of 256 MB at most. Let the large files of "
-        "recipes come from S3, as S3File(bucket, key, sha256).",
+        "CodePipeline gives each deployment the whole cloud assembly, which may have 256 MB at most. Give recipes "
+        "their large files from S3, as S3File(bucket, key, sha256).",
         "Pipelines and several accounts",
     ),
     ConstructCode(
         "cdk-triton:ProducedFile",
         "cdk-triton.toml lists a file that no recipe makes",
-        "The server would not find the file. Add the recipe that makes it, to the repository or to the publisher, or "
-        "put the file there. `cdk-triton fleet publish` reports this error, too.",
+        "The server would not find the file. Add the recipe that makes the file, to the repository or to the "
+        "publisher, or put the file into the repository. `cdk-triton fleet publish` reports this error, too.",
         "Recipes of this library",
     ),
     ConstructCode(
         "cdk-triton:PublicSubnets",
         "a model is in public subnets",
-        "The network interfaces of SageMaker's instances get no public address there, so they have no way to S3. "
-        "Select private subnets, or call add_vpc_endpoints(vpc).",
+        "In public subnets, the network interfaces of SageMaker's instances get no public address, so they cannot "
+        "reach S3. Select private subnets, or call add_vpc_endpoints(vpc).",
         "Network, images and data",
     ),
     ConstructCode(
         "cdk-triton:Recipe",
         "a recipe does not fit its repository or serving platform",
-        "The build would fail, or the server could not load what it makes. The message names the recipe, the value "
-        "and the fix.",
+        "The build would fail, or the server could not load the files that the recipe makes. The message names the "
+        "recipe, the value and the fix.",
         "Recipes of this library",
     ),
     ConstructCode(
         "cdk-triton:RoleNotGranted",
         "the app adds no policy to a role that was given",
-        "The role was imported with mutable=False, or is of another account, or is one without_policy_updates. The "
-        "warning lists the actions and resources that the role needs. Let its owner allow them, then acknowledge "
-        "the warning.",
+        "The role was imported with mutable=False, belongs to another account, or comes from without_policy_updates. "
+        "The warning lists the actions and resources that the role needs. Let the owner of the role allow them, then "
+        "acknowledge the warning.",
         "Roles and trust policies",
     ),
     ConstructCode(
         "cdk-triton:RollbackAlarmTooSlow",
         "an update may end before its alarms can go off",
-        "The policy watches its alarms for less time than an alarm needs. Wait longer, or give the alarms shorter "
-        "periods or fewer datapoints.",
+        "The policy watches its alarms for less time than an alarm needs. Let the policy wait longer, or give the "
+        "alarms shorter periods or fewer datapoints.",
         "Updates that roll back",
     ),
     ConstructCode(
         "cdk-triton:ScaleToZeroInstances",
         "the instances of an endpoint may go to zero",
-        "Some regions reject a MinInstanceCount of 0, as a user reports. Deploy it once in your region, then "
-        "acknowledge this.",
+        "Some regions reject a MinInstanceCount of 0, according to one report. Try create-endpoint-config in your "
+        "region, then acknowledge this.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:ShadowWithoutCopies",
         "the shadow of an endpoint has the weight 0",
-        "No request is copied to the shadow, and its instances cost all the same. Give it a positive initial_weight, "
-        "or remove it.",
+        "SageMaker copies no request to the shadow, but you pay for its instances. Give the shadow a positive "
+        "initial_weight, or remove the shadow.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:SharedModelNames",
         "ensembles of a multi-model endpoint have inner models of the same name",
         "Python writes bytecode beside the model's file. Each time SageMaker loads one of these ensembles, Triton "
-        "looks at the models of the same names in all archives, and loads those again whose directories have changed. "
-        "Give the inner models of each ensemble names of their own, or serve with 24.11 or newer.",
+        "looks at the models of the same names in all archives, and loads the models again whose directories have "
+        "changed. Give the inner models of each ensemble names of their own, or serve with 24.11 or newer.",
         "Concepts",
     ),
     ConstructCode(
         "cdk-triton:StaysAtZero",
-        "an asynchronous endpoint may come to zero instances, and nothing starts the first one",
-        "Call scale_on_backlog, which makes the policy for the first instance. Otherwise requests may wait until they "
-        "expire.",
+        "an asynchronous endpoint may scale to zero instances, and nothing starts the first one",
+        "Requests may wait until they expire. Call scale_on_backlog, which makes the policy for the first instance.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:TopicNotGranted",
         "the policy of a topic or of its key is not in this app",
-        "A service that may not publish to a topic, or not use its key, loses its messages. Let the owner allow what "
-        "the message names, or give the topic a key of the app.",
+        "A service loses its messages if it may not publish to the topic or use the topic's key. Let the owner allow "
+        "the actions that the message lists, or give the topic a key of the app.",
         "Keys and names",
     ),
     ConstructCode(
         "cdk-triton:UpdateStep",
         "a variant has too few instances for the step of a deployment policy",
-        "SageMaker moves 1 to 50 % of the instances first. With few instances the update is rejected. Choose another "
-        "step or other limits.",
+        "SageMaker accepts a first step of 1 to 50 % of the instances. With few instances, it rejects the update. "
+        "Choose another step or other limits.",
         "Updates",
     ),
     ConstructCode(
         "cdk-triton:UpdateWithoutAlarms",
-        "a deployment policy waits and has no alarms",
+        "a deployment policy waits, but has no alarms",
         "The wait costs instances and cannot lead to a rollback. Pass alarms=, or call add_rollback_alarms.",
         "Updates",
     ),
     ConstructCode(
         "cdk-triton:VariantsInDifferentNetworks",
         "the models of an endpoint's variants differ in subnets or isolation",
-        "AWS does not document whether one endpoint accepts that. Give the models the same network, or try "
-        "create-endpoint-config with both, which starts no instance.",
+        "AWS does not document whether one endpoint accepts such models. Give the models the same network, or try "
+        "create-endpoint-config with both models, because this call starts no instance.",
         "Network, images and data",
     ),
     ConstructCode(
         "cdk-triton:VariantsServeDifferentModels",
         "variants of one endpoint serve different target models",
-        "A request that names no variant may reach a variant without its target model, and fails there. Give all "
+        "A request that names no variant may reach a variant without its target model. Such a request fails. Give all "
         "variants but one the weight 0, and let callers name the variant.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:VolumeSize",
         "volume_size is given for an instance type with local NVMe disks",
-        "SageMaker rejects the size of a volume for such types, as far as is known. Remove it, or try it in your "
+        "As far as is known, SageMaker rejects a volume size for such types. Remove volume_size, or try it in your "
         "account.",
         "Endpoints and variants",
     ),
@@ -424,7 +425,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:WeakStoreReference",
         "stacks use an artifact store by weak references",
         "CloudFormation allows the deletion or replacement of the store while endpoints need it. Make the references "
-        "to the store strong, or protect its stack from deletion.",
+        "to the store strong, or protect the store's stack from deletion.",
         "The artifact store",
     ),
 )
