@@ -116,7 +116,7 @@ def test_the_page_lists_what_is_acknowledged(apps: dict[str, cdk.App]) -> None:
             rows[readable(rule), reason].add(example)
     lines = [f"| `{rule}` | {listed(examples)} | {reason} |" for (rule, reason), examples in sorted(rows.items())]
 
-    assert_on_page("Acknowledged", ["| finding | in | what forces it |", "|---|---|---|", *lines])
+    assert_on_page("Acknowledged", ["| finding | in | reason |", "|---|---|---|", *lines])
 
 
 def test_the_page_lists_what_other_packs_report(apps: dict[str, cdk.App]) -> None:

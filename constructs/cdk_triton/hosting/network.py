@@ -234,7 +234,7 @@ def network_statements(
 
 def acknowledge_network(policies: Construct) -> None:
     """Acknowledge the wildcard of `network_statements` for the policies below a construct."""
-    reason = "A network interface has no name before it is made; its subnets are given."
+    reason = "A network interface has no id before EC2 creates it, but the policy names its subnets."
     acknowledge_wildcards(policies, {_interfaces(policies): reason})
 
 
@@ -264,7 +264,7 @@ def allow_function_network(role: iam.Role) -> None:
         Statement(actions=FUNCTION_NETWORK, resources=["*"]),
         Statement(actions=FUNCTION_NETWORK, resources=["*"], conditions=by_code, effect="Deny"),
     )
-    reason = "Lambda's guide requires these ec2 actions on every resource; the code of the functions is denied them."
+    reason = "Lambda's guide requires these ec2 actions on every resource; the code of the functions may not use them."
     acknowledge_wildcards(role, {"*": reason})
     for policy in role.node.find_all():
         if isinstance(policy, iam.CfnManagedPolicy):

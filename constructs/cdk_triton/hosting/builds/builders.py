@@ -178,5 +178,5 @@ def staging_statements(
         statements.append(Statement(actions=list(of_bucket), resources=[bucket_arn]))
     if (key := encryption_key_of(bucket)) is not None:
         statements.append(key_statement(key))
-    reason = "A build gets its id when it starts, so that its folder is not known before."
+    reason = "A build gets its id when it starts, so the name of its folder is not known at synth."
     return statements, dict.fromkeys((inputs, outputs), reason)

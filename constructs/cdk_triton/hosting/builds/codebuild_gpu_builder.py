@@ -225,9 +225,9 @@ class CodeBuildGpuBuilder(Builder):
         )
         # CodeBuild looks for the rights to a VPC when the project is made.
         project.node.add_dependency(role)
-        reason = "A build runs in the image that serves: a plan loads in the TensorRT that built it."
+        reason = "A build runs in the image that serves, because a plan loads only in the TensorRT that built it."
         acknowledge(project, {"CB5": reason})
-        reason = "The project has no source repository: a build reads its folder of the store's bucket."
+        reason = "The project has no source repository, because a build reads a folder of the store's bucket."
         acknowledge_nist(project, {"CodeBuildProjectSourceRepoUrl": reason})
         return project
 

@@ -82,6 +82,6 @@ def inline_grant(
     """
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
     policy = iam.Policy(scope, id, policy_name=policy_name(scope, id), statements=[statement], roles=[role])
-    reason = "A role takes ten managed policies, and each such model adds one of these."
+    reason = "A role can have ten managed policies only, and each model whose builds need a grant adds a policy."
     acknowledge_nist(policy, {"IAMNoInlinePolicy": reason})
     return policy

@@ -128,7 +128,7 @@ class SageMakerProcessingBuilder(Builder):
         """
         group, streams = _log_group(scope, "*"), _log_group(scope, f"log-stream:{JOB_PATTERN}")
         staging, reasons = staging_statements(bucket, read=["s3:GetObject"])
-        reason = "SageMaker names group and streams; a job's stream begins with its name."
+        reason = "SageMaker names the group and the streams; the name of a stream begins with the name of its job."
         reasons |= dict.fromkeys((group, streams), reason)
         statements = [*staging, *_use_of_logs(group, streams)]
         handler_statements, handler_reasons = _by_handler(scope, bucket, group, streams)
@@ -229,7 +229,7 @@ def _by_handler(
         Statement(actions=["logs:DescribeLogStreams"], resources=[group]),
         Statement(actions=["logs:GetLogEvents"], resources=[streams]),
     ]
-    reason = "A job is named when it starts; only names of cdk-triton are allowed."
+    reason = "A job gets its name when it starts; the policy allows only names of cdk-triton."
     return statements, dict.fromkeys((jobs, group, streams), reason)
 
 

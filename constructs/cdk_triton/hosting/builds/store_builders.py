@@ -123,5 +123,5 @@ def _staging_by_handler(bucket: s3.IBucket) -> tuple[Statement, dict[str, str]]:
     """The handler puts there what a build reads, takes from there what it wrote, and keeps its locks there."""
     objects = f"{arn_of(bucket)}/{STAGING_PREFIX}*"
     actions = ["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"]
-    reason = "A build gets its id when it starts, so that its folder is not known before."
+    reason = "A build gets its id when it starts, so the name of its folder is not known at synth."
     return Statement(actions=actions, resources=[objects]), {objects: reason}

@@ -65,7 +65,7 @@ class ComponentPermissions:
             ),
         ]
         reasons = {
-            log_groups: "SageMaker names the log group after the component, which is made later.",
+            log_groups: "SageMaker names the log group after the component, whose name is not known at synth.",
             "*": "cloudwatch:PutMetricData, which has a condition, does not support resource-level permissions.",
         }
         served = [TritonVariant(model=model)]

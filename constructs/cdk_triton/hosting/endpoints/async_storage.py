@@ -180,13 +180,13 @@ def allow_async(
     roles = sorted({model.role.node.path for variant in variants for model in variant.models})
     decisive = [path_of(bucket), [path_of(topic) for topic in topics], roles]
     for policy in allow_models(scope, "Async", endpoint, variants, statements, decisive):
-        reason = "SageMaker names the objects after inferences; the prefixes are the endpoint's own."
+        reason = "SageMaker names the objects after inferences; only this endpoint uses the prefixes."
         arns = (arn for each in storage.prefixes for arn in imported_objects_arns(scope, bucket, f"{each}/*"))
         reasons = dict.fromkeys(arns, reason)
         for key in storage.keys:
             if key_behind(key) is None:
                 (every_key,) = use_of_key(scope, key, ()).resources
-                reasons[every_key] = "KMS ignores the ARN of an alias: the condition kms:ResourceAliases names it."
+                reasons[every_key] = "KMS ignores an alias ARN; the condition kms:ResourceAliases names the alias."
         acknowledge_wildcards(policy, reasons)
     _warn(scope, storage, variants)
 

@@ -158,7 +158,7 @@ def allow_capture(
     roles = sorted({model.role.node.path for variant in variants for model in variant.models})
     decisive = [path_of(capture.bucket), roles]
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements, decisive):
-        reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
+        reason = "SageMaker names the objects after endpoint, variant and time; only this capture uses the prefix."
         reasons = dict.fromkeys(imported_objects_arns(scope, capture.bucket, objects), reason)
         if (key := capture._key) is not None and key_behind(key) is None:
             (every_key,) = use_of_key(scope, key, ()).resources

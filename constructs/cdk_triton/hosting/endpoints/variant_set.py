@@ -184,7 +184,7 @@ def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant
     if types := _types_with_disks(variants):
         reason = (
             f"CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such as "
-            f"{', '.join(types)}: each encrypts them with a key that it keeps for itself (CloudFormation's reference)."
+            f"{', '.join(types)}. Such an instance encrypts its disks with its own key (CloudFormation's reference)."
         )
         acknowledge_nist(config, {"SageMakerEndpointConfigurationKMSKeyConfigured": reason})
 

@@ -226,10 +226,11 @@ def _acknowledge(
     reasons = {
         **dict.fromkeys(
             archives,
-            "By prefix: while an endpoint is updated or rolled back, instances still start from the previous archives.",
+            "The policy allows a prefix, because during an update or a rollback of an endpoint, instances still "
+            "start from the previous archives.",
         ),
         **{
-            each: f"SageMaker names the log group after the {owner}, which is made later."
+            each: f"SageMaker names the log group after the {owner}, whose name is not known at synth."
             for owner, each in zip(("endpoint", "component"), log_groups, strict=False)
         },
         "*": "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions "

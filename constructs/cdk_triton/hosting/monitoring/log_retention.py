@@ -94,7 +94,7 @@ class LogRetention(Construct):
             description=role_description(f"cdk-triton: sets how long the logs of {scope.node.path} are kept"),
         )
         allow(role, Statement(actions=["logs:PutRetentionPolicy"], resources=[group]))
-        acknowledge_wildcards(role, {group: "It is one log group: in policies, its ARN needs :* at its end."})
+        acknowledge_wildcards(role, {group: "This is one log group. In policies, the ARN of a log group ends in :*."})
         schedule = scheduler.CfnSchedule(
             self,
             "Resource",

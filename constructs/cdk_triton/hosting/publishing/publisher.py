@@ -188,7 +188,7 @@ class TritonPublisher(Construct):
         if read:  # s3:ListBucket makes a missing object a 404 instead of a 403
             statements.append(Statement(["s3:ListBucket"], [arn_of(store.bucket)]))
         statements += self._key_statements()
-        why = "Ensembles that are published have names that come later."
+        why = "Ensembles are published after synth, so their names are not known at synth."
         wild = {key for key in (*read, *write) if key.endswith("*")}
         return statements, {arn: why for key in sorted(wild) for arn in imported_objects_arns(self, store.bucket, key)}
 
@@ -263,12 +263,11 @@ class TritonPublisher(Construct):
                 Statement(["states:DescribeExecution", "states:StopExecution"], [children]),
             ],
         )
-        reasons = dict.fromkeys(
-            imported_objects_arns(self, bucket, own), "Each execution has objects with its own name, which comes later."
-        )
+        why = "Each execution has objects with its own name, which is not known at synth."
+        reasons = dict.fromkeys(imported_objects_arns(self, bucket, own), why)
         reasons |= {
             "*": "The actions of log deliveries do not support resource-level permissions.",
-            children: "A map run has an id that Step Functions makes when it starts.",
+            children: "Step Functions makes the id of a map run when the map run starts.",
         }
         acknowledge_wildcards(inside, reasons)
         acknowledge(inside, {"SF2": "Tracing is for requests of users. The log has every state of every execution."})

@@ -62,8 +62,8 @@ def store_bucket(
         "Bucket",
         key=key,
         access_logs=access_logs,
-        why_not_replicated="S3 replicates into a bucket that another stack makes, with a role of its own. There is "
-        "nothing to save: every archive follows from its sources, and a second region has a store of its own.",
+        why_not_replicated="S3 replicates into a bucket that another stack makes, with a role of its own. A replica is "
+        "not needed, because the sources give every archive again, and a second region has a store of its own.",
         bucket_name=bucket_name,
         lifecycle_rules=[
             s3.LifecycleRule(

@@ -124,6 +124,6 @@ def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactS
         Statement(actions=["s3:GetObject"], resources=[objects]),
         Statement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
     )
-    acknowledge_wildcards(scope, {objects: "Models that come later determine which archives are promoted."})
+    acknowledge_wildcards(scope, {objects: "Later models determine which archives the store promotes."})
     if keys := origin._keys:
         allow(role, Statement(actions=["kms:Decrypt"], resources=[key.key_arn for key in keys]))

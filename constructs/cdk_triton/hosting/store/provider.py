@@ -43,15 +43,15 @@ NOT_RUN = (
 UNAVOIDABLE = {
     "LambdaConcurrency": "Lambda rejects a reservation that leaves an account fewer than 100 unreserved executions, "
     "and a new account has 10 in all.",
-    "LambdaDLQ": "Lambda sends only asynchronous events to a dead-letter queue. Those are requests of CloudFormation, "
-    "which reports one that nobody answers; a queue would keep requests that are of no use later.",
+    "LambdaDLQ": "Lambda sends only asynchronous events to a dead-letter queue. Here these events are requests of "
+    "CloudFormation, which itself reports requests without an answer. Nobody could use requests from a queue later.",
 }
 """The requirements of NIST 800-53 R5 that the functions do not meet, rule by rule, and the reasons."""
 
 
 OUTSIDE_VPC = {
-    "LambdaInsideVPC": "The store has no vpc=, which puts its functions into a VPC. They call APIs of AWS only, which "
-    "IAM restricts."
+    "LambdaInsideVPC": "The store was created without vpc=, so its functions are not in a VPC. They call only APIs of "
+    "AWS, and IAM restricts these calls."
 }
 """The same of functions in Lambda's own network."""
 
@@ -163,9 +163,9 @@ def _waiter(scope: Construct, is_complete: lambda_.IFunction) -> str:
     )
     machine.node.add_dependency(role)
     reasons = {
-        "SF1": "The waiter only repeats is_complete, and the functions log every poll. Its own log would need a role "
-        "with logs:PutResourcePolicy on every resource.",
-        "SF2": "Tracing is for requests of users. The waiter only repeats one handler of a deployment.",
+        "SF1": "The waiter only repeats the call of is_complete, and the functions log every poll. A log of the waiter "
+        "would need a role with logs:PutResourcePolicy on every resource.",
+        "SF2": "Tracing is for requests of users. The waiter only repeats the call of one handler of a deployment.",
     }
     acknowledge(inside, reasons)
     return machine.ref
@@ -241,8 +241,8 @@ def endpoint_states(scope: Construct) -> tuple[list[Statement], dict[str, str]]:
     endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name="*")
     stacks = stack.format_arn(service="cloudformation", resource="stack", resource_name="*")
     reason = (
-        "Endpoints and their stacks come later. A policy for each would fill up the role: IAM allows 10,240 characters "
-        "of inline policies and ten managed ones."
+        "Endpoints and their stacks are not known yet. A policy for each endpoint would exceed the limits of the role: "
+        "IAM allows 10,240 characters of inline policies and ten managed policies."
     )
     statements = [
         Statement(actions=["sagemaker:DescribeEndpoint"], resources=[endpoints]),

@@ -353,9 +353,10 @@ class TritonArtifactStore(Construct):
         objects = [f"{bucket_arn}/{prefix}*" for prefix in SERVED_PREFIXES]
         catalogue = f"{bucket_arn}/{CATALOGUE_PREFIX}*"
         reasons = {
-            assets: "Exact keys would change the role in the very deployment that needs it, before IAM has spread it.",
-            **dict.fromkeys(objects, "The store's own bucket: keys follow from models that come later."),
-            catalogue: "The handler looks whether an ensemble of a stack was published too; their names come later.",
+            assets: "Exact keys would change the role in the deployment that needs the change, before IAM has "
+            "propagated the change.",
+            **dict.fromkeys(objects, "The bucket is the store's own, and keys of later models are not known yet."),
+            catalogue: "The handler checks whether an ensemble was published, too. Later names are not known yet.",
         }
         statements = [
             Statement(actions=["s3:GetObject"], resources=[assets]),
