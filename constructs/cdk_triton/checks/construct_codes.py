@@ -376,7 +376,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:StaysAtZero",
-        "an asynchronous endpoint may scale to zero instances, and nothing starts the first one",
+        "an asynchronous endpoint may scale to zero instances, but no policy starts the first instance",
         "Requests may wait until they expire. Call scale_on_backlog, which makes the policy for the first instance.",
         "Scaling",
     ),
