@@ -141,7 +141,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:EncryptionKeyOfLocalDisks",
         "encryption_key is given for an instance type with local NVMe disks",
         "The instance encrypts such disks with a key of its own, and SageMaker may reject the endpoint configuration. "
-        "Remove the key, or try it in your account.",
+        "Remove encryption_key, or try the configuration in your account.",
         "Endpoints and variants",
     ),
     ConstructCode(
@@ -162,7 +162,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:GrantWithoutEffect",
         "a grant to invoke an endpoint allows nothing",
         "An endpoint has no policy of its own. So the policy of a caller in the endpoint's account has to allow the "
-        "call. Grant to a role of that account, which callers of other accounts or services assume.",
+        "call. Grant to a role of that account, and let callers of other accounts or services assume the role.",
         "Endpoints and variants",
     ),
     ConstructCode(
@@ -218,8 +218,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:MetricsEveryFewMinutes",
-        "an endpoint publishes its metrics less often than each minute",
-        "Alarms and scaling policies evaluate each minute, so they find gaps and act late. Publish at least each "
+        "an endpoint publishes its metrics less often than once per minute",
+        "Alarms and scaling policies evaluate each minute, so they find gaps and act late. Publish at least once per "
         "minute.",
         "The metrics of an endpoint",
     ),
@@ -269,7 +269,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:NoRoomForRollback",
         "the rollback of an inference component's update finds no free GPUs",
-        "Without a batch of its own, a rollback starts all old copies at once beside the new ones. Give the policy a "
+        "Without rollback_batch, a rollback starts all old copies at once beside the new ones. Give the policy a "
         "rollback_batch, or raise max_instance_count.",
         "Inference components",
     ),
