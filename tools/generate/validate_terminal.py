@@ -11,8 +11,8 @@ from tools.generate.readme_transcript import COLUMNS, COMMAND, on_a_terminal, wr
 
 WORDS = (
     "cdk-triton validate reads a repository with an ensemble. It prints the file, the line and the column of error "
-    "CT332, the line itself with a mark below the wrong name, and the correction: the step maps 'picture', and the "
-    "model has the input 'IMAGE'."
+    "CT332, the line itself with a mark below the wrong name, and the correction: the step maps the input 'picture', "
+    "but the model has only the input 'IMAGE'."
 )
 
 

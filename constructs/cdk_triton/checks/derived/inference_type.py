@@ -23,6 +23,5 @@ def known_inference_type(context: CheckContext) -> str | None:
 def way_to_stream(context: CheckContext) -> str:
     """How the container passes several responses on, as an instruction."""
     old = context.platform is not None and is_older(context.platform, _SINCE)
-    return f"serve {'with ' + _SINCE + ' or newer ' if old else ''}a single-model container with inference_type " + (
-        "'generate_stream'"
-    )
+    release = f"of {_SINCE} or newer " if old else ""
+    return f"use a single-model container {release}with inference_type='generate_stream'"

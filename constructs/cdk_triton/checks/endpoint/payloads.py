@@ -76,10 +76,12 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
         return  # the second is reported by CT655
     size = _Size.of(model.config.output, output_dims(context, model))
     if size.binary > MAX_INVOCATION_BYTES:
-        ways = ["return less", "request only some of the outputs"]
+        ways = ["return smaller outputs", "request only some of the outputs"]
         yield _too_large(model, "output", size, _or_asynchronous(context, ways))
     elif size.json > MAX_INVOCATION_BYTES:
-        yield _too_large(model, "output", size, "request binary outputs, as TritonClient does, or return less")
+        yield _too_large(
+            model, "output", size, "request binary outputs, as TritonClient does, or return smaller outputs"
+        )
 
 
 @rule(
@@ -121,7 +123,8 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
     if model is None or model.config is None or _smallest_answer(context) <= MAX_INVOCATION_BYTES:
         return
     size = _Size.of(model.config.output, output_dims(context, model))
-    yield _too_large(model, "output", size, "return less, or serve it on a single-model endpoint for large answers")
+    fix = f"return smaller outputs, or serve {model.name!r} on a single-model endpoint with asynchronous inference"
+    yield _too_large(model, "output", size, fix)
 
 
 @rule(
@@ -193,8 +196,8 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
     if known_inference_type(context) == "infer" and (model := _decoupled(context)) is not None:
         yield Problem(
             model.config_path,
-            f"{model.name!r} is decoupled, and the endpoint would answer every invocation with: {_DECOUPLED}",
-            f"remove the policy and return one response for each request, or {way_to_stream(context)}",
+            f"{model.name!r} is decoupled, so the endpoint would answer every invocation with: {_DECOUPLED}",
+            f"remove model_transaction_policy and return one response for each request, or {way_to_stream(context)}",
             "model_transaction_policy.decoupled",
         )
 
@@ -224,9 +227,10 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
     if known_inference_type(context) is None and (model := _decoupled(context)) is not None:
         yield Problem(
             model.config_path,
-            f"{model.name!r} is decoupled, and unless the container's inference_type is 'generate_stream', the "
+            f"{model.name!r} is decoupled; unless the container's inference_type is 'generate_stream', the "
             f"endpoint would answer every invocation with: {_DECOUPLED}",
-            "set inference_type='generate_stream', or remove the policy and return one response for each request",
+            "set inference_type='generate_stream', or remove model_transaction_policy and return one response for "
+            "each request",
             "model_transaction_policy.decoupled",
         )
 
@@ -260,7 +264,7 @@ def larger_than_volume(context: CheckContext) -> Iterator[Problem]:
     if size > MAX_VOLUME_GB * _GIB:
         yield Problem(
             ".",
-            f"the files have {size / _GIB:,.0f} GB together, and the largest volume that SageMaker attaches to an "
+            f"the files have {size / _GIB:,.0f} GB together, but the largest volume that SageMaker attaches to an "
             f"instance has {MAX_VOLUME_GB} GB, so the instance could not download and unpack them",
             "split the models over several endpoints, or store their weights in fewer bits",
         )
@@ -325,7 +329,7 @@ def _too_large(model: Model, field: str, size: _Size, fix: str) -> Problem:
     as_json = f", about {size.json:,} as JSON" if size.json else ""
     return Problem(
         model.config_path,
-        f"{what} of {model.name!r} have {size.binary:,} bytes for one item{as_json}, and SageMaker passes on at most "
+        f"{what} of {model.name!r} have {size.binary:,} bytes for one item{as_json}, but SageMaker passes on at most "
         f"{MAX_INVOCATION_BYTES:,}",
         fix,
         field,

@@ -13,7 +13,7 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
 
 _UTILS = "src/model_config_utils.cc"
-_SAME_NAME = "write the same name in both places if they are meant to be connected"
+_SAME_NAME = "write the same name in both places if the two names mean the same tensor"
 
 
 @rule("CT317", Severity.ERROR, "no step reads an input of the ensemble", source=core(_UTILS, 199, 212))
@@ -66,12 +66,14 @@ def unread_input(context: CheckContext) -> Iterator[Problem]:
                 said = f"ensemble input '{source.tensor}' for ensemble {said_name(model)}' is not used"
             other = ""
             if meant is not None:
-                other = f", and step {meant.readers[0].index} reads {meant.name!r}, which nothing writes"
+                other = f", but step {meant.readers[0].index} reads {meant.name!r}, which nothing writes"
             yield Problem(
                 model.config_path,
-                f"no step reads the input {source.tensor!r} of the ensemble {model.name!r}{other}; the server would "
-                f"not load it: {said}",
-                _SAME_NAME if meant is not None else "map it to an input of a step, or remove it",
+                f"no step reads the input {source.tensor!r} of the ensemble {model.name!r}{other}, so the server would "
+                f"not load {model.name!r}: {said}",
+                _SAME_NAME
+                if meant is not None
+                else f"map {source.tensor!r} to an input of a step, or remove this input of the ensemble",
                 f"input[{index[source.tensor]}].name",
             )
 
@@ -125,9 +127,11 @@ def unwritten_output(context: CheckContext) -> Iterator[Problem]:
                 said = f"ensemble output '{tensor.name}' for ensemble {said_name(model)}' is not used"
             yield Problem(
                 model.config_path,
-                f"no step writes the output {tensor.name!r} of the ensemble {model.name!r}{_and_writes(partner)}; the "
-                f"server would not load it: {said}",
-                _SAME_NAME if partner is not None else "map an output of a step to it, or remove it",
+                f"no step writes the output {tensor.name!r} of the ensemble {model.name!r}{_but_writes(partner)}, so "
+                f"the server would not load {model.name!r}: {said}",
+                _SAME_NAME
+                if partner is not None
+                else f"map an output of a step to {tensor.name!r}, or remove this output of the ensemble",
                 f"output[{index[tensor.name]}].name",
             )
 
@@ -198,11 +202,11 @@ def unwritten_tensor(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"step {tensor.readers[0].index} reads {tensor.name!r}, which nothing writes"
-                f"{_and_writes(partner)}; the server would not load {model.name!r}: "
+                f"{_but_writes(partner)}, so the server would not load {model.name!r}: "
                 f"{_not_written(model, loose, tensor.name, is_cause=is_cause)}",
                 _SAME_NAME
                 if partner is not None
-                else "map an output of an earlier step to it, or make it an input of the ensemble",
+                else f"map an output of an earlier step to {tensor.name!r}, or declare it as an input of the ensemble",
                 key_of(tensor.readers[0], tensor.name),
             )
 
@@ -275,9 +279,9 @@ def waiting_steps(context: CheckContext) -> Iterator[Problem]:
             way = " → ".join(f"step {index} ({steps[index].model_name})" for index in (*circle, circle[0]))
             yield Problem(
                 model.config_path,
-                f"each of these steps waits for the one before it: {way}; the server would not load {model.name!r}: "
-                f"{_not_written(model, loose, tensor)}",
-                "remove one of the connections; for a loop, write a model that calls the others (BLS)",
+                f"each of these steps waits for the step before it: {way}, so the server would not load "
+                f"{model.name!r}: {_not_written(model, loose, tensor)}",
+                "remove one of these connections; for a loop, write a model that calls the other models (BLS)",
                 key_of(steps[circle[0]], tensor),
             )
 
@@ -328,15 +332,16 @@ def unread_tensor(context: CheckContext) -> Iterator[Problem]:
             if meant is None:
                 yield Problem(
                     model.config_path,
-                    f"step {source.step} writes {source.tensor!r}, which nothing reads, and the server would not load "
+                    f"step {source.step} writes {source.tensor!r}, which nothing reads, so the server would not load "
                     f"{model.name!r}: ensemble tensor '{source.tensor}' is unused in ensemble '{said_name(model)}'",
-                    f"remove {source.output!r} from the output_map, or make the tensor an output of the ensemble",
+                    f"remove {source.output!r} from the output_map, or declare {source.tensor!r} as an output of the "
+                    "ensemble",
                     f'ensemble_scheduling.step[{source.step}].output_map["{source.output}"]',
                 )
 
 
-def _and_writes(partner: Source | None) -> str:
-    return "" if partner is None else f", and step {partner.step} writes {partner.tensor!r}, which nothing reads"
+def _but_writes(partner: Source | None) -> str:
+    return "" if partner is None else f", but step {partner.step} writes {partner.tensor!r}, which nothing reads"
 
 
 def _not_written(model: Model, loose: LooseEnds, tensor: str, *, is_cause: bool = False) -> str:

@@ -65,7 +65,7 @@ def different_types(context: CheckContext) -> Iterator[Problem]:
                     yield Problem(
                         ensemble.config_path,
                         f"the tensor {name!r} is {typed[0].data_type} {typed[0].what} and {end.data_type} {end.what}, "
-                        f"and the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble "
+                        f"so the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble "
                         f"tensor {name}: inconsistent data type: {typed[0].data_type} is inferred from model "
                         f"{typed[0].model.name} while {end.data_type} is inferred from model {end.model.name}",
                         "write the same data_type in both places, or convert the tensor in a step between them",
@@ -134,7 +134,7 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
                 here, there = _text(first.shapes[0]), _text(end.shapes[0])
                 yield Problem(
                     ensemble.config_path,
-                    f"the tensor {name!r} has the shape {here} {first.what} and {there} {end.what}, and the server "
+                    f"the tensor {name!r} has the shape {here} {first.what} and {there} {end.what}, so the server "
                     f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor {name}: "
                     f"inconsistent shape: {here} is inferred from model {first.model.name} while {there} is inferred "
                     f"from model {end.model.name}",
@@ -196,11 +196,11 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
         if step is not next(each for each in ensemble.graph.steps if each.model_name == model.name):
             continue  # said of an earlier step
         is_written = model.config is not None and model.config.max_batch_size == allowed
-        filled = "" if is_written else ", which its backend sets, because its configuration does not"
+        filled = "" if is_written else f" (the backend sets this number, because {model.config_path} does not)"
         yield Problem(
             ensemble.config_path,
-            f"max_batch_size is {most} in {ensemble.name!r}, and {allowed} in the model {model.name!r} of step "
-            f"{step.index}{filled}; the server would not load {ensemble.name!r}: ensemble {ensemble.name} allows "
+            f"max_batch_size is {most} in {ensemble.name!r}, but {allowed} in the model {model.name!r} of step "
+            f"{step.index}{filled}, so the server would not load {ensemble.name!r}: ensemble {ensemble.name} allows "
             f"maximum batch size {most}, but it contains model {model.name} which only allows maximum batch size to be "
             f"{allowed}",
             f"write max_batch_size: {allowed} in {ensemble.name!r}, or at least {most} in {model.name!r}",
@@ -258,11 +258,11 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
             if fits(source.dims, end.dims) and not fits(source.shapes[0], end.dims):
                 yield Problem(
                     ensemble.config_path,
-                    f"{ensemble.name!r} takes batches of up to {config.max_batch_size}, and {end.model.name!r} takes "
-                    "single items (its max_batch_size is 0); a request with several items would be answered with: "
+                    f"{ensemble.name!r} takes batches of up to {config.max_batch_size}, but {end.model.name!r} takes "
+                    "single items (its max_batch_size is 0), so a request with several items would fail with: "
                     f"unexpected shape for input '{end.tensor}' for model '{end.model.name}'",
-                    f"write max_batch_size in {end.model.name!r} too if it can take batches, or remove it from the "
-                    "ensemble",
+                    f"write max_batch_size in {end.model.name!r} too if this model can take batches, or remove "
+                    f"max_batch_size from {ensemble.name!r}",
                     end.field,
                 )
 

@@ -80,7 +80,7 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
             field = key_of(step, tensor)
         yield Problem(
             ensemble.config_path,
-            f"{who} {other!r} and {tensor!r}, which do not come from the same decoupled model; the server would not "
+            f"{who} {other!r} and {tensor!r}, which do not come from the same decoupled model, so the server would not "
             f"load {ensemble.name!r}: in ensemble {ensemble.name}, step of model "
             f"'{_owner(ensemble, step)}' receives inputs originated from different decoupled models",
             "let the decoupled model return the other tensors as well, or make it return one response for each request",
@@ -136,7 +136,7 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
         for entry, cause, field in _decoupled_entry(context):
             yield Problem(
                 entry.config_path,
-                f"the ensemble {entry.name!r} is decoupled because {cause!r} is, and the endpoint would answer every "
+                f"the ensemble {entry.name!r} runs the decoupled model {cause!r}, so the endpoint would answer every "
                 f"invocation with: {_REFUSED}",
                 f"make {cause!r} return one response for each request, or {way_to_stream(context)}",
                 field,
@@ -186,7 +186,7 @@ def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Probl
         for entry, cause, field in _decoupled_entry(context):
             yield Problem(
                 entry.config_path,
-                f"the ensemble {entry.name!r} is decoupled because {cause!r} is, and unless the container's "
+                f"the ensemble {entry.name!r} runs the decoupled model {cause!r}; unless the container's "
                 f"inference_type is 'generate_stream', the endpoint would answer every invocation with: {_REFUSED}",
                 f"set inference_type='generate_stream', or make {cause!r} return one response for each request",
                 field,

@@ -71,8 +71,9 @@ def missing_step(context: CheckContext) -> Iterator[Problem]:
             close = suggestions.closest(step.model_name, names, other_than=model.name)
             yield Problem(
                 model.config_path,
-                f"step {step.index} runs the model {step.model_name!r}, for which the repository has no directory: "
-                f"ensemble {model.name} contains models that are not available or ambiguous: {step.model_name}",
+                f"step {step.index} runs the model {step.model_name!r}, for which the repository has no directory, so "
+                f"the server would not load {model.name!r}: ensemble {model.name} contains models that are not "
+                f"available or ambiguous: {step.model_name}",
                 "add the model, or correct the name"
                 if close is None
                 else f"write {close!r} if that is meant, or add the model",
@@ -143,15 +144,15 @@ def circle(context: CheckContext) -> Iterator[Problem]:
         outside = next((other for name in way for other in run_by[name] if other not in around), None)
         if outside is None:
             said = (
-                "the server would load none of them: circular dependency between ensembles: "
+                ", so the server would load none of them: circular dependency between ensembles: "
                 f"{way[0]} -> ... -> {way[-1]} -> {way[0]}"
             )
         else:
-            said = f"the server would crash, because {outside!r}, which is not in the circle, runs one of them"
+            said = f", and {outside!r}, which is not in the circle, runs one of them, so the server would crash"
         yield Problem(
             models[way[0]].config_path,
-            f"the ensembles run each other in a circle ({' → '.join((*way, way[0]))}), and {said}",
-            "remove one of the steps",
+            f"the ensembles run each other in a circle ({' → '.join((*way, way[0]))}){said}",
+            "remove one step of the circle",
             "ensemble_scheduling.step",
         )
 
@@ -271,9 +272,9 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
         if not model.is_recognisable:
             yield Problem(
                 model.directory,
-                f"{model.name!r} is in the archive and is not a model: it has neither a {CONFIG_NAME} nor a version "
-                "directory, and the server does not load it",
-                "move it out of the repository, or into the directory of the model that reads its files",
+                f"{model.name!r} is in the archive but is not a model, because it has neither a {CONFIG_NAME} nor a "
+                "version directory, so the server would not load it",
+                f"move {model.name!r} out of the repository, or into the directory of the model that reads its files",
             )
             continue
         if context.mode == "single":
@@ -286,8 +287,8 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.directory,
             f"the server would not load {model.name!r}, because the entry model {entry.name!r} does not run it as a "
-            f"step, so a call from another model would fail: Model '{model.name}' is not ready; the files of "
-            f"{model.name!r} were not checked",
+            f"step, so a call from another model would fail: Model '{model.name}' is not ready; cdk-triton did not "
+            f"check the files of {model.name!r}",
             fix,
         )
 

@@ -105,7 +105,7 @@ def full_queue(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 limit.model.config_path,
                 f"the queue of {limit.model.name!r} (step {step.index} of {ensemble.name!r}) holds {limit.size} "
-                f"requests and rejects more; when the queue is full, the server of {release} {said}",
+                f"requests and rejects further requests; when the queue is full, the server of {release} {said}",
                 f"remove max_queue_size, serve with {since} or newer, or acknowledge CT322 if the queue is never full",
                 limit.field,
             )
@@ -206,7 +206,7 @@ def limit_of_each_request(context: CheckContext) -> Iterator[Problem]:
             said = f"applies to each request separately, so ten requests may have {10 * limit} runs of a step in flight"
         yield Problem(
             model.config_path,
-            f"max_inflight_requests is {limit}, and in the server of {release} the limit {said}; from {_SHARED_SINCE} "
+            f"max_inflight_requests is {limit}, but in the server of {release} the limit {said}; from {_SHARED_SINCE} "
             f"on, all requests to {model.name!r} share the limit",
             f"serve with {_SHARED_SINCE} or newer, or acknowledge CT323 if a limit for each request is meant",
             "ensemble_scheduling.max_inflight_requests",

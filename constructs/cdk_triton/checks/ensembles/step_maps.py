@@ -83,9 +83,9 @@ def no_such_input(context: CheckContext) -> Iterator[Problem]:
         for key in strange if config.input else strange[:1]:
             yield Problem(
                 ensemble.config_path,
-                f"step {step.index} maps {key!r}, and {model.name!r} has {_names(config.input, 'input')}; the server "
-                f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor {step.input_map[key]} "
-                f"is mapping to non-existing input {key} in model {model.name}",
+                f"step {step.index} maps the input {key!r}, but {model.name!r} has {_names(config.input, 'input')}, so "
+                f"the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor "
+                f"{step.input_map[key]} is mapping to non-existing input {key} in model {model.name}",
                 _fix(meant.get(key), model, config.input, "input"),
                 f'ensemble_scheduling.step[{step.index}].input_map["{key}"]',
             )
@@ -134,16 +134,16 @@ def unmapped_input(context: CheckContext) -> Iterator[Problem]:
             continue  # the latter is reported by CT314
         known = () if strange and completes_tensors(context, model, config, "input") else strange
         misspelt = set(_meant(known, missing, suggestions).values())  # reported by CT332
-        for name in missing:
-            if name not in misspelt:
-                yield Problem(
-                    ensemble.config_path,
-                    f"step {step.index} maps nothing to the input {name!r} of {model.name!r}, which is not optional; "
-                    f"the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, input {name} in model "
-                    f"{model.name} is not mapped to any ensemble tensors",
-                    f"map a tensor to it, or mark it optional: true in {model.name!r} if the model works without it",
-                    f"ensemble_scheduling.step[{step.index}].input_map",
-                )
+        for name in (each for each in missing if each not in misspelt):
+            yield Problem(
+                ensemble.config_path,
+                f"step {step.index} maps no tensor to the required input {name!r} of {model.name!r}, so the server "
+                f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, input {name} in model "
+                f"{model.name} is not mapped to any ensemble tensors",
+                f"map a tensor to {name!r}, or write optional: true for {name!r} in {model.name!r} if the model works "
+                "without this input",
+                f"ensemble_scheduling.step[{step.index}].input_map",
+            )
 
 
 @rule(
@@ -201,8 +201,8 @@ def no_such_output(context: CheckContext) -> Iterator[Problem]:
         for key in strange if config.output else strange[:1]:
             yield Problem(
                 ensemble.config_path,
-                f"step {step.index} maps {key!r}, and {model.name!r} has {_names(config.output, 'output')}; the server "
-                f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor "
+                f"step {step.index} maps the output {key!r}, but {model.name!r} has {_names(config.output, 'output')}, "
+                f"so the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor "
                 f"{step.output_map[key]} is mapped from non-existing output {key} in model {model.name}",
                 _fix(meant.get(key), model, config.output, "output"),
                 f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
@@ -262,7 +262,7 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
                 said = f"multiple outputs in model {model.name} are mapped to the same ensemble tensor {tensor}"
             yield Problem(
                 ensemble.config_path,
-                f"step {step.index} maps {key!r}, which {model.name!r} lists {len(outputs)} times; the server would "
+                f"step {step.index} maps {key!r}, which {model.name!r} lists {len(outputs)} times, so the server would "
                 f"not load {ensemble.name!r}: in ensemble {ensemble.name}, {said}",
                 f"list {key!r} once in {model.config_path}",
                 f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
@@ -314,9 +314,9 @@ def optional_for_required(context: CheckContext) -> Iterator[Problem]:
             if source.model is ensemble and source.is_optional and not end.is_optional:
                 yield Problem(
                     ensemble.config_path,
-                    f"the input {source.tensor!r} of {ensemble.name!r} is optional, and the input {end.tensor!r} of "
-                    f"{end.model.name!r}, which reads it, is not; a request without it would be answered with: missing "
-                    f"required input(s) ['{end.tensor}']",
+                    f"the input {source.tensor!r} of {ensemble.name!r} is optional, but a step maps it to the required "
+                    f"input {end.tensor!r} of {end.model.name!r}, so a request without {source.tensor!r} would fail "
+                    f"with: missing required input(s) ['{end.tensor}']",
                     f"write optional: true for the input of {end.model.name!r} if the model works without it, or "
                     "remove optional from the ensemble's input",
                     end.field,
@@ -380,8 +380,8 @@ def exchanged_names(context: CheckContext) -> Iterator[Problem]:
         places = [f"{' and '.join(names)} of step {step}" for step, names in kinds.items()]
         yield Problem(
             first.ensemble.config_path,
-            f"key and value are exchanged in {listed(places)}: {value!r} is a tensor of the model and {key!r} of "
-            f"the ensemble; the server would not load {first.ensemble.name!r}: {_not_connected(first)}",
+            f"key and value are exchanged in {listed(places)} (the key {key!r} is the ensemble's tensor, the value "
+            f"{value!r} is the model's), so the server would not load {first.ensemble.name!r}: {_not_connected(first)}",
             f'write the model\'s tensor as key and the ensemble\'s as value: key: "{value}" value: "{key}"',
             f'ensemble_scheduling.step[{first.step}].{first.kind}["{key}"]',
         )
@@ -437,7 +437,7 @@ def _meant(strange: Sequence[str], missing: Sequence[str], suggestions: Suggesti
 def _fix(meant: str | None, model: Model, tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> str:
     """The fix for a name that the model does not have."""
     if meant is not None:
-        return f"write {meant!r} for the key if that is meant"
+        return f"write {meant!r} as the key if you mean this {side}"
     if not tensors:
         return f"write the {side}s of {model.name!r} into {model.config_path}"
     return f"remove the entry, or name an {side} of the model"
@@ -447,4 +447,4 @@ def _names(tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> 
     """A model's inputs or outputs in words, and not a hundred of them."""
     if not tensors:
         return f"no {side}s"
-    return f"the {side}{'s' if len(tensors) > 1 else ''} {listed([repr(tensor.name) for tensor in tensors])}"
+    return f"only the {side}{'s' if len(tensors) > 1 else ''} {listed([repr(tensor.name) for tensor in tensors])}"

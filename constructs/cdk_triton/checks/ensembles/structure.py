@@ -46,7 +46,7 @@ def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
         if not config.HasField("ensemble_scheduling"):
             yield Problem(
                 model.config_path,
-                f"{model.name!r} is an ensemble without steps, and the server would not load it: ensemble scheduling "
+                f"{model.name!r} is an ensemble without steps, so the server would not load it: ensemble scheduling "
                 f"must be set for ensemble {said_name(model)} whose platform is ensemble",
                 "add ensemble_scheduling with the steps, or replace platform by the backend that runs the "
                 f"model{_misplaced_scheduler(config)}",
@@ -115,7 +115,7 @@ def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
             said = f"Could not determine backend for model '{said_name(model)}' with no backend in model configuration"
         yield Problem(
             model.config_path,
-            f"{model.name!r} has the steps of an ensemble and its platform is {config.platform!r}, so the server "
+            f"{model.name!r} has the steps of an ensemble, but its platform is {config.platform!r}, so the server "
             f"would not load it: {said}",
             'write platform: "ensemble" and no backend, or remove ensemble_scheduling',
             "ensemble_scheduling",
@@ -186,9 +186,9 @@ def foreign_setting(context: CheckContext) -> Iterator[Problem]:
             if is_set:
                 yield Problem(
                     model.config_path,
-                    f"{model.name!r} is an ensemble and has {field}, and the server would not load it: {said} be "
+                    f"{model.name!r} is an ensemble with {field}, so the server would not load it: {said} be "
                     f"specified for ensemble '{said_name(model)}'",
-                    f"remove {field}, and set it in the models of the steps if they need it",
+                    f"remove {field}, and add {field} to each step's model that needs it",
                     field,
                 )
 
@@ -222,8 +222,8 @@ def no_steps(context: CheckContext) -> Iterator[Problem]:
         if not config.ensemble_scheduling.step:
             yield Problem(
                 model.config_path,
-                f"the ensemble_scheduling of {model.name!r} is empty, and the server would not load it: must specify "
-                f"'step' for ensemble '{said_name(model)}'",
+                f"the ensemble_scheduling of {model.name!r} is empty, so the server would not load {model.name!r}: "
+                f"must specify 'step' for ensemble '{said_name(model)}'",
                 "add a step for every model that the ensemble runs",
                 "ensemble_scheduling",
             )
@@ -278,12 +278,12 @@ def incomplete_step(context: CheckContext) -> Iterator[Problem]:
             for field, value, fix in (
                 ("model_name", step.model_name, "name the model that the step runs"),
                 ("input_map", step.input_map, "map every input of the model to a tensor of the ensemble"),
-                ("output_map", step.output_map, "map the outputs of the model that the ensemble needs"),
+                ("output_map", step.output_map, "name a tensor for every output that the ensemble needs"),
             ):
                 if not value:
                     yield Problem(
                         model.config_path,
-                        f"step {step.index} has no {field}, and the server would not load {model.name!r}: must specify "
+                        f"step {step.index} has no {field}, so the server would not load {model.name!r}: must specify "
                         f"'{field}' in step {step.index} of ensemble '{said_name(model)}'",
                         fix,
                         f"ensemble_scheduling.step[{step.index}].{field}",
@@ -340,7 +340,7 @@ def written_twice(context: CheckContext) -> Iterator[Problem]:
             )
             yield Problem(
                 model.config_path,
-                f"step {source.step} writes {source.tensor!r}, which {before}, and the server would not load "
+                f"step {source.step} writes {source.tensor!r}, which {before}, so the server would not load "
                 f"{model.name!r}: ensemble tensor '{source.tensor}' can appear in an output map only once for ensemble "
                 f"'{said_name(model)}' step {source.step}",
                 f"write {meant.name!r}, which no step writes, in one of the two places"
@@ -409,9 +409,9 @@ def written_input(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"step {step.index} writes {tensor.name!r}, which is an input of the ensemble {model.name!r}; the "
-                f"server would run each step that reads {tensor.name!r} for the request's tensor, and again for this "
-                "output, and perhaps endlessly",
-                "give the output a tensor of its own",
+                f"server would run each step that reads {tensor.name!r} once for the request's tensor and again for "
+                "this output, and these runs may never end",
+                "map the output to another tensor",
                 f'ensemble_scheduling.step[{step.index}].output_map["{output}"]',
             )
 
@@ -421,4 +421,4 @@ def _misplaced_scheduler(config: ModelConfig) -> str:
     scheduler = config.WhichOneof("scheduling_choice")
     if scheduler is None:
         return ""
-    return f"; an ensemble has no scheduler of its own: put {scheduler} into the models of its steps"
+    return f"; an ensemble has no scheduler of its own, so put {scheduler} into the models of its steps"
