@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _FIX = "write an option and its value as one item, for example '--exit-timeout-secs=30'"
+_REMOVE = "remove the option"
 
 
 class Given(NamedTuple):
@@ -129,14 +130,14 @@ def _fault(arguments: Sequence[str], release: str) -> ArgumentFault | None:
     if cache and not any(value.startswith("local,size=") for value in cache):
         return ArgumentFault(
             f"--cache-config={cache[0]}",
-            "and the cache 'local' needs a size",
+            "but the cache 'local' needs a size",
             "add '--cache-config=local,size=<bytes>'",
         )
     if {"cache-config", "response-cache-byte-size"} <= names:
         return ArgumentFault(
             "--response-cache-byte-size",
-            "which tritonserver does not take beside --cache-config",
-            "give the size as --cache-config=local,size=<bytes> only",
+            "which tritonserver does not accept together with --cache-config",
+            "give the size only as --cache-config=local,size=<bytes>",
         )
     return None
 
@@ -151,7 +152,7 @@ def _read(arguments: Sequence[str], release: str) -> Iterator[Given | ArgumentFa
             return
         if not argument.startswith("--"):
             reason = (
-                "which has one dash, and every option of tritonserver has two"
+                "which has one dash, but every option of tritonserver has two"
                 if argument[:1] == "-"
                 else (
                     "which is neither an option nor an option's value, so tritonserver would exit with "
@@ -167,12 +168,12 @@ def _read(arguments: Sequence[str], release: str) -> Iterator[Given | ArgumentFa
             return
         kind = kinds[option]
         if kind == "flag" and has_value:
-            yield ArgumentFault(argument, f"and --{option} takes no value", f"write '--{option}'")
+            yield ArgumentFault(argument, f"but --{option} takes no value", f"write '--{option}'")
             return
         if kind != "flag" and not has_value:
             following = next(pending, None)
             if following is None or following.startswith("--"):
-                yield ArgumentFault(argument, f"and --{option} needs a value", f"write it as '--{option}=<value>'")
+                yield ArgumentFault(argument, f"but --{option} needs a value", f"write '--{option}=<value>'")
                 return
             argument, value = f"{argument} {following}", following
         if fault := _value_fault(argument, option, kind, value, release):
@@ -193,7 +194,7 @@ def _option(written: str, release: str) -> str | ArgumentFault:
         return meant[0]
     if meant:
         names = listed([f"--{name}" for name in meant], shown=4)
-        return ArgumentFault("", f"which may stand for {names}", "write the whole name of the option")
+        return ArgumentFault("", f"which is short for several options: {names}", "write the whole name of the option")
     near = did_you_mean(f"--{written}", [f"--{name}" for name in kinds])
     since = _since(written)
     if since is None:
@@ -212,10 +213,10 @@ def _value_fault(argument: str, option: str, kind: str, value: str, release: str
     if allowed is None and option in _LEAST_THREADS:
         threads = value_fault(f"int32 from {_LEAST_THREADS[option]} to {MAX_THREADS}", value, release)
         if threads is not None:
-            return ArgumentFault(argument, "and the server cannot start that many threads", f"give {threads}")
+            return ArgumentFault(argument, "but the server cannot start this number of threads", f"give {threads}")
     if allowed is None:
         return None
-    return ArgumentFault(argument, f"and tritonserver does not accept that value of --{option}", f"give {allowed}")
+    return ArgumentFault(argument, f"but tritonserver does not accept this value of --{option}", f"give {allowed}")
 
 
 class _Reserved(NamedTuple):
@@ -235,26 +236,26 @@ _LEAST_THREADS: Mapping[str, int] = {
 
 # What the start script sets, or SageMaker by it, and what must not be set to anything else.
 _RESERVED: Mapping[str, _Reserved] = {
-    "help": _Reserved(None, "with which tritonserver prints its options and exits", "remove it"),
+    "help": _Reserved(None, "with which tritonserver prints its options and exits", _REMOVE),
     "allow-sagemaker": _Reserved(
-        "true", "with which the server does not answer SageMaker's requests to /ping and /invocations", "remove it"
+        "true", "with which the server does not answer SageMaker's requests to /ping and /invocations", _REMOVE
     ),
     "allow-vertex-ai": _Reserved(
-        "false", "with which the server exits, because SageMaker sets no variables of Vertex AI", "remove it"
+        "false", "with which the server exits, because SageMaker sets no variables of Vertex AI", _REMOVE
     ),
     "sagemaker-port": _Reserved(
-        None, "and SageMaker sends its requests to the port in SAGEMAKER_BIND_TO_PORT", "set the field port instead"
+        None, "but SageMaker sends its requests to the port in SAGEMAKER_BIND_TO_PORT", "set the field port instead"
     ),
     "model-control-mode": _Reserved(
         "explicit",
-        "and the start script loads models by name, which the server allows only in the mode 'explicit'",
-        "remove it",
+        "but the start script loads models by name, which the server allows only in the mode 'explicit'",
+        _REMOVE,
     ),
     **dict.fromkeys(
         ("model-repository", "model-store"),
         _Reserved(
             None,
-            "and the start script gives the server the directory to which SageMaker downloads the models",
+            "but the start script gives the server the directory to which SageMaker downloads the models",
             "put all models into one model repository",
         ),
     ),

@@ -85,14 +85,14 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         platform, backend = completed_pair(context, model)
         if not is_wrong_pair(platform, backend, context.platform):
             continue
-        found = f"the platform is {platform!r} and the backend is {backend!r}"
+        found = f"the platform is {platform!r}, but the backend is {backend!r}"
         fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or remove platform")
         if model.name.partition(".")[2] == backend and not platform:
-            found = f"the model's name implies the backend {backend!r}, but no platform"
+            found = f"the model's name implies the backend {backend!r}, but the platform is ''"
             fix = f'write backend: "{backend}"' if backend != "tensorflow" else fix
         yield Problem(
             model.config_path,
-            f"{found}, and the server would not load {model.name!r}: unexpected 'platform' and 'backend' pair, "
+            f"{found}, so the server would not load {model.name!r}: unexpected 'platform' and 'backend' pair, "
             f"got:{platform}, {backend}",
             fix,
             "platform",
@@ -142,7 +142,7 @@ def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
             origin = "" if config.backend else " (from default_model_filename)"
             yield Problem(
                 model.config_path,
-                f"the ensemble has the backend {backend!r}{origin}, and the server would not load it: Ensemble model "
+                f"the ensemble has the backend {backend!r}{origin}, so the server would not load it: Ensemble model "
                 f"'{said_name(model)}' must have platform type 'ensemble' and empty backend type",
                 "remove backend" if config.backend else "remove default_model_filename",
                 "backend" if config.backend else "default_model_filename",

@@ -54,7 +54,7 @@ def unordered_responses(context: CheckContext) -> Iterator[Problem]:
         if config.dynamic_batching.preserve_ordering and instances > 1:
             yield Problem(
                 model.config_path,
-                f"preserve_ordering is true and {model.name!r} has {instances} instances, and the server of "
+                f"preserve_ordering is true, but {model.name!r} has {instances} instances, so the server of "
                 f"{_release(context)} would send responses as they become ready, not in the order of the requests",
                 f"serve with {_ORDERED_SINCE} or newer, use one instance, or acknowledge CT286 if no client needs "
                 "the order",
@@ -98,7 +98,7 @@ def ordering_with_cache(context: CheckContext) -> Iterator[Problem]:
             said = "may use freed memory and crash" if may_crash else "would send cached responses out of order"
             yield Problem(
                 model.config_path,
-                f"preserve_ordering and response_cache are on for {model.name!r}, and the server of "
+                f"preserve_ordering and response_cache are enabled for {model.name!r}, so the server of "
                 f"{_release(context)} {said}",
                 f"remove one of the two settings, serve with {SOUND_SINCE} or newer"
                 + (" or with a release before 26.08" if may_crash else "")
@@ -149,9 +149,9 @@ def starved_instances(context: CheckContext) -> Iterator[Problem]:
         if policy is not None and merges and _instances(context, config) > 1:
             yield Problem(
                 model.config_path,
-                f"with {policy} and max_queue_delay_microseconds, the server of {_release(context)} loses count of the "
-                f"free instances of {model.name!r}, and would run the model slower and slower until it is loaded "
-                "again",
+                f"{model.name!r} has {policy} and max_queue_delay_microseconds, so the server of {_release(context)} "
+                "would miscount the model's free instances and run the model slower and slower until it reloads the "
+                "model",
                 f"remove max_queue_delay_microseconds or {policy}, serve with {_COUNTS_SINCE} or newer, or acknowledge "
                 "CT288",
                 "dynamic_batching.max_queue_delay_microseconds",

@@ -86,8 +86,8 @@ def replaced_option(context: CheckContext) -> Iterator[Problem]:
             if text not in (used, option.written.get(used, used)):
                 yield Problem(
                     model.config_path,
-                    f"the accelerator cuda of {model.name!r} has {key} = {value!r}, and the backend ignores it "
-                    f"and uses {used!r}, because it reads this option only in the model's parameters",
+                    f"the accelerator cuda of {model.name!r} has {key} = {value!r}, but the backend uses {used!r}, "
+                    "because it reads this option only from the model's parameters",
                     _instead(key, text),
                     field,
                 )

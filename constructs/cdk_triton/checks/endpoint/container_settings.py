@@ -71,8 +71,8 @@ def rejected_argument(context: CheckContext) -> Iterator[Problem]:
     if (fault := argument_fault(context.environment.additional_args, context.platform.release)) is not None:
         yield Problem(
             ".",
-            f"additional_args of the container's environment holds {fault.argument!r}, {fault.reason}; the endpoint "
-            "would not be created",
+            f"additional_args of the container's environment holds {fault.argument!r}, {fault.reason}, so SageMaker "
+            "would not create the endpoint",
             fault.fix,
         )
 
@@ -111,7 +111,8 @@ def unread_setting(context: CheckContext) -> Iterator[Problem]:
             continue  # additional_models alone: reported by CT406
         since, reader = variable_since(variable), f"the start script of {release} does not read {variable}"
         if field == "tensorflow_version" and "tensorflow" not in backends_in(release):
-            yield _unread(context.environment, field, f"{release} has no backend 'tensorflow'", "remove the field")
+            reader = f"Triton {release} has no backend 'tensorflow'"
+            yield _unread(context.environment, field, reader, "remove the field")
         elif not reads_variable(release, variable):
             yield _unread(context.environment, field, reader, f"serve with {since} or newer, or remove the field")
 
@@ -145,7 +146,7 @@ def too_small_shared_memory(context: CheckContext) -> Iterator[Problem]:
     if size is not None and size < least and models:
         yield Problem(
             ".",
-            f"shm_default_byte_size of the container's environment is {size:,} bytes, and the Python backend of "
+            f"shm_default_byte_size of the container's environment is {size:,} bytes, so the Python backend of "
             f"{release} would not load {listed(models)}: shm-default-byte-size can't be smaller than 4 MiBs",
             f"set at least {least:,} ({least // MIB} MiB), or remove the field",
         )
@@ -180,7 +181,7 @@ def tensorflow_1(context: CheckContext) -> Iterator[Problem]:
     if context.environment is not None and context.environment.tensorflow_version == 1 and models:
         yield Problem(
             ".",
-            f"tensorflow_version of the container's environment is 1, and the server would not load {listed(models)}: "
+            f"tensorflow_version of the container's environment is 1, so the server would not load {listed(models)}: "
             "starting from 23.04, Triton no longer supports Tensorflow 1. Please switch to Tensorflow 2.",
             "set tensorflow_version=2, or remove the field",
         )
@@ -221,9 +222,9 @@ def restricted_endpoint(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 ".",
                 f"additional_args of the container's environment restricts {in_words(closed, 'and')} by --{option}, so "
-                f"SageMaker's requests to {in_words([asked[name] for name in closed], 'and')} would be "
-                "answered with 403",
-                "remove the option: callers of the endpoint are authorized by IAM",
+                f"the server would answer SageMaker's requests to {in_words([asked[name] for name in closed], 'and')} "
+                "with 403",
+                "remove the option, because IAM authorizes the callers of the endpoint",
             )
 
 
@@ -254,5 +255,5 @@ def _is_default_ping_mode(context: CheckContext) -> bool:
 def _unread(environment: ContainerEnvironment, field: str, reason: str, fix: str) -> Problem:
     value = getattr(environment, field)
     return Problem(
-        ".", f"{field} of the container's environment is {value!r}, and {reason}, so the field has no effect", fix
+        ".", f"{field} of the container's environment is {value!r}, but {reason}, so the field has no effect", fix
     )

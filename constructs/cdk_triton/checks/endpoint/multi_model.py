@@ -84,9 +84,9 @@ def several_ensembles(context: CheckContext) -> Iterator[Problem]:
     if len(found) > 1:
         yield Problem(
             ".",
-            f"the loader recognises {len(found)} models as ensembles ({listed(found)}), and the endpoint would "
-            "serve the one that the file system lists last, without an error",
-            "keep one ensemble per archive; put the steps of a nested ensemble into the outer one",
+            f"the loader recognises {len(found)} models as ensembles ({listed(found)}), so the endpoint would serve "
+            "the ensemble that the file system lists last, without an error",
+            "keep one ensemble per archive; put the steps of a nested ensemble into the outer ensemble",
         )
 
 
@@ -142,8 +142,8 @@ def no_ensemble(context: CheckContext) -> Iterator[Problem]:
         names = listed([model.name for model in models])
         yield Problem(
             ".",
-            f"the archive has several directories ({names}) and no ensemble, and a multi-model endpoint would serve "
-            "the one that the file system lists last, without an error",
+            f"the archive has several directories ({names}) and no ensemble, so a multi-model endpoint would serve "
+            "the directory that the file system lists last, without an error",
             "connect the models by an ensemble, keep one model per archive, or use a single-model endpoint",
         )
 
@@ -254,7 +254,7 @@ def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"{model.name!r} is not an ensemble, but the loader of a multi-model endpoint finds the text platform: "
                 '"ensemble" in the file, in a comment for example, and would serve this model',
-                "reword the comment",
+                "remove this text from the file",
                 line=model.ensemble_literal_line,
             )
 
@@ -330,8 +330,8 @@ def many_models(context: CheckContext) -> Iterator[Problem]:
     if count > _MANY:
         yield Problem(
             ".",
-            f"the archive has {count} directories, and the server would warn that smaller ensembles are recommended "
-            "for better memory management: SageMaker loads and unloads the archive as a whole",
+            f"the archive has {count} directories, so the server would warn that smaller ensembles are recommended "
+            "for better memory management, because SageMaker loads and unloads the archive as a whole",
             "split the ensemble if callers need its parts separately",
         )
 
@@ -371,8 +371,8 @@ def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
         if file.path.name == CONFIG_NAME and len(file.path.parts) == 2:
             yield Problem(
                 file.path,
-                f"the archive has a {CONFIG_NAME} at the top and is therefore one model, so the model "
-                f"{file.path.parts[0]!r} in it would not be found",
+                f"the archive has a {CONFIG_NAME} at the top and is therefore one model, so the server would not find "
+                f"the model {file.path.parts[0]!r} in the archive",
                 f"remove the {CONFIG_NAME} at the top, or move it into a directory of its own",
             )
 
@@ -401,8 +401,8 @@ def no_model_to_load(context: CheckContext) -> Iterator[Problem]:
     if not context.repository.models:
         yield Problem(
             ".",
-            f"there is neither a {CONFIG_NAME} nor a directory in the archive, and the server would treat the archive "
-            "itself as a model and answer the first invocation with: at least one version must be available under the "
+            f"the archive has neither a {CONFIG_NAME} nor a directory, so the server would treat the archive itself "
+            "as a model and answer the first invocation with: at least one version must be available under the "
             "version policy of model",
             f"put each model into a directory of its own, with its {CONFIG_NAME} and a version directory",
         )

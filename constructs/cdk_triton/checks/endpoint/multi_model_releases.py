@@ -49,7 +49,7 @@ def loader_without_ensembles(context: CheckContext) -> Iterator[Problem]:
     if context.entry is not None and len(context.repository.models) > 1:  # otherwise CT501 to CT504 have said it
         yield Problem(
             ".",
-            f"the archive has {len(context.repository.models)} directories, and the server of {release} would "
+            f"the archive has {len(context.repository.models)} directories, so the server of {release} would "
             "answer the first invocation with: More than one version or model directories found. Note that hidden "
             "folders are not allowed and Ensemble models are not supported in SageMaker MME mode.",
             "serve with 22.12 or newer, or use a single-model endpoint",
@@ -99,7 +99,7 @@ def no_name_space(context: CheckContext) -> Iterator[Problem]:
     if context.entry is not None and names:
         yield Problem(
             ".",
-            f"the server of {release} has one name space for all archives, and another archive with one of these "
+            f"the server of {release} has one name space for all archives, so another archive with one of these "
             f"models ({', '.join(names)}) could not be loaded beside this one: failed to poll model '{names[0]}': not "
             "unique across all model repositories",
             "serve with 23.04 or newer, or give the models names that no other archive uses",

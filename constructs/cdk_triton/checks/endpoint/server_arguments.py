@@ -68,7 +68,7 @@ def cut_off_number(context: CheckContext) -> Iterator[Problem]:
             number, rest = cut
             yield Problem(
                 ".",
-                f"additional_args of the container's environment holds '--{given.option}={given.value}', and "
+                f"additional_args of the container's environment holds '--{given.option}={given.value}', but "
                 f"tritonserver reads {number + rest!r} as {number}",
                 _whole(number, rest, given),
             )
@@ -114,7 +114,7 @@ def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
         if known and setting not in (*known, *_COMMON):
             yield Problem(
                 ".",
-                f"additional_args of the container's environment holds '--{given.option}={given.value}', and the "
+                f"additional_args of the container's environment holds '--{given.option}={given.value}', but the "
                 f"backend {name!r} does not read {setting!r}{did_you_mean(setting, known)}, so the argument has no "
                 "effect",
                 "correct the setting's name, or remove the argument",
@@ -153,7 +153,7 @@ def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
             count = "1 GPU" if platform.gpu_count == 1 else f"{platform.gpu_count} GPUs"
             yield Problem(
                 ".",
-                f"additional_args of the container's environment holds '--{given.option}={given.value}', and "
+                f"additional_args of the container's environment holds '--{given.option}={given.value}', but "
                 f"{platform.instance_type} has {count}, numbered from 0, so the argument has no effect",
                 f"write a GPU number below {platform.gpu_count}, or remove the argument",
             )

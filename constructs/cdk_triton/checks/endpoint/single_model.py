@@ -47,9 +47,9 @@ def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
     if CONFIG_NAME in context.repository.model_directories:
         yield Problem(
             CONFIG_NAME,
-            "the configuration is at the top of the repository, and the container would end with: Incorrect directory "
-            "structure. Model directory needs to contain the top level folder",
-            f"move everything into a directory, for example {context.repository.name}/{CONFIG_NAME}",
+            f"the file {CONFIG_NAME} is at the top of the repository, so the container would fail with: Incorrect "
+            "directory structure. Model directory needs to contain the top level folder",
+            f"move all files of the model into a directory, for example to {context.repository.name}/{CONFIG_NAME}",
         )
 
 
@@ -70,8 +70,7 @@ def no_model(context: CheckContext) -> Iterator[Problem]:
     if not context.repository.models:
         yield Problem(
             ".",
-            "there is no directory in the repository, and the container would end with: No model found in model "
-            "repository",
+            "the repository has no directory, so the container would fail with: No model found in model repository",
             f"put each model into a directory of its own, with its {CONFIG_NAME} and a version directory",
         )
 
@@ -109,8 +108,8 @@ def no_default_model(context: CheckContext) -> Iterator[Problem]:
     found = f"several ensembles ({ensembles})" if ensembles else "no ensemble"
     yield Problem(
         ".",
-        f"the repository has several models ({names}) and {found}, so the default model is ambiguous, and the "
-        "container would end with: More than 1 model directory found in model repository",
+        f"the repository has several models ({names}) and {found}, so the default model is ambiguous and the "
+        "container would fail with: More than 1 model directory found in model repository",
         "set default_model_name in the container's environment, or --default-model for the command",
     )
 
@@ -140,8 +139,8 @@ def named_model_missing(context: CheckContext) -> Iterator[Problem]:
     if context.default_model is not None and context.repository.model(context.default_model) is None:
         yield Problem(
             ".",
-            f"the default model {context.default_model!r} is not among the models ({names}), and the container would "
-            f"end with: Directory with provided SAGEMAKER_TRITON_DEFAULT_MODEL_NAME {context.default_model} does not "
+            f"the default model {context.default_model!r} is not among the models ({names}), so the container would "
+            f"fail with: Directory with provided SAGEMAKER_TRITON_DEFAULT_MODEL_NAME {context.default_model} does not "
             "exist",
             "name one of the models in default_model_name",
         )
@@ -149,7 +148,7 @@ def named_model_missing(context: CheckContext) -> Iterator[Problem]:
         if context.repository.model(name) is None:
             yield Problem(
                 ".",
-                f"the additional model {name!r} is not among the models ({names}), and the server would end with: "
+                f"the additional model {name!r} is not among the models ({names}), so the server would fail with: "
                 f"failed to poll model '{name}': model not found in any model repository",
                 "name models of the repository in additional_models",
             )
