@@ -56,8 +56,8 @@ def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
                     continue
                 yield Problem(
                     model.config_path,
-                    f"gpus lists {gpu}, and {platform.instance_type} has {_gpus(count)}, numbered from 0; the server "
-                    f"would not load {model.name!r}: {no_such_gpu(model, index, group, gpu)}",
+                    f"gpus lists {gpu}, but {platform.instance_type} has {_gpus(count)}, numbered from 0, so the "
+                    f"server would not load {model.name!r}: {no_such_gpu(model, index, group, gpu)}",
                     "remove gpus to use every GPU, or list only GPUs that the instance type has",
                     f"instance_group[{index}].gpus[{position}]",
                 )
@@ -109,7 +109,7 @@ def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"{context.platform.instance_type} has the GPU {instance.gpu} of compute capability "
-            f"{instance.compute_capability}, and cc_model_filenames has {named} only, so the server would load "
+            f"{instance.compute_capability}, but cc_model_filenames has {named} only, so the server would load "
             f"{default}; a TensorRT plan for another GPU fails with: unable to load plan file to auto complete config",
             f'add the key "{instance.compute_capability}" with a file for this GPU',
             "cc_model_filenames",
@@ -146,7 +146,7 @@ def dali_on_several_gpus(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"{model.name!r} would run on {len(used)} GPUs of {context.platform.instance_type}, and users have "
                 "reported that servers with DALI on several GPUs crash under load: Signal (11)",
-                "test it under load, or give the model one GPU: instance_group { kind: KIND_GPU gpus: 0 }",
+                "test the model under load, or give it one GPU: instance_group { kind: KIND_GPU gpus: 0 }",
                 "instance_group",
             )
 
@@ -177,8 +177,8 @@ def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ".",
             f"{context.platform.instance_type} is not in this library's copy of AWS's list of GPU instance types for "
-            "multi-model endpoints, which ends at ml.g5 and has only types with one GPU; SageMaker may reject the "
-            "endpoint",
+            "multi-model endpoints; the list ends at ml.g5 and has only types with one GPU, so SageMaker may reject "
+            "the endpoint",
             "try the instance type in your account and then acknowledge CT620, or use a listed type such as "
             "ml.g5.xlarge",
         )
@@ -222,13 +222,13 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
     }
     total = sum(instances.values())
     if total * each > _SHM_BYTES:
-        names = listed([f"{name} {n}" for name, n in instances.items()])
+        names = listed([f"{name}: {n}" for name, n in instances.items()])
         what = "one instance of a Python model" if total == 1 else f"{total} instances of Python models"
         yield Problem(
             ".",
-            f"{what} ({names}) would take {total * each:,} bytes of shared memory at the start, {each:,} for each; "
-            f"the container has {_SHM_BYTES:,}, so the last one would not start: Unable to initialize shared "
-            "memory key",
+            f"{what} ({names}) would take {total * each:,} bytes of shared memory at the start, {each:,} for each, "
+            f"but the container has {_SHM_BYTES:,} bytes, so the last instance would not start: Unable to initialize "
+            "shared memory key",
             f"{'' if total == 1 else 'run fewer instances, or '}lower shm_default_byte_size in the container's "
             f"environment to {_largest_share(total):,}",
         )

@@ -71,7 +71,7 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
         if not any(faults) and reached is not None and reached < most:
             yield Problem(
                 source.model.config_path,
-                f"the largest batch of the plan's profiles is {reached}, and the server would not load "
+                f"the largest batch of the plan's profiles is {reached}, so the server would not load "
                 f"{source.model.name!r}: configuration specified max-batch {most} but TensorRT engine only supports "
                 f"max-batch {reached}",
                 f"write max_batch_size: {reached}, or raise the maximum of the profile",
@@ -167,7 +167,7 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
             for message, said, fix, field in _unlike(context, source):
                 yield Problem(
                     source.model.config_path,
-                    f"{message}, and the server would not load {source.model.name!r}: {said}",
+                    f"{message}, so the server would not load {source.model.name!r}: {said}",
                     fix,
                     field,
                 )
@@ -200,7 +200,7 @@ def _side(
             yield (
                 f"{network} has no {kind} {tensor.name!r}",
                 f"unexpected inference {kind} '{tensor.name}', allowed {kind}s are: {allowed}",
-                f"name the {kind} as the network does",
+                f"use the name that the {kind} has in the network",
                 f"{kind}[{index}].name",
             )
             continue
@@ -209,14 +209,14 @@ def _side(
             continue  # in a release whose TensorRT has no INT64 this is CT604
         if given and written not in ("TYPE_INVALID", given) and not tensor.is_shape_tensor:
             yield (
-                f"the {kind} {tensor.name!r} has the type {written}, but {given} in a plan of {network}",
+                f"the {kind} {tensor.name!r} has the type {written}, but has the type {given} in a plan of {network}",
                 f"unexpected datatype {given} for inference {kind} '{tensor.name}', expecting {written}",
                 f"write data_type: {given}, or export the network with the other type",
                 f"{kind}[{index}].data_type",
             )
     for missing in sorted(in_network.keys() - {tensor.name for tensor in configured} - others) if configured else ():
         yield (
-            f"{network} has the {kind} {missing!r} and the configuration does not",
+            f"{network} has the {kind} {missing!r}, but the configuration does not",
             f"expected configuration for {kind} '{missing}'",
             f"add the {kind} to the configuration, or export the network without it",
             kind,
@@ -244,11 +244,11 @@ def _shapes(
         own = "reshape.shape" if tensor.HasField("reshape") else "dims"
         added = " (max_batch_size adds the batch dimension)" if source.config.max_batch_size > 0 else ""
         yield (
-            f"the {kind} {tensor.name!r} has the {own} {_text(written)}{added}, but the shape {_text(shape)} in the "
-            f"network {source.network.path}",
+            f"the {kind} {tensor.name!r} has the {own} {_text(written)}{added}, but has the shape {_text(shape)} in "
+            f"the network {source.network.path}",
             f"model '{source.model.name}', tensor '{tensor.name}': the model expects {len(shape)} dimensions but the "
             f"model configuration specifies {len(readings[0])} dimensions",
-            f"write the {own} of the network, or export the network with other dimensions",
+            f"write the dimensions of the network into {own}, or export the network with other dimensions",
             f"{kind}[{index}].{own}",
         )
 

@@ -75,8 +75,8 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
                     source.network.path,
                     f"the parser of {_versions(context, network)} {said}; if the parser of the release's TensorRT "
                     f"fails too, no plan can be built for {source.model.name!r}",
-                    "replace the unsupported parts when you export the network, run it with ONNX Runtime, or "
-                    "acknowledge this if a plugin or the release's TensorRT supports it",
+                    "replace the unsupported parts when you export the network, run the network with ONNX Runtime, or "
+                    "acknowledge CT701 if a plugin or the release's TensorRT supports these parts",
                 )
 
 

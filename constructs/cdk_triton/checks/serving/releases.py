@@ -70,7 +70,7 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"{model.name!r} needs the backend {backend_name!r}, which is not in SageMaker's image of "
-            f"{_release(context)}, and the server would not load it: {_NOT_FOUND.format(backend_name)}",
+            f"{_release(context)}, so the server would not load {model.name!r}: {_NOT_FOUND.format(backend_name)}",
             fix,
             _backend_field(model),
         )
@@ -101,7 +101,7 @@ def backend_not_known(context: CheckContext) -> Iterator[Problem]:
         return  # reported by CT601
     for model, backend_name, fix in _without_backend(context):
         if platform is None:
-            found = "which no release of SageMaker's image has, and a server without it"
+            found = "which no release of SageMaker's image has, so a server without this backend"
         elif backend_name not in _IN_OTHER_IMAGES:
             found = "which SageMaker's image does not have; if your own image does not have it either, the server"
         else:
@@ -162,9 +162,9 @@ def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
         if not is_there:
             yield Problem(
                 model.config_path,
-                f"SageMaker's image of {_release(context)} has no {runtime!r} for the backend {backend_name!r}, and "
+                f"SageMaker's image of {_release(context)} has no {runtime!r} for the backend {backend_name!r}, so "
                 f"the server would not load {model.name!r}: {said}",
-                "remove runtime, or add the library beside the model",
+                f"remove runtime, or add {runtime!r} to the directory of the model",
                 "runtime",
             )
 
@@ -196,16 +196,16 @@ def gpu_without_tensorrt(context: CheckContext) -> Iterator[Problem]:
     gpu = _numbers(platform.instance.compute_capability)
     oldest, newest = tensorrt_bounds(platform.release)
     if gpu < _TURING and oldest is not None and oldest >= _WITHOUT_VOLTA:
-        reason, fix = "no longer supports it", "serve with a release up to 24.09, or on a newer GPU"
+        reason, fix = "no longer supports", "serve with a release up to 24.09, or on a newer GPU"
     elif gpu >= _BLACKWELL and newest is not None and newest < _WITH_BLACKWELL:
-        reason, fix = "does not support it yet", "serve with 25.01 or newer"
+        reason, fix = "does not support yet", "serve with 25.01 or newer"
     else:
         return
     for model in context.loaded_models:
         if model.backend_name == "tensorrt":
             yield Problem(
                 model.config_path,
-                f"{platform.instance_type} has the GPU {platform.instance.gpu} and TensorRT of {platform.release} "
+                f"{platform.instance_type} has the GPU {platform.instance.gpu}, which TensorRT of {platform.release} "
                 f"{reason}, so the server would not load {model.name!r}: unable to load plan file to auto "
                 "complete config",
                 fix,
@@ -244,9 +244,9 @@ def gpu_newer_than_release(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ".",
             f"{platform.instance_type} has the GPU {platform.instance.gpu} (compute capability "
-            f"{platform.instance.compute_capability}), which needs CUDA {needed[0]}.{needed[1]} or newer, and "
-            f"{facts.release} was built with CUDA {facts.cuda}: models load slowly, or fail with: no kernel image is "
-            "available for execution on the device",
+            f"{platform.instance.compute_capability}), which needs CUDA {needed[0]}.{needed[1]} or newer, but Triton "
+            f"{facts.release} was built with CUDA {facts.cuda}, so models load slowly, or fail with: no kernel image "
+            "is available for execution on the device",
             "serve with a newer release, or on an older GPU",
         )
 
@@ -294,7 +294,7 @@ def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
             if tensor.data_type == DataType.Value("TYPE_INT64"):
                 yield Problem(
                     model.config_path,
-                    f"{tensor.name!r} is TYPE_INT64, and TensorRT 8 of {release} builds INT64 as INT32, so the "
+                    f"{tensor.name!r} is TYPE_INT64, but TensorRT 8 of {release} builds INT64 as INT32, so the "
                     f"server would not load {model.name!r}: unexpected datatype TYPE_INT32 for inference {kind} "
                     f"'{tensor.name}', expecting TYPE_INT64",
                     "write TYPE_INT32 and send INT32, or serve with 24.05 or newer",
@@ -327,10 +327,10 @@ def pipeline_without_dali(context: CheckContext) -> Iterator[Problem]:
         if model.backend_name == "dali" and (source := _pipeline_source(model)) is not None:
             yield Problem(
                 model.directory,
-                f"{source} has to be serialised by the container's python3, which finds DALI from "
-                f"{_DALI_IMPORTABLE_SINCE} on, and the server of {_release(context)} may not load {model.name!r}: "
-                "Failed to load model file. The program looked in the following locations",
-                "serialise the pipeline into model.dali with DALI of that release, or serve with "
+                f"the container's python3 must serialise {source}, but finds DALI only from {_DALI_IMPORTABLE_SINCE} "
+                f"on, so the server of {_release(context)} may not load {model.name!r}: Failed to load model file. The "
+                "program looked in the following locations",
+                f"serialise the pipeline into model.dali with the DALI of {_release(context)}, or serve with "
                 f"{_DALI_IMPORTABLE_SINCE} or newer",
             )
 
@@ -350,7 +350,7 @@ def _without_backend(context: CheckContext) -> Iterator[tuple[Model, str, str]]:
         if name == "tensorflow":
             fix = "convert the model to ONNX, or serve with a release up to 25.02 (SageMaker's last image is 24.09)"
         elif meant is not None:
-            fix = f'did you mean backend: "{meant}"?'
+            fix = f'write backend: "{meant}" if you mean this backend'
         else:
             fix = f"name a backend of the image ({', '.join(sorted(known))})"
         yield model, name, fix

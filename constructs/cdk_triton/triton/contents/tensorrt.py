@@ -144,7 +144,8 @@ def require_parser() -> None:
     """
     if not is_installed():
         raise ConfigurationError(
-            "the preflight needs TensorRT's own parser, which is not installed; pip install 'cdk-triton[preflight]'"
+            "the preflight needs TensorRT's own parser, which is not installed; run `pip install "
+            "'cdk-triton[preflight]'`"
         )
 
 
