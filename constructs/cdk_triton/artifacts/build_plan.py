@@ -198,7 +198,8 @@ def _check_files(repository: ModelRepository, recipes: tuple[BuildRecipe, ...], 
         for path in recipe.s3_files:
             if path in here:
                 raise ConfigurationError(
-                    f"{recipe} puts a file from S3 at {path}, and the repository has a file there: remove one of them"
+                    f"{recipe} puts a file from S3 at {path}, but the repository already has a file at this path: "
+                    "remove one of the two files"
                 )
         for path in recipe.consumes:
             if path not in here and path not in makers and path not in s3_files:

@@ -167,8 +167,9 @@ def _refuse_other_forms(path: str, text: str) -> None:
         return
     if _CONDA_LOCK_YAML.search(text) and PurePosixPath(path).suffix in (".yml", ".yaml"):
         raise ConfigurationError(
-            f"{path} is in conda-lock's own format, and the recipe reads explicit lock files only: write one with "
-            f"`conda-lock render --kind explicit --platform linux-64 {PurePosixPath(path).name}`, and name that file"
+            f"{path} is in conda-lock's own format, but the recipe reads explicit lock files only: write such a file "
+            f"with `conda-lock render --kind explicit --platform linux-64 {PurePosixPath(path).name}`, and name this "
+            "file"
         )
     if _YAML.search(text) or PurePosixPath(path).suffix in (".yml", ".yaml"):
         raise ConfigurationError(

@@ -69,7 +69,7 @@ class DaliPipeline:
         path = path_in_model(self.model, self._pipeline, f"pipeline of {self}")
         if PurePosixPath(path).suffix != ".py":
             raise ConfigurationError(
-                f"pipeline of {self} is {self.pipeline!r} and must be a Python file, such as '1/dali.py'"
+                f"pipeline of {self} is {self.pipeline!r} but must be a Python file, such as '1/dali.py'"
             )
 
     def __str__(self) -> str:
@@ -118,8 +118,8 @@ class DaliPipeline:
         release = platform.release
         if not self.serialize and release is not None and not is_at_least(release, _AUTOSERIALIZED_SINCE):
             raise ConfigurationError(
-                f"{self} leaves it to Triton to serialise the pipeline, but the python3 of Triton {release} does not "
-                f"find DALI (from {_AUTOSERIALIZED_SINCE} on it does): write serialize=True"
+                f"{self} lets Triton serialise the pipeline, but the python3 of Triton {release} does not find DALI "
+                f"(the first release whose python3 does is {_AUTOSERIALIZED_SINCE}): write serialize=True"
             )
         self._check_file(repository, model)
         self._check_definition(required_text(repository, self._source, f"the pipeline of {self}"))

@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton._tokens import refuse_token
+from cdk_triton._wording import in_words
 from cdk_triton.artifacts.canonical import canonical_json
 from cdk_triton.artifacts.recipes.conda import CondaEnvironment
 from cdk_triton.artifacts.recipes.dali import DaliPipeline
@@ -49,7 +50,7 @@ def declared_recipe(recipe: object) -> DeclaredRecipe:
         ConfigurationError: the recipe is not one of this library's, or contains a CDK token.
     """
     if not isinstance(recipe, _RECIPES):
-        names = ", ".join(each.__name__ for each in _RECIPES)
+        names = in_words(each.__name__ for each in _RECIPES)
         raise ConfigurationError(
             f"a publisher cannot have the recipe {recipe!r}, because `cdk-triton fleet` runs without your app: use "
             f"{names}"

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["OnnxExport"]
 
-_TEXTS: Final = several(
-    lambda value: isinstance(value, str) and value != "", "use a list of texts, none of them empty, such as ['logits']"
-)
+_TEXTS: Final = {
+    name: several(
+        lambda value: isinstance(value, str) and value != "",
+        f"use a list of texts, none of them empty, such as [{example!r}]",
+    )
+    for name, example in (("outputs", "logits"), ("sources", "weights.safetensors"))
+}
 
 
 @dataclass(frozen=True)
@@ -77,20 +81,20 @@ class OnnxExport:
         file, separator, function = self.entry.rpartition(":")
         if not separator or not function.isidentifier() or not file.endswith(".py"):
             raise ConfigurationError(
-                f"entry of {self} is {quoted(self.entry)} and must name a file and a function in it, such as "
+                f"entry of {self} is {quoted(self.entry)} but must name a file and a function in it, such as "
                 "'export.py:export'"
             )
         if self.integer_inputs not in (None, "int32"):
-            raise ConfigurationError(f"integer_inputs of {self} is {self.integer_inputs!r} and must be 'int32' or None")
+            raise ConfigurationError(f"integer_inputs of {self} is {self.integer_inputs!r} but must be 'int32' or None")
         for name in ("outputs", "sources"):
             values = getattr(self, name)
             if name == "outputs" and values is None:
                 continue
-            require_type(f"{name} of {self}", values, _TEXTS)
+            require_type(f"{name} of {self}", values, _TEXTS[name])
             object.__setattr__(self, name, tuple(values))
         if self.outputs is not None and (not self.outputs or len(set(self.outputs)) < len(self.outputs)):
             raise ConfigurationError(
-                f"outputs of {self} is {list(self.outputs)!r} and must name one output or more, each once"
+                f"outputs of {self} is {list(self.outputs)!r} but must name one output or more, each once"
             )
         if self._target in self.consumes:
             raise ConfigurationError(f"{self} would write {self._target}, which it reads: give onnx another name")
@@ -183,8 +187,8 @@ class OnnxExport:
         names = () if model.config is None else tuple(output.name for output in model.config.output)
         if not names:
             raise ConfigurationError(
-                f"neither {self} nor {model.config_path} names the outputs, with which the build compares the export: "
-                "write outputs=['…']"
+                f"neither {self} nor {model.config_path} names the outputs, but the build needs their names to check "
+                "the export: write outputs=['…']"
             )
         return names
 

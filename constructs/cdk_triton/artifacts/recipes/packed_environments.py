@@ -36,7 +36,7 @@ def archive_target(recipe: BuildRecipe, model: str, archive: str) -> str:
     target = path_in_model(model, archive, f"archive of {recipe}")
     if not target.endswith(".tar.gz"):
         raise ConfigurationError(
-            f"archive of {recipe} is {archive!r} and must end with .tar.gz, because the build packs a gzipped tar file"
+            f"archive of {recipe} is {archive!r} but must end with .tar.gz, because the build packs a gzipped tar file"
         )
     return target
 
@@ -97,7 +97,7 @@ def check_is_used(recipe: BuildRecipe, model: str, archive: str, repository: Mod
     target = path_in_model(model, archive, f"archive of {recipe}")
     if not any(target in _environment_paths(each) for each in repository.models):
         raise ConfigurationError(
-            f"{recipe} packs {target}, and no Python model of the repository uses it: write parameters "
+            f"{recipe} packs {target}, but no Python model of the repository uses this archive: write parameters "
             f'{{ key: "EXECUTION_ENV_PATH" value {{ string_value: "$$TRITON_MODEL_DIRECTORY/{archive}" }} }} '
             f"into {model_of(repository, model, str(recipe)).config_path}, or remove the recipe"
         )
@@ -122,7 +122,7 @@ def check_is_only_copy(
             return  # the first of several copies is right, the later ones are not
         if isinstance(other, type(recipe)) and packages(recipe) == packages(other):
             raise ConfigurationError(
-                f"{recipe} and {other} lock the same packages, and one archive is enough: remove {recipe}, and set "
+                f"{recipe} and {other} lock the same packages, so one archive is enough: remove {recipe}, and set "
                 f'EXECUTION_ENV_PATH of {model} to "$$TRITON_MODEL_DIRECTORY/../{other.produces[0]}"'
             )
 

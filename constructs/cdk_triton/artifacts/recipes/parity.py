@@ -47,7 +47,7 @@ class Tolerance:
             value: object = getattr(self, name)
             refuse_token(value, f"the {name} tolerance")
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise ConfigurationError(f"the {name} tolerance is {value!r} and must be a finite number of at least 0")
+                raise ConfigurationError(f"the {name} tolerance is {value!r} but must be a finite number of at least 0")
             object.__setattr__(self, name, float(value))  # 0 and 0.0 are one tolerance, and one artifact key
 
 
@@ -111,7 +111,7 @@ class Parity:
                 or bounds[0] > bounds[1]
             ):
                 raise ConfigurationError(
-                    f"the range of the input {name!r} is {bounds!r} and must be two whole numbers in ascending order, "
+                    f"the range of the input {name!r} is {bounds!r} but must be two whole numbers in ascending order, "
                     "such as (0, 30521)"
                 )
         ordered = {name: (self.ranges[name][0], self.ranges[name][1]) for name in sorted(self.ranges)}

@@ -174,12 +174,12 @@ def read_network(recipe: str, repository: ModelRepository, path: str) -> OnnxFil
         return None
     read = onnx_file(file.source)
     if isinstance(read, Unreadable):
-        raise ConfigurationError(f"the network {path} of {recipe} {read.reason}: export it again")
+        raise ConfigurationError(f"the network {path} of {recipe} {read.reason}; export the network again")
     for place in _external_files(file, read):
         if file_at(repository, place) is None:
             raise ConfigurationError(
-                f"the network {path} of {recipe} has weights in {place}, which is not in the repository: put that file "
-                "there"
+                f"the network {path} of {recipe} has weights in {place}, which is not in the repository: add that file "
+                "to the repository"
             )
     return read
 

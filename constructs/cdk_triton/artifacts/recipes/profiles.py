@@ -100,7 +100,7 @@ def check_profiles(
             instead = f", or rename {close[0]!r} to {missing[0]!r}" if close else ""
             raise ConfigurationError(
                 f"{what} does not have the input {missing[0]!r}, but needs the shapes of all inputs in config.pbtxt: "
-                f"add them{instead}"
+                f"add the shapes of {missing[0]!r}{instead}"
             )
         for tensor in config.input:
             _check_shapes(profile[tensor.name], tensor, config.max_batch_size, what)
@@ -111,7 +111,8 @@ def check_profiles(
     if reached is not None and reached < config.max_batch_size:
         raise ConfigurationError(
             f"the largest batch of the profiles of {recipe} is {reached}, so Triton would not load the plan with "
-            f"max_batch_size: {config.max_batch_size} of config.pbtxt: raise the batch, or lower max_batch_size"
+            f"max_batch_size: {config.max_batch_size} of config.pbtxt: raise the largest batch of a profile, or lower "
+            "max_batch_size"
         )
 
 
@@ -136,7 +137,7 @@ def _check_shapes(shapes: ProfileShapes, tensor: ModelInput, max_batch_size: int
         beside = " and the batch dimension" if batch else ""
         count = len(shapes.maximum)
         raise ConfigurationError(
-            f"{what} has {count} {'dimension' if count == 1 else 'dimensions'} for the input {tensor.name!r}, and "
+            f"{what} has {count} {'dimension' if count == 1 else 'dimensions'} for the input {tensor.name!r}, but "
             f"config.pbtxt has dims: {list(dims)}{beside}; write {len(dims) + batch} numbers in each shape"
         )
     for size, low, high in zip(dims, shapes.minimum[batch:], shapes.maximum[batch:], strict=True):

@@ -57,6 +57,6 @@ class S3File:
             )
         if _SHA256.fullmatch(self.sha256) is None:
             raise ConfigurationError(
-                f"the sha256 of the S3File {quoted(self.key)} is {quoted(self.sha256)} and must be 64 hexadecimal "
-                "digits in lower case: sha256sum prints them"
+                f"the sha256 of the S3File {quoted(self.key)} is {quoted(self.sha256)} but must be 64 hexadecimal "
+                "digits in lower case: write the digits that sha256sum prints"
             )

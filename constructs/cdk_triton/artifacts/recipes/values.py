@@ -41,7 +41,7 @@ def whole_number(value: object, label: str, lowest: int, highest: int) -> int:
     """
     refuse_token(value, label)
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        raise ConfigurationError(f"{label} is {value!r} and must be a whole number from {lowest} to {highest}")
+        raise ConfigurationError(f"{label} is {value!r} but must be a whole number from {lowest} to {highest}")
     return value
 
 
@@ -53,7 +53,7 @@ def one_of(value: object, label: str, allowed: Iterable[str]) -> str:
     """
     words = tuple(allowed)
     if not isinstance(value, str) or value not in words:
-        raise ConfigurationError(f"{label} is {value!r} and must be one of {', '.join(map(repr, words))}")
+        raise ConfigurationError(f"{label} is {value!r} but must be one of {', '.join(map(repr, words))}")
     return value
 
 
@@ -71,14 +71,14 @@ def path_in_model(model: str, path: str, label: str) -> str:
     literal(model, "the model of a recipe")
     if model in ("", "..") or "/" in model or "\\" in model:
         raise ConfigurationError(
-            f"the model of a recipe is {quoted(model)} and must be the name of a model's directory in the repository, "
+            f"the model of a recipe is {quoted(model)} but must be the name of a model's directory in the repository, "
             "such as 'bert'"
         )
     literal(path, label)
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\\" in path or path.endswith("/"):
         raise ConfigurationError(
-            f"{label} is {quoted(path)} and must be the path of a file in the directory of the model {quoted(model)}, "
+            f"{label} is {quoted(path)} but must be the path of a file in the directory of the model {quoted(model)}, "
             "relative to that directory, with '/' between names and without '..'"
         )
     return PurePosixPath(model, path).as_posix()
