@@ -62,7 +62,7 @@ class AioRuntime:
             import aiohttp
         except ImportError as error:
             raise ConfigurationError(
-                "AsyncTritonClient needs aiohttp, which is not installed: pip install 'cdk-triton[aio]'"
+                "AsyncTritonClient needs aiohttp, which is not installed: run `pip install 'cdk-triton[aio]'`"
             ) from error
         calls = await asyncio.to_thread(SignedCalls, fix, session)
         # Reading the authorities takes a tenth of a second, and plain HTTP, as of the local AWS, does not need them.

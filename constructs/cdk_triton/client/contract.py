@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cdk_triton._wording import did_you_mean
+from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.client.tensors import datatype_of, numpy_type
 from cdk_triton.errors import ConfigurationError, InvocationError
 
@@ -50,10 +50,10 @@ class TensorContract:
         array = self._typed(value)
         found = self._completed(array.shape, max_batch_size)
         if found is None:
-            batch = f" after a batch dimension of 1 to {max_batch_size}" if max_batch_size else ""
+            batch = f" after a batch dimension from 1 to {max_batch_size}" if max_batch_size else ""
             raise ConfigurationError(
                 f"input '{self.name}' has the shape {list(array.shape)}, but config.pbtxt has dims: "
-                f"{list(self.dims)}{batch}: give an array of this shape"
+                f"{list(self.dims)}{batch}: give an array with the shape in config.pbtxt"
             )
         return array.reshape(found)
 
@@ -81,8 +81,8 @@ class TensorContract:
         if isinstance(value, np.ndarray):
             if (given := datatype_of(self.name, value)) != self.datatype:
                 raise ConfigurationError(
-                    f"input '{self.name}' is {given} ({value.dtype}), and config.pbtxt has {self.datatype}: "
-                    f"convert it with {self._conversion}"
+                    f"input '{self.name}' is {given} ({value.dtype}), but config.pbtxt has {self.datatype}: "
+                    f"convert the array with {self._conversion}"
                 )
             return value
         try:
@@ -91,7 +91,8 @@ class TensorContract:
             return self._without_loss(np.asarray(value))
         except ValueError as error:
             raise ConfigurationError(
-                f"input '{self.name}' cannot be made an array of {self.datatype}: {error}"
+                f"input '{self.name}' cannot become an array of {self.datatype}: {str(error).rstrip('.')}; give "
+                f"values of {self.datatype} in rows of the same length"
             ) from error
 
     def _without_loss(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -109,7 +110,7 @@ class TensorContract:
             else:
                 is_same = bool(np.all(np.isfinite(array.astype(np.float64)) | ~np.isfinite(given)))
         if not is_same:
-            raise ValueError("it has values that this type cannot hold")
+            raise ValueError(f"it has values that {self.datatype} cannot hold")
         return array
 
     @property
@@ -154,8 +155,8 @@ class Contract:
         config = model.config
         if config is None or not config.input or not config.output:
             raise ConfigurationError(
-                f"{model.config_path} of repository '{repository.name}' does not have inputs and outputs: write them, "
-                "or use the client without for_repository"
+                f"{model.config_path} of repository '{repository.name}' lacks inputs or outputs: write both, or use "
+                "the client without for_repository"
             )
         return cls(model.name, _tensors(config.input), _tensors(config.output), config.max_batch_size)
 
@@ -174,7 +175,7 @@ class Contract:
         missing = [each.name for each in self.inputs.values() if not each.is_optional and each.name not in inputs]
         if missing:
             raise ConfigurationError(
-                f"model '{self.model}' needs the input '{missing[0]}', and the request does not have it: add it"
+                f"model '{self.model}' needs the input '{missing[0]}', but the request does not have this input: add it"
             )
         arrays = {name: self.inputs[name].array(value, self.max_batch_size) for name, value in inputs.items()}
         if self.max_batch_size and len({array.shape[0] for array in arrays.values()}) > 1:
@@ -204,7 +205,7 @@ class Contract:
             # An output that was asked for as classes is text, whatever its type.
             if tensor is not None and result.datatypes[output] not in (tensor.datatype, "BYTES"):
                 raise InvocationError(
-                    f"model '{self.model}' answered with '{output}' as {result.datatypes[output]}, and config.pbtxt "
+                    f"model '{self.model}' answered with '{output}' as {result.datatypes[output]}, but config.pbtxt "
                     f"has {tensor.datatype}: give the repository that the endpoint serves"
                 )
         return result
@@ -213,7 +214,7 @@ class Contract:
         if name not in known:
             raise ConfigurationError(
                 f"model '{self.model}' does not have the {kind} {name!r}{did_you_mean(str(name), known)}: use "
-                f"{' or '.join(known)}"
+                f"{in_words(known)}"
             )
 
 

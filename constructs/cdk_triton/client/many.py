@@ -171,9 +171,9 @@ def _rows(inputs: Arrays) -> int:
     first = next(iter(rows), None)
     if len(rows) != 1 or not first:
         shapes = ", ".join(f"'{name}' {list(array.shape)}" for name, array in inputs.items())
+        found = f"the inputs of a request have the shapes {shapes}" if shapes else "a request has no inputs"
         raise ConfigurationError(
-            f"the inputs of a request have the shapes {shapes or '(no inputs)'}: give each input the same first "
-            "dimension of at least 1, the batch size, or use max_batch_size=1"
+            f"{found}: give each input the same first dimension of at least 1, the batch size, or use max_batch_size=1"
         )
     return first
 

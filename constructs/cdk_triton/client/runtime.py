@@ -161,7 +161,7 @@ def default_client(
     except BotoCoreError as error:
         raise ConfigurationError(
             f"no {service} client can be made: {_sentence(error)}; set AWS_DEFAULT_REGION, or pass "
-            f'{argument or service}=…, or for the local AWS of this directory: eval "$(cdk-triton local status)"'
+            f'{argument or service}=…, or run `eval "$(cdk-triton local status)"` for the local AWS of this directory'
         ) from error
 
 

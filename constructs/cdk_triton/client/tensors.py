@@ -139,7 +139,7 @@ def _prepared(name: str | None, value: Any) -> EncodedTensor:
     if not isinstance(value, InferInput):
         if name is None:
             raise ConfigurationError(
-                f"inputs without names must be tritonclient InferInputs, and one is of type {type(value).__name__}: "
+                f"inputs without names must be tritonclient InferInputs, but one is of type {type(value).__name__}: "
                 "give arrays as a mapping from tensor name to array"
             )
         as_array(name, value)

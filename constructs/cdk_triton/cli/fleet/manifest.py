@@ -65,7 +65,7 @@ def read_manifest(path: Path) -> list[Listed]:
         firsts[each.ensemble] = place
         ensembles.append(each)
     if faults:
-        raise ConfigurationError(f"{path} has faults, and nothing was started: {'; '.join(faults)}")
+        raise ConfigurationError(f"{path} has faults, so cdk-triton started nothing: {'; '.join(faults)}")
     if not ensembles:
         raise ConfigurationError(f"{path} lists no ensemble: give at least one")
     return ensembles
@@ -89,8 +89,8 @@ def _require_repositories(path: Path) -> None:
     else:
         return
     raise ConfigurationError(
-        f"{path} is a model repository, because {reason}, and its models would become ensembles: give the directory "
-        "above it, or a CSV or JSON file that lists repositories"
+        f"{path} is a model repository, because {reason}, so each of its models would become an ensemble: give the "
+        f"directory above {path}, or a CSV or JSON file that lists repositories"
     )
 
 
@@ -140,7 +140,7 @@ def _of_csv(path: Path, text: str) -> Iterator[tuple[str, Any]]:
             if row:  # else an empty line
                 yield str(reader.line_num), dict(zip(header, row, strict=len(row) == len(header))) | _surplus(row)
     except csv.Error as error:
-        raise ConfigurationError(f"line {reader.line_num} of {path} is not CSV ({error}): correct it") from error
+        raise ConfigurationError(f"line {reader.line_num} of {path} is not CSV ({error}): correct the line") from error
 
 
 def _surplus(row: list[str]) -> dict[str, str]:
@@ -151,7 +151,7 @@ def _of_json(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     try:
         rows = json.loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"{path} is not JSON ({error}): correct it") from error
+        raise ConfigurationError(f"{path} is not JSON ({error}): correct the file") from error
     if not isinstance(rows, list):
         raise ConfigurationError(f'{path} is not a list: write [{{"ensemble": "…", "repository": "…"}}, …]')
     yield from ((str(number), row) for number, row in enumerate(rows, start=1))
@@ -160,7 +160,7 @@ def _of_json(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 def _parsed(row: Any, root: Path) -> Listed:
     if not isinstance(row, dict) or set(row) != set(_FIELDS) or not all(isinstance(each, str) for each in row.values()):
         raise ConfigurationError(
-            "it does not have the two texts ensemble and repository; write these two and nothing else"
+            "the entry does not have exactly the two texts ensemble and repository; write these two and nothing else"
         )
     directory = root / row["repository"]
     if not row["repository"] or not directory.is_dir():

@@ -267,6 +267,7 @@ def find(type_name: str) -> ResourceType:
     resource_type = _registry.get("AWS::CloudFormation::CustomResource" if is_custom(type_name) else type_name)
     if resource_type is None:
         raise TemplateError(
-            f"the resource type {type_name!r} is not modelled by the local CloudFormation; see its types ({DOCS})"
+            f"the resource type {type_name!r} is not modelled by the local CloudFormation; the docs list the types "
+            f"that are modelled ({DOCS})"
         )
     return resource_type
