@@ -71,9 +71,9 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
     given = {name: arn for name, arn in reservations.items() if arn is not None}
     if len({arn for arn in given.values() if not has_token(arn)}) > 1:
         raise ConfigurationError(
-            f"{path} has different values of capacity_reservation_arn for its variants {' and '.join(given)}: "
-            "SageMaker takes one reservation for an endpoint, so give all variants the same one, or move a variant to "
-            "another endpoint"
+            f"{path} has different values of capacity_reservation_arn for its variants {' and '.join(given)}, but "
+            "SageMaker takes one reservation for an endpoint: give all variants the same reservation, or move a "
+            "variant to another endpoint"
         )
     here = stack_of(scope)
     for name, arn in given.items():
@@ -81,10 +81,10 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
         if reservation is None:
             continue
         reserved = f"the capacity reservation of variant {name}"
-        reason = f"instances start in the region of their reservation, so use a reservation in {here.region}"
+        reason = f"instances start in the region of their reservation: use a reservation in {here.region}"
         require_same("region", path, here.region, reserved, reservation.region, reason)
         if reservation.kind == TRAINING_PLAN:
-            reason = f"AWS accounts cannot share a training plan, so use a plan of {here.account}"
+            reason = f"AWS accounts cannot share a training plan: use a plan of {here.account}"
             require_same("account", path, here.account, reserved, reservation.account, reason)
 
 

@@ -99,7 +99,7 @@ def _require_own_region(scope: Construct, uri: str) -> None:
     if match:
         image = "the image of its platform" if has_token(uri) else f"the image {uri}"
         here = region_of(scope)
-        reason = f"SageMaker pulls from Amazon ECR of its own region only, so copy the image to {here} and use the copy"
+        reason = f"SageMaker pulls from Amazon ECR of its own region only: copy the image to {here} and use the copy"
         require_same("region", path_of(scope), here, image, match["region"], reason)
 
 

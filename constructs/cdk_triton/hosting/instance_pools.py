@@ -42,21 +42,21 @@ def check_pools(what: str, models: Sequence[ITritonModel], routing_strategy: str
     """
     if len(models) > MAX_INSTANCE_POOLS:
         raise ConfigurationError(
-            f"{what} has {len(models) - 1} fallback_models: SageMaker takes {MAX_INSTANCE_POOLS} instance pools, and "
-            f"model needs one of them, so use at most {MAX_INSTANCE_POOLS - 1} fallback_models"
+            f"{what} has {len(models) - 1} fallback_models, but SageMaker takes {MAX_INSTANCE_POOLS} instance pools, "
+            f"and model= needs one of them: use at most {MAX_INSTANCE_POOLS - 1} fallback_models"
         )
     for model in models:
         if model.is_multi_model:
             raise ConfigurationError(
-                f"{what} has fallback_models, and {model.node.path} is a TritonMultiModel: SageMaker offers instance "
-                "pools to single models only, so serve one ensemble with a TritonModel for each instance type, or "
-                "remove fallback_models"
+                f"{what} has fallback_models, but {model.node.path} is a TritonMultiModel, and SageMaker offers "
+                "instance pools to single models only: serve one ensemble with a TritonModel for each instance type, "
+                "or remove fallback_models"
             )
     for first, second in combinations(models, 2):
         _check_pair(what, first, second)
     if routing_strategy not in (None, POOL_ROUTING) and not has_token(routing_strategy):
         raise ConfigurationError(
-            f"routing_strategy of {what} is {routing_strategy!r}, and a variant with fallback_models needs "
+            f"routing_strategy of {what} is {routing_strategy!r}, but a variant with fallback_models needs "
             f"{POOL_ROUTING}, because its instances differ in speed: remove routing_strategy"
         )
 
@@ -65,8 +65,8 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
     one, other = first.platform, second.platform
     if one.instance_type == other.instance_type:
         raise ConfigurationError(
-            f"{what} has two models for {one.instance_type}, {first.node.path} and {second.node.path}: SageMaker takes "
-            "one instance pool for each instance type, so give each model a platform with its own instance_type"
+            f"{what} has two models for {one.instance_type}, {first.node.path} and {second.node.path}, but SageMaker "
+            "takes one instance pool for each instance type: give each model a platform with its own instance_type"
         )
     if one.image_identity != other.image_identity:
         raise ConfigurationError(

@@ -91,7 +91,7 @@ def require_symmetric(key: kms.IKey, what: str) -> None:
     spec = None if resource is None else stack_of(resource).resolve(resource.key_spec)
     if isinstance(spec, str) and spec != SYMMETRIC:
         raise ConfigurationError(
-            f"{what} is the key {path_of(key_behind(key) or key)} with the key spec {spec}, and S3, EBS and CloudWatch "
+            f"{what} is the key {path_of(key_behind(key) or key)} with the key spec {spec}, but S3, EBS and CloudWatch "
             "Logs encrypt with symmetric keys only: omit key_spec and key_usage of the key, or pass another key"
         )
 
@@ -158,7 +158,7 @@ def require_store_keys(
                 "keys that the store had before"
             )
     for key in (*([] if encryption_key is None else [encryption_key]), *former):
-        reason = f"S3 and CloudWatch Logs encrypt with keys of their own region, so use a key in {region_of(store)}"
+        reason = f"S3 and CloudWatch Logs encrypt with keys of their own region: use a key in {region_of(store)}"
         require_own_region(store, key, reason)
     return encryption_key, former
 

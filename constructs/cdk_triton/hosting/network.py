@@ -312,7 +312,7 @@ def _subnets(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.I
 
 
 def _check_region(scope: Construct, vpc: ec2.IVpc) -> None:
-    reason = f"instances and functions run in a VPC of their own region, so use a VPC in {region_of(scope)}"
+    reason = f"instances and functions run in a VPC of their own region: use a VPC in {region_of(scope)}"
     require_own_region(scope, vpc, reason)
 
 
@@ -341,8 +341,8 @@ def _check_membership(
         if isinstance(resource, ec2.CfnSecurityGroup | ec2.CfnSubnet) and _is_of_another_vpc(resource, vpc):
             what = "security group" if isinstance(resource, ec2.CfnSecurityGroup) else "subnet"
             raise ConfigurationError(
-                f"the {what} {each.node.path} is in another VPC than {vpc.node.path}: an instance has the subnets and "
-                f"security groups of one VPC only, so use a {what} of the VPC in vpc="
+                f"the {what} {each.node.path} is in another VPC than {vpc.node.path}, but an instance has the subnets "
+                f"and security groups of one VPC only: use a {what} of the VPC in vpc="
             )
 
 

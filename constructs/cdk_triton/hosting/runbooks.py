@@ -52,6 +52,6 @@ def alarm_description(watched: Construct, name: str, meaning: str, first_step: s
     if len(description) > MAX_DESCRIPTION and not has_token(advice):
         raise ConfigurationError(
             f"runbook_url is {quoted(runbook_url)}, so the description of the alarm {name} has "
-            f"{len(description):,} characters: CloudWatch takes at most {MAX_DESCRIPTION:,}, so use a shorter address"
+            f"{len(description):,} characters, but CloudWatch takes at most {MAX_DESCRIPTION:,}: use a shorter address"
         )
     return description

@@ -26,6 +26,6 @@ def check_sagemaker_name(name: str, what: str) -> None:
     if not re.fullmatch(NAME_PATTERN, known) or len(known) > MAX_NAME_LENGTH:
         shown = quoted(known) + sample_note(name)
         raise ConfigurationError(
-            f"{what} {shown} is not a name for SageMaker: use up to {MAX_NAME_LENGTH} letters "
-            "and digits, with '-' only between them"
+            f"{what} is {shown}, which SageMaker rejects as a name: use up to {MAX_NAME_LENGTH} letters and digits, "
+            "with '-' only between them"
         )

@@ -123,9 +123,9 @@ class TritonVariant:
             self._host_ami()  # or a sentence that no AMI suits all of them
             if self.capacity_reservation_arn is not None:
                 raise ConfigurationError(
-                    f"variant {self.variant_name} has fallback_models and a capacity_reservation_arn: a reservation "
-                    "has one instance type, and SageMaker starts no instance outside the reservation, so remove "
-                    "fallback_models or capacity_reservation_arn"
+                    f"variant {self.variant_name} has fallback_models and a capacity_reservation_arn, but a "
+                    "reservation has one instance type, and SageMaker starts no instance outside the reservation: "
+                    "remove fallback_models or capacity_reservation_arn"
                 )
 
     @property
@@ -152,7 +152,7 @@ class TritonVariant:
         for platform in (model.platform for model in self.models):
             if instance_storage(platform.instance).takes_volume_size is False:
                 raise ConfigurationError(
-                    f"variant {self.variant_name} has a volume_size, and SageMaker rejects volume sizes for "
+                    f"variant {self.variant_name} has a volume_size, but SageMaker rejects volume sizes for "
                     f"{platform.instance_type}, which keeps models on its own NVMe disks: remove volume_size"
                 )
         if self.volume_size.is_unresolved():

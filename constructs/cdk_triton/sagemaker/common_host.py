@@ -61,11 +61,11 @@ def _unfit(what: str, name: str | None, platforms: Sequence[ServingPlatform]) ->
     other = next(each for each in platforms if _conflict(name, each) is not None)
     newest = HOST_AMIS[-1]
     return ConfigurationError(
-        f"{what} has pools on {owner.instance_type} and {other.instance_type}, and no host AMI suits both with "
-        f"{owner.image_identity}: {owner.instance_type} has {_text(name)}, and on {other.instance_type} "
-        f"{_conflict(name, other)}. Use a release with CUDA {newest.cuda[0]}, which {newest.name} serves on every GPU. "
-        "Or serve each of the two instance types by its own endpoint, or test one host AMI on both and set it as "
-        "inference_ami_version of both platforms"
+        f"{what} has pools on {owner.instance_type} and {other.instance_type}, but no host AMI suits both with "
+        f"{owner.image_identity}: {owner.instance_type} has {_text(name)}, which does not suit {other.instance_type}, "
+        f"because {_conflict(name, other)}. Use a release with CUDA {newest.cuda[0]}, which {newest.name} serves "
+        "on every GPU. Or serve each of the two instance types by its own endpoint, or test one host AMI on both and "
+        "set this AMI as inference_ami_version of both platforms"
     )
 
 

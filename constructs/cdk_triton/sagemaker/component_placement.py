@@ -35,13 +35,13 @@ class CopyRequirements:
     cpus: float = 0
 
     def excess_over(self, instance: GpuInstance) -> str | None:
-        """The first resource that an instance lacks, such as `5 accelerators, and there are 4`; None if a copy fits."""
+        """The first resource that an instance lacks, such as `5 accelerators, but there are 4`; None if a copy fits."""
         if self.accelerators > instance.gpu_count:
-            return f"{self.accelerators} accelerators, and there are {instance.gpu_count}"
+            return f"{self.accelerators} accelerators, but there are {instance.gpu_count}"
         if self.cpus > instance.vcpu_count:
-            return f"{self.cpus:g} cpus, and there are {instance.vcpu_count}"
+            return f"{self.cpus:g} cpus, but there are {instance.vcpu_count}"
         if instance.memory_gib is not None and self.memory_mib > instance.memory_gib * MIB_PER_GIB:
-            return f"{self.memory_mib} MiB of memory, and there are {instance.memory_gib * MIB_PER_GIB} MiB"
+            return f"{self.memory_mib} MiB of memory, but there are {instance.memory_gib * MIB_PER_GIB} MiB"
         return None
 
 

@@ -131,7 +131,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "BuildRecipe": _Type("a recipe", "TensorRTPlan('bert')", "produces"),
     "Builder": _Type("a builder", "CodeBuildGpuBuilder()", "_provide"),
     "Capacity": _Type("a Capacity", "Capacity(25) for 25 % or Capacity(instances=1)"),
-    "Construct": _Type("the stack or construct that it belongs to", "self", "node"),
+    "Construct": _Type("the stack or construct that is to contain it", "self", "node"),
     "DataCapture": _Type("a DataCapture", "DataCapture(bucket=bucket, sampling_percentage=10)"),
     "DeploymentPolicy": _Type(
         "AllAtOnce, Canary, Linear or Rolling", "Canary(size=Capacity(25), wait=Duration.minutes(10))"

@@ -88,13 +88,13 @@ def require_same(
         here: its account or region; may be a token.
         other_path: the path of the resource.
         there: the resource's account or region; may be a token.
-        reason: why it cannot be, and what to do, as the end of a sentence.
+        reason: why it cannot be, a colon, and what to do, as the end of a sentence.
 
     Raises:
         ConfigurationError: the two differ.
     """
     if here != there and not has_token(here) and not has_token(there):
-        raise ConfigurationError(f"{path} is in the {kind} {here}, and {other_path} in {there}: {reason}")
+        raise ConfigurationError(f"{path} is in the {kind} {here}, but {other_path} is in {there}, and {reason}")
 
 
 def is_of_another_account(used: IResource, account: str) -> bool:

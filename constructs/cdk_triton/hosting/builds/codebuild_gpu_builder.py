@@ -160,7 +160,7 @@ class CodeBuildGpuBuilder(Builder):
         handler_statements = []
         own_key = None if self.encryption_key is None else key_behind(self.encryption_key)
         if own_key is not None:
-            reason = f"builds write in their own region only, so use a key in {region_of(scope)}"
+            reason = f"builds write in their own region only: use a key in {region_of(scope)}"
             require_own_region(scope, own_key, reason)
             statements.append(key_statement(own_key))
             handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[own_key.key_arn]))
@@ -248,7 +248,7 @@ def _check_fleet(builder: CodeBuildGpuBuilder) -> None:
     if builder.fleet is None:
         if builder.gpu is not None:
             raise ConfigurationError(
-                f"gpu {builder.gpu!r} describes the machines of a fleet, and CodeBuildGpuBuilder has no fleet: give "
+                f"gpu {builder.gpu!r} describes the machines of a fleet, but CodeBuildGpuBuilder has no fleet: give "
                 f"fleet= too, or remove gpu to build on CodeBuild's own {codebuild_gpu()}"
             )
         return

@@ -134,7 +134,7 @@ class SageMakerProcessingBuilder(Builder):
         handler_statements, handler_reasons = _by_handler(scope, bucket, group, streams)
         key, families = encryption_key_of(bucket), []
         if self.encryption_key is not None and (key := key_behind(self.encryption_key)) is not None:
-            reason = f"builds write in their own region only, so use a key in {region_of(scope)}"
+            reason = f"builds write in their own region only: use a key in {region_of(scope)}"
             require_own_region(scope, key, reason)
             families = _families_with_volumes(self.instance_type)
             statements.append(key_statement(key))
@@ -183,12 +183,10 @@ def _check_instance(instance: GpuInstance) -> None:
     if offered == instance:
         return
     raise ConfigurationError(
-        f"SageMaker does not offer {instance.name} for Processing jobs"
-        + (
-            f": use {offered.name}, with the same GPU"
-            if offered
-            else ", nor another type with its GPU: remove instance_type"
-        )
+        f"SageMaker does not offer {instance.name} for Processing jobs: use {offered.name}, with the same GPU"
+        if offered
+        else f"SageMaker offers neither {instance.name} nor another instance type with its GPU for Processing jobs: "
+        "remove instance_type"
     )
 
 

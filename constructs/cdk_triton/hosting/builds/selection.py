@@ -80,7 +80,7 @@ class BuilderChoice:
                 "the outputs into the repository instead of the recipes. Or serve on another GPU"
             )
         return (
-            f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, and the "
+            f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, but the "
             f"artifact store {self._store.node.path} has no builder for this GPU "
             f"({'; '.join(refusals) or 'builders is empty'}): {fix}"
         )

@@ -368,7 +368,7 @@ class TritonComponents(Resource):
             )
         if model.platform != self.platform:
             raise ConfigurationError(
-                f"the model of {what} is made for {_described(model.platform)}, and the instances are "
+                f"the model of {what} is made for {_described(model.platform)}, but the instances are "
                 f"{_described(self.platform)}: give both the same ServingPlatform"
             )
 
@@ -405,15 +405,15 @@ class TritonComponents(Resource):
 
 def _instance_counts(path: str, least: int, most: int, initial: int | None) -> int:
     """The initial number of instances."""
-    check_count(f"min_instance_count of {path}", least, 0, "with which SageMaker may remove all instances")
+    check_count(f"min_instance_count of {path}", least, 0, "where 0 lets SageMaker remove all instances")
     check_count(f"max_instance_count of {path}", most, 1, "because components run on instances")
     if initial is not None:
         check_count(f"initial_instance_count of {path}", initial, 1, "because an endpoint needs an instance")
     first = max(1, least) if initial is None else initial
     if not least <= first <= most:
         raise ConfigurationError(
-            f"{path} begins with {first} instances and scales between min_instance_count {least} and "
-            f"max_instance_count {most}: begin within these limits"
+            f"{path} begins with {first} instances, but scales between min_instance_count {least} and "
+            f"max_instance_count {most}: use an initial_instance_count within these limits"
         )
     return first
 

@@ -53,8 +53,8 @@ def copy_requirements(
     found = CopyRequirements(accelerators=accelerators, memory_mib=int(mebibytes), cpus=cpus or 0)
     if (excess := found.excess_over(instance)) is not None:
         raise ConfigurationError(
-            f"a copy of {what} needs {excess} on one {instance.name}: a copy runs on one instance, so lower the number "
-            "or choose a larger instance type"
+            f"a copy of {what} needs {excess} on one {instance.name}, and a copy runs on one instance: lower the "
+            "number, or choose a larger instance type"
         )
     return found
 
@@ -86,9 +86,9 @@ def memory_doubt(requirements: CopyRequirements, instance: GpuInstance) -> str |
     if instance.memory_gib is None or requirements.memory_mib < (instance.memory_gib - DOUBTFUL_GIB) * 1024:
         return None
     return (
-        f"reserves {requirements.memory_mib} MiB of the {instance.memory_gib} GiB of {instance.name}, and the host "
-        "keeps a part of the memory that AWS does not document. According to one report, ml.g5.xlarge accepts a copy "
-        "of 1 GiB and rejects a copy of 4 GiB with 'There is not enough hardware resources on the instances'. memory= "
-        "reserves memory and does not limit it, so lower memory=, or acknowledge this if such a copy starts in your "
-        "account"
+        f"reserves {requirements.memory_mib} MiB of the {instance.memory_gib} GiB of {instance.name}, but the host "
+        "keeps a part of the memory, and AWS does not document its size. According to one report, ml.g5.xlarge "
+        "accepts a copy of 1 GiB but rejects a copy of 4 GiB with 'There is not enough hardware resources on the "
+        "instances'. memory= reserves memory but does not limit the copy's use, so lower memory=, or acknowledge this "
+        "if such a copy starts in your account"
     )

@@ -40,8 +40,8 @@ def check_policy(what: str, policy: Rolling | None) -> None:
     for name, part in ({} if policy is None else policy._parts).items():
         if part.instances is not None:
             raise ConfigurationError(
-                f"{name} of the deployment policy of {what} is {part}, and a component is updated by copies: give "
-                "Capacity a percentage or copies="
+                f"{name} of the deployment policy of {what} is {part}, but SageMaker updates a component by copies: "
+                "give Capacity a percentage or copies="
             )
 
 

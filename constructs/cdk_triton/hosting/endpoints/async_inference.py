@@ -118,7 +118,7 @@ class AsyncInference:
         if days is None or days < 1 or days != int(days):
             shown = "an unresolved token" if days is None else self.expiration.to_human_string()
             raise ConfigurationError(
-                f"expiration of an AsyncInference is {shown}: S3 counts whole days, so use one or more, such as "
+                f"expiration of an AsyncInference is {shown}, but S3 counts whole days: use one day or more, such as "
                 "Duration.days(7)"
             )
 
@@ -161,26 +161,26 @@ def check_async(
     _check_variants(path, variants, shadow=shadow is not None, captures=captures)
     here, bucket = region_of(scope), asynchronous.bucket
     if bucket is not None:
-        reason = f"SageMaker writes answers in the endpoint's own region, so use a bucket in {here}"
+        reason = f"SageMaker writes answers in the endpoint's own region: use a bucket in {here}"
         require_same("region", path, here, path_of(bucket), bucket.env.region, reason)
         check_free(scope, path, bucket, [getattr(asynchronous, name) for name in _PREFIXES])
     if (key := asynchronous.encryption_key) is not None:
         key = require_key(key, f"encryption_key of the AsyncInference of {path}")
         owner, region = (path, here) if bucket is None else (path_of(bucket), bucket.env.region)
-        reason = f"S3 encrypts with a key of the bucket's own region, so use a key in {region}"
+        reason = f"S3 encrypts with a key of the bucket's own region: use a key in {region}"
         require_same("region", owner, region, path_of(key), key.env.region, reason)
     if (logs := asynchronous.access_logs_bucket) is not None:
-        reason = "S3 writes access logs to a bucket of the same account and region only, so use such a bucket"
+        reason = "S3 writes access logs to a bucket of the same account and region only: use such a bucket"
         require_same("region", path, here, path_of(logs), logs.env.region, reason)
         require_same("account", path, stack_of(scope).account, path_of(logs), logs.env.account, reason)
     for topic in (asynchronous.success_topic, asynchronous.error_topic):
         if topic is not None:
-            reason = f"SageMaker publishes in the endpoint's own region, so use a topic in {here}"
+            reason = f"SageMaker publishes in the endpoint's own region: use a topic in {here}"
             require_same("region", path, here, path_of(topic), topic.env.region, reason)
             if topic.fifo:
                 raise ConfigurationError(
-                    f"the topic {path_of(topic)} of the AsyncInference of {path} is a FIFO topic, whose messages "
-                    "need a MessageGroupId, which SageMaker cannot set: use a standard topic"
+                    f"the topic {path_of(topic)} of the AsyncInference of {path} is a FIFO topic, but SageMaker cannot "
+                    "set the MessageGroupId that the topic's messages need: use a standard topic"
                 )
 
 
@@ -193,19 +193,20 @@ def _check_variants(path: str, variants: Sequence[TritonVariant], *, shadow: boo
         if variant.model.is_multi_model:
             raise ConfigurationError(
                 f"{path} is asynchronous, but the model {variant.model.node.path} of variant {variant.variant_name} is "
-                "a TritonMultiModel, InvokeEndpointAsync has no TargetModel, and SageMaker's table of supported "
+                "a TritonMultiModel; InvokeEndpointAsync has no TargetModel, and SageMaker's table of supported "
                 "features does not offer multi-model endpoints for asynchronous inference: make a TritonModel and an "
                 "endpoint for each ensemble"
             )
     fault = None
     if len(variants) > 1:
-        fault = (f"has {len(variants)} variants", "multiple production variants", "make an endpoint for each")
+        fault = (f"has {len(variants)} variants", "multiple production variants", "make an endpoint for each variant")
     elif shadow:
         fault = ("has a shadow", "shadow tests", "omit shadow")
     elif captures:
-        fault = ("has data_capture", "data capture", "omit it, because S3 has the requests and answers anyway")
+        fix = "omit data_capture, because S3 has the requests and answers anyway"
+        fault = ("has data_capture", "data capture", fix)
     if fault is not None:
         raise ConfigurationError(
-            f"{path} is asynchronous and {fault[0]}, and SageMaker's table of supported features does not offer "
+            f"{path} is asynchronous and {fault[0]}, but SageMaker's table of supported features does not offer "
             f"{fault[1]} for asynchronous inference: {fault[2]}"
         )

@@ -111,11 +111,11 @@ def check_capture(scope: Construct, path: str, capture: DataCapture) -> None:
     """
     bucket = capture.bucket
     here = region_of(scope)
-    reason = f"SageMaker writes captured data in the endpoint's own region, so use a bucket in {here}"
+    reason = f"SageMaker writes captured data in the endpoint's own region: use a bucket in {here}"
     require_same("region", path, here, path_of(bucket), bucket.env.region, reason)
     if (key := capture.encryption_key) is not None:
         require_symmetric(key, f"encryption_key of the DataCapture of {path}")
-        reason = f"S3 encrypts with a key of the bucket's own region, so use a key in {bucket.env.region}"
+        reason = f"S3 encrypts with a key of the bucket's own region: use a key in {bucket.env.region}"
         require_same("region", path_of(bucket), bucket.env.region, path_of(key), key.env.region, reason)
 
 

@@ -138,13 +138,13 @@ class DeploymentPolicy(ABC):
         name = type(self).__name__
         if len(alarms) > MAX_ROLLBACK_ALARMS:
             raise ConfigurationError(
-                f"{name} has {len(alarms)} alarms, and SageMaker watches at most {MAX_ROLLBACK_ALARMS}: keep those "
-                "that show a bad update"
+                f"{name} has {len(alarms)} alarms, but SageMaker watches at most {MAX_ROLLBACK_ALARMS}: keep the "
+                "alarms that show a bad update"
             )
         if alarms and not self._watches:
             raise ConfigurationError(
-                f"{name} has alarms and never waits, and SageMaker watches alarms only while an update waits: let the "
-                "policy wait for some minutes"
+                f"{name} has alarms but never waits, and SageMaker watches alarms only while an update waits: give "
+                f"{name} a wait of some minutes"
             )
 
     @property
@@ -169,7 +169,7 @@ class DeploymentPolicy(ABC):
         limit = literal_seconds(self.maximum_time)
         if limit is not None and waiting >= limit:
             raise ConfigurationError(
-                f"maximum_time of {type(self).__name__} is {limit:g} seconds, and the waits take {waiting:g} seconds, "
+                f"maximum_time of {type(self).__name__} is {limit:g} seconds, but the waits take {waiting:g} seconds, "
                 "so every update would time out and be rolled back: raise maximum_time, or shorten the waits"
             )
 

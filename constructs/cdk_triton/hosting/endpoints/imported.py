@@ -205,5 +205,5 @@ def _check_same(endpoint_name: str, endpoint_arn: str) -> None:
     if in_arn.lower() != endpoint_name.lower() and not has_token(endpoint_name) and not has_token(in_arn):
         raise ConfigurationError(
             f"endpoint_name is {endpoint_name!r}, but endpoint_arn names the endpoint {in_arn!r}, so callers would "
-            "call an endpoint for which they have no permission: give both of the same endpoint"
+            "call an endpoint for which they have no permission: give the name and the ARN of the same endpoint"
         )

@@ -70,7 +70,7 @@ def check_takes_published(endpoint: Resource, variants: Sequence[TritonVariant])
     """
     if not any(variant.model.is_multi_model for variant in variants):
         raise ConfigurationError(
-            f"published narrows the permission to ensembles of a TritonMultiModel, and {endpoint.node.path} is not a "
+            f"published narrows the permission to ensembles of a TritonMultiModel, but {endpoint.node.path} is not a "
             "multi-model endpoint: remove published"
         )
 
@@ -94,7 +94,7 @@ def ensemble_check(endpoint: Resource, variants: Sequence[TritonVariant]) -> Cal
     def check(name: str) -> None:
         if name not in known:
             raise ConfigurationError(
-                f"target_models names {name!r}, and {endpoint.node.path} "
+                f"target_models names {name!r}, but {endpoint.node.path} "
                 + (
                     f"serves no such ensemble: use one of {', '.join(known)}"
                     if known

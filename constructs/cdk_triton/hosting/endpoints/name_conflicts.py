@@ -35,7 +35,10 @@ class UniqueNames:
         self._names: dict[str, tuple[str, str]] = {}
         if endpoint_name is not None and not has_token(endpoint_name):
             what = f"the endpoint_name {endpoint_name!r}"
-            fix = "names of endpoints are unique in an account and region (case does not matter): give each its own"
+            fix = (
+                "names of endpoints are unique in an account and region (case does not matter): give each endpoint a "
+                "name of its own"
+            )
             self._names[f"endpoint {endpoint_name.lower()}"] = what, fix
         for name in parameters:
             fix = (
@@ -59,7 +62,7 @@ class UniqueNames:
         for key, (what, fix) in self._names.items():
             for other in taken.get(key, ()):
                 if share_an_environment(here, stack_of(other)) and is_in_its_tree(other):
-                    raise ConfigurationError(f"{path} and {other.node.path} both have {what}, and {fix}")
+                    raise ConfigurationError(f"{path} and {other.node.path} both have {what}, but {fix}")
 
     def take(self, endpoint: IConstruct) -> None:
         """Note that an endpoint has the names."""

@@ -98,8 +98,8 @@ def check_component_id(id: str) -> None:
     """
     if not _LEVEL.fullmatch(id):
         raise ConfigurationError(
-            f"the component's id is {quoted(id)}, and ssm_parameter_path makes a parameter of that name: use letters, "
-            "digits, '.', '_' and '-'"
+            f"the component's id is {quoted(id)}, but ssm_parameter_path makes a parameter of that name: use only "
+            "letters, digits, '.', '_' and '-' in the id"
         )
 
 
@@ -196,7 +196,7 @@ def _target_models(variants: Sequence[TritonVariant]) -> dict[str, str]:
         for ensemble, target in variant.model.target_models.items():
             if found.setdefault(ensemble, target) != target:
                 raise ConfigurationError(
-                    f"the variants serve {found[ensemble]} and {target} as the ensemble {ensemble!r}, and a parameter "
+                    f"the variants serve {found[ensemble]} and {target} as the ensemble {ensemble!r}, but a parameter "
                     "can name only one: remove ssm_parameter_path, or give the ensembles names of their own"
                 )
     return found

@@ -89,7 +89,7 @@ def _reject_elsewhere(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
         other = next((each for each in others if each is not None and not has_token(each)), own)
         if other != own and not has_token(own):
             raise ConfigurationError(
-                f"the alarm {alarm.node.path} is in the {what} {other}, and SageMaker looks for the rollback alarms "
+                f"the alarm {alarm.node.path} is in the {what} {other}, but SageMaker looks for the rollback alarms "
                 f"of {scope.node.path} by name in {own}: create the alarm in the endpoint's stack"
             )
 

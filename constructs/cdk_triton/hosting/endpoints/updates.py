@@ -52,8 +52,8 @@ def check_deployment(
     for name, part in policy._parts.items():
         if part.copies is not None:
             raise ConfigurationError(
-                f"{name} of the deployment policy of {path} is {part}, and an endpoint is updated by instances: give "
-                "Capacity a percentage or instances="
+                f"{name} of the deployment policy of {path} is {part}, but SageMaker updates an endpoint by instances: "
+                "give Capacity a percentage or instances="
             )
     if policy.alarms:
         require_name(endpoint_name, path, "rollback alarms")
@@ -71,8 +71,8 @@ def require_name(endpoint_name: str | None, path: str, what: str) -> str:
     """
     if endpoint_name is None or has_token(endpoint_name):
         raise ConfigurationError(
-            f"{path} has {what} and no literal endpoint_name: with a generated name, the {what} and the endpoint would "
-            "depend on each other, which CloudFormation rejects as a circular dependency; give endpoint_name="
+            f"{path} has {what} but no literal endpoint_name, and with a generated name the {what} and the endpoint "
+            "would depend on each other, which CloudFormation rejects as a circular dependency: give endpoint_name="
         )
     return endpoint_name
 

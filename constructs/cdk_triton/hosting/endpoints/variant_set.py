@@ -79,30 +79,31 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
     """
     if len(production) > 1:
         raise ConfigurationError(
-            f"the endpoint has the shadow {shadow.variant_name} beside {len(production)} production variants: "
-            "SageMaker takes one production variant and one shadow, so keep one production variant, and move the "
-            "others to another endpoint"
+            f"the endpoint has the shadow {shadow.variant_name} beside {len(production)} production variants, but "
+            "SageMaker takes one production variant and one shadow: keep one production variant, and move the other "
+            "variants to another endpoint"
         )
     if pooled := [variant.variant_name for variant in (*production, shadow) if variant.fallback_models]:
         raise ConfigurationError(
-            f"the endpoint has the shadow {shadow.variant_name}, and fallback_models for {' and '.join(pooled)}: AWS "
-            "documents instance pools only for endpoints without shadow variants, so remove fallback_models while you "
-            "compare the models"
+            f"the endpoint has the shadow {shadow.variant_name} and fallback_models for {' and '.join(pooled)}, but "
+            "AWS documents instance pools only for endpoints without shadow variants: remove fallback_models while "
+            "you compare the models"
         )
     multi_models = [variant.variant_name for variant in (*production, shadow) if variant.model.is_multi_model]
     if multi_models:
         raise ConfigurationError(
-            f"the endpoint has the shadow {shadow.variant_name}, and the model of {' and '.join(multi_models)} is a "
-            "TritonMultiModel: SageMaker copies requests between single models only, so compare one ensemble as a "
+            f"the endpoint has the shadow {shadow.variant_name}, but the model of {' and '.join(multi_models)} is a "
+            "TritonMultiModel, and SageMaker copies requests between single models only: compare one ensemble as a "
             "TritonModel on another endpoint"
         )
     _check_names((*production, shadow))
     weights = (shadow.initial_weight, production[0].initial_weight)
     if not any(map(is_token, weights)) and weights[0] > weights[1]:
         raise ConfigurationError(
-            f"initial_weight of the shadow {shadow.variant_name} is {weights[0]:g}, and initial_weight of "
-            f"{production[0].variant_name} is {weights[1]:g}: SageMaker copies the first divided by the second as a "
-            f"share of the requests, so give the shadow at most {weights[1]:g}, which copies every request"
+            f"initial_weight of the shadow {shadow.variant_name} is {weights[0]:g}, but initial_weight of "
+            f"{production[0].variant_name} is {weights[1]:g}, and the share of the requests that SageMaker copies is "
+            f"the shadow's weight divided by the other weight: give the shadow at most {weights[1]:g}, with which "
+            "SageMaker copies every request"
         )
 
 
@@ -225,7 +226,8 @@ def check_environments(
     """
     here = stack_of(scope)
     reason = (
-        "SageMaker finds models of an endpoint's own account and region only, so create the model where the endpoint is"
+        "SageMaker finds models of an endpoint's own account and region only: create the model in the account and "
+        "region of the endpoint"
     )
     for model in (model for variant in variants for model in variant.models):
         there = _stack_of_model(model)
@@ -234,7 +236,7 @@ def check_environments(
             require_same("region", path, here.region, model.node.path, there.region, reason)
     if encryption_key is not None:
         require_symmetric(encryption_key, f"encryption_key of {path}")
-        reason = f"volumes are encrypted with a key of their own region, so use a key in {here.region}"
+        reason = f"volumes are encrypted with a key of their own region: use a key in {here.region}"
         require_same("region", path, here.region, encryption_key.node.path, encryption_key.env.region, reason)
 
 

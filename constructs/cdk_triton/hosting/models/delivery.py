@@ -130,12 +130,13 @@ def reject_archives(repository: ModelRepository, store: ITritonArtifactStore) ->
     """
     if repository.recipes:
         raise ConfigurationError(
-            f"{repository.root} has recipes, whose builds write archives, and uncompressed=True serves files without "
-            "an archive: remove uncompressed, or put the outputs of the recipes into the repository"
+            f"{repository.root} has recipes, whose builds write archives, but uncompressed=True serves files without "
+            "an archive: remove uncompressed, or put the outputs of the recipes into the repository instead of the "
+            "recipes"
         )
     if store.promotes_from is not None:
         raise ConfigurationError(
-            f"{repository.root} has uncompressed=True, and its store promotes archives from another store: remove "
+            f"{repository.root} has uncompressed=True, but its store promotes archives from another store: remove "
             "uncompressed, or give the model a store without promotes_from"
         )
 

@@ -81,7 +81,7 @@ def check_role(scope: Construct, role: iam.IRole | None) -> None:
             pass a role to an AWS service" in IAM's user guide).
     """
     if role is not None:
-        reason = "no role can be passed to a service of another account, so use a role of the model's account"
+        reason = "a role cannot be passed to a service of another account: use a role of the model's account"
         require_same("account", scope.node.path, stack_of(scope).account, role.node.path, role.env.account, reason)
         require_trust_in_sagemaker(scope, role)
 

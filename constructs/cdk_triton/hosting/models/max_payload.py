@@ -62,12 +62,12 @@ def payload_bytes(scope: Construct, max_payload: Size | None, platform: ServingP
         return int(size)  # an image of the user's own, which may have the option
     if not is_at_least(release, FIXED_SINCE):
         raise ConfigurationError(
-            f"{what} is {int(size):,} bytes, and Triton {release} has no limit for requests and no option "
+            f"{what} is {int(size):,} bytes, but Triton {release} has no limit for requests and no option "
             f"--{OPTION}: omit max_payload, or serve with release {SETTABLE_SINCE} or newer"
         )
     if not is_at_least(release, SETTABLE_SINCE):
         raise ConfigurationError(
-            f"{what} is {int(size):,} bytes, and the SageMaker front end of Triton {release} limits JSON to 64 MiB and "
+            f"{what} is {int(size):,} bytes, but the SageMaker front end of Triton {release} limits JSON to 64 MiB and "
             f"ignores --{OPTION}: serve with release {SETTABLE_SINCE} or newer, or omit max_payload and "
             "send binary tensors, which have no limit"
         )
@@ -87,8 +87,8 @@ def check_real_time_payload(what: str, model: ITritonModel) -> None:
     size = getattr(model, "max_payload", None)
     if isinstance(size, int) and size > MAX_INVOCATION_BYTES:
         raise ConfigurationError(
-            f"{what} is real-time, and its model {model.node.path} has a max_payload of {size:,} bytes: SageMaker "
-            f"takes at most {MAX_INVOCATION_BYTES:,} bytes in a request to a real-time endpoint, so make the endpoint "
+            f"the model {model.node.path} has a max_payload of {size:,} bytes, but {what} is real-time, and SageMaker "
+            f"takes at most {MAX_INVOCATION_BYTES:,} bytes in a request to a real-time endpoint: make the endpoint "
             "asynchronous, or omit max_payload"
         )
 

@@ -41,16 +41,16 @@ def check_metadata(scope: IConstruct, metadata: Mapping[str, str] | None) -> dic
     what = f"metadata of {path_of(scope)}"
     if len(entries) >= MAX_TAGS:  # one is for the artifact key
         raise ConfigurationError(
-            f"{what} has {len(entries)} entries, and a SageMaker Model takes {MAX_TAGS} tags, of which the artifact "
-            f"key needs one: use at most {MAX_TAGS - 1}"
+            f"{what} has {len(entries)} entries, but a SageMaker Model takes {MAX_TAGS} tags, of which the artifact "
+            f"key needs one: use at most {MAX_TAGS - 1} entries"
         )
     for key, value in entries.items():
         refuse_token(key, f"the key in {what},")
         refuse_token(value, f"{key!r} in {what}, which is")
         if key.lower().startswith(RESERVED):
             raise ConfigurationError(
-                f"{what} has the key {quoted(key)}: tags that begin with 'aws:' are reserved for AWS, and those with "
-                "'cdk-triton:' for this library; use another key"
+                f"{what} has the key {quoted(key)}, but AWS reserves the prefix 'aws:' of tags, and this library "
+                "reserves the prefix 'cdk-triton:': use another key"
             )
         _check(key, 1, MAX_KEY, f"the key {quoted(key)} in {what}")
         _check(value, 0, MAX_VALUE, f"the value of {quoted(key)} in {what}")

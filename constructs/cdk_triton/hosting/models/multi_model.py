@@ -386,6 +386,6 @@ def _check_target_model(name: str, platform: ServingPlatform) -> None:
     # which would, is on no branch.
     if ".." in name and platform.release == "26.03":
         raise ConfigurationError(
-            f"the ensemble {name!r} has '..' in its name, and Triton 26.03 would load none of its archives (\"model "
+            f"the ensemble {name!r} has '..' in its name, so Triton 26.03 would load none of its archives (\"model "
             'name must not contain path traversal characters"): rename the ensemble, or serve with 26.04 or newer'
         )

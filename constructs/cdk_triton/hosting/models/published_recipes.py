@@ -45,8 +45,8 @@ def declared_recipes(
     store, _, platform = served
     if not isinstance(store, TritonArtifactStore):
         raise ConfigurationError(
-            f"the publisher of {path_of(scope)} has recipes, and cannot call the handler of its store, which belongs "
-            "to another app: remove recipes, or declare the TritonMultiModel in the app of the store"
+            f"the publisher of {path_of(scope)} has recipes, but cannot call the handler of its store, because the "
+            "store belongs to another app: remove recipes, or declare the TritonMultiModel in the app of the store"
         )
     declared = tuple(declared_recipe(recipe) for recipe in recipes)
     _refuse_duplicates(scope, declared)

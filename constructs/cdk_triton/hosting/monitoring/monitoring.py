@@ -93,7 +93,7 @@ class EndpointMonitoring(Construct):
         if topic is not None:
             # "Invalid region ca-central-1 specified. Only us-west-2 is supported." (PutMetricAlarm's answer, in
             # cds-snc/notification-terraform#128)
-            reason = f"alarms publish to topics of their own region only, so use a topic in {region_of(scope)}"
+            reason = f"alarms publish to topics of their own region only: use a topic in {region_of(scope)}"
             require_own_region(scope, topic, reason)
         super().__init__(scope, id)
         self._kind = kind

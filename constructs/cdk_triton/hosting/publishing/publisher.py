@@ -338,7 +338,7 @@ def add_publisher(
     """
     if scope.node.try_find_child("Publisher") is not None:
         raise ConfigurationError(
-            f"{path_of(scope)} has a publisher: use the object that the first add_publisher() returned"
+            f"{path_of(scope)} already has a publisher: use the object that the first add_publisher() returned"
         )
     if served.store.promotes_from is not None:
         raise ConfigurationError(
@@ -349,7 +349,7 @@ def add_publisher(
     if not 1 <= max_concurrency <= MAX_CONCURRENCY:
         raise ConfigurationError(
             f"max_concurrency of the publisher of {path_of(scope)} is {max_concurrency}: use 1 to {MAX_CONCURRENCY}, "
-            "because Step Functions does not run more of them at once"
+            "because Step Functions does not run more child executions of a map at once"
         )
     if next_platform is not None and next_platform.label == served.platform.label:
         raise ConfigurationError(

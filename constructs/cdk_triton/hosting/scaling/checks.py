@@ -61,8 +61,8 @@ def check_capacities(
         return
     if not min_capacity <= initial <= max_capacity:
         raise ConfigurationError(
-            f"{what} begins with {begins.format(initial)} and scales between {min_capacity} and {max_capacity}: use an "
-            f"initial number from {min_capacity} to {max_capacity}"
+            f"{what} begins with {begins.format(initial)}, but scales between {min_capacity} and {max_capacity}: use "
+            f"an initial number from {min_capacity} to {max_capacity}"
         )
 
 
@@ -140,7 +140,7 @@ def check_number(what: str, number: float, *, at_most: float = math.inf) -> None
     """
     refuse_token(number, what)
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ConfigurationError(f"{what} is {number!r}: the target is computed from it, so give a number")
+        raise ConfigurationError(f"{what} is {number!r}, but cdk-triton computes the target from it: give a number")
     if not (math.isfinite(number) and 0 < number <= at_most):
         allowed = "a positive number" if math.isinf(at_most) else f"a number above 0 and at most {at_most:g}"
         raise ConfigurationError(f"{what} is {number!r}: use {allowed}")

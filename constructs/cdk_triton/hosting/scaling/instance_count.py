@@ -376,7 +376,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     def _queued_endpoint(self, what: str) -> str:
         if not self._is_async:
             raise ConfigurationError(
-                f"{what} follows the backlog, and a real-time endpoint has no backlog: pass "
+                f"{what} follows the backlog, but a real-time endpoint has no backlog: pass "
                 "asynchronous=AsyncInference() to the endpoint, or use another scale_on_ method"
             )
         return self._metrics.metric_dimensions["EndpointName"]

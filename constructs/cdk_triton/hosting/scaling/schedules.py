@@ -123,8 +123,8 @@ def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> No
         return
     if time_zone is not None and expression.startswith("rate("):
         raise ConfigurationError(
-            f"{what} has the time zone {time_zone.timezone_name} and is {expression}, which has no "
-            "time of day: use Schedule.cron or Schedule.at, or remove time_zone"
+            f"{what} has the time zone {time_zone.timezone_name}, but {expression} has no time of day: use "
+            "Schedule.cron or Schedule.at, or remove time_zone"
         )
     kind, _, inner = expression.partition("(")
     if kind == "at" and inner.endswith(")"):
@@ -134,8 +134,8 @@ def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> No
             _check_field(what, expression, field, text)
     elif not _RATE.fullmatch(expression):
         raise ConfigurationError(
-            f"{what} is {quoted(expression)}; Application Auto Scaling takes rate(…), at(…), or cron(…) with the six "
-            f"fields {', '.join(field.name for field in _FIELDS)}: write {_meant(expression)}"
+            f"{what} is {quoted(expression)}, but Application Auto Scaling takes rate(…), at(…), or cron(…) with the "
+            f"six fields {', '.join(field.name for field in _FIELDS)}: write {_meant(expression)}"
         )
 
 

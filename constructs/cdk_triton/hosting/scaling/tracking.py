@@ -93,13 +93,13 @@ class Tracking:
         """
         if what in self._tracked:
             raise ConfigurationError(
-                f"{self._what} scales on {what} already: only one policy can follow a metric, so remove {policy_id!r}"
+                f"{self._what} already scales on {what}, and only one policy can follow a metric: remove {policy_id!r}"
             )
         check_new_policy(self._target, policy_id, self._what)
         named = f"policy {policy_id!r} of {self._what}"
         if not _LEAST_TARGET <= target <= _MOST_TARGET:
             raise ConfigurationError(
-                f"{named} would have the target {target:g}: Application Auto Scaling takes 2^-360 to 2^360, so use "
+                f"{named} would have the target {target:g}, but Application Auto Scaling takes 2^-360 to 2^360: use "
                 "numbers from a load test"
             )
         scale_in = cooldown_of(f"scale_in_cooldown of {named}", scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS)

@@ -81,8 +81,8 @@ class SharedArtifactStore(Construct):
         super().__init__(scope, id)
         if has_encryption_key and encryption_keys:
             raise ConfigurationError(
-                f"{path_of(self)} got has_encryption_key, which takes the key from the store's exports, and "
-                "encryption_keys, which name it: remove one of them"
+                f"{path_of(self)} got both has_encryption_key, which takes the key from the store's exports, and "
+                "encryption_keys, which name the key: remove one of the two"
             )
         prefix = _checked(export_prefix)
 
