@@ -97,7 +97,7 @@ def archive_keys(
                 members.members.clear()  # else it keeps every header
             while rest := members.fileobj.read(_BLOCK_BYTES):  # `tarfile` has read further than its last header
                 if rest.strip(b"\0"):
-                    raise _RejectedError("has data after its end")
+                    raise _RejectedError("has data after its end-of-archive marker")
     except (_RejectedError, RecursionError) as error:
         fault = error if isinstance(error, _RejectedError) else "has headers nested in headers"
         raise ArtifactError(f"the archive {name} {fault}; publish an archive that cdk-triton has packed") from error
@@ -139,7 +139,7 @@ class _Member(tarfile.TarInfo):
         if found.type in _UNBOUNDED:
             raise _RejectedError("has a global PAX header or a sparse file")
         if found.type in _EXTENDED and found.size > MAX_HEADER_BYTES:
-            raise _RejectedError(f"has a header of {found.size} bytes, and at most {MAX_HEADER_BYTES} are allowed")
+            raise _RejectedError(f"has a header of {found.size} bytes, but at most {MAX_HEADER_BYTES} are allowed")
         return found
 
     def _proc_gnusparse_10(self, *_: object) -> NoReturn:
@@ -152,7 +152,7 @@ def _take(members: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, st
     if len(name) > MAX_PATH_LENGTH or name.startswith("/") or {"", ".", ".."} & set(name.split("/")):
         raise _RejectedError(
             f"contains the path {name[:MAX_PATH_LENGTH]!r}, which is absolute, has more than {MAX_PATH_LENGTH} "
-            "characters, or has an empty part, '.' or '..'"
+            "characters, or has a part that is empty, '.' or '..'"
         )
     if member.isdir():
         return

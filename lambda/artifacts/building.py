@@ -24,7 +24,7 @@ from .storage import StoredObject
 
 __all__ = ["build", "build_each"]
 
-GOES_ON = "the build continues; deploy again to attach to it"
+GOES_ON = "the build continues; deploy again to wait for its end"
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,8 @@ def _key_state(
         until = datetime.fromtimestamp(latest_end(state), UTC).strftime("%Y-%m-%d %H:%M")
         reason = (
             f"the build {state.build} runs on the builder {state.kind!r}, which the artifact store does not have any "
-            f"more; deploy the stack of the artifact store with this builder, or deploy again after {until} UTC"
+            f"more; deploy the stack of the artifact store with this builder, or deploy again after {until} UTC, when "
+            "the build must have ended"
         )
         return _KeyState(commit, failure=(reason, [], state.link))
     if state.ended is None:
@@ -205,7 +206,7 @@ def _start(
     if not unstarted and not free:
         return
     if builder is None:
-        raise ArtifactError("the plan has ensembles to build and names no builder; synthesise the stack again")
+        raise ArtifactError("the plan has ensembles to build, but does not name a builder; synthesise the stack again")
     for state in unstarted.values():
         ours = [(f.commit, f.lock) for f in found if f.lock is not None and f.state in (None, state)]
         with _rejecting(ours, reject):

@@ -256,8 +256,8 @@ def _read(fleet: str, platform: str, ensemble: str, storage: Storage) -> tuple[E
         schema = document["schema"]
         if schema != SCHEMA:
             raise ArtifactError(
-                f"{where} has schema {schema!r} and this publisher writes {SCHEMA}; deploy the stack of the publisher "
-                "with a newer cdk-triton"
+                f"{where} has schema {schema!r}, but this publisher writes schema {SCHEMA}; deploy the stack of the "
+                "publisher with a newer cdk-triton"
             )
         versions = tuple(Version(**{**version, "live": Change(**version["live"])}) for version in document["versions"])
         unpublished = None if document["unpublished"] is None else Change(**document["unpublished"])

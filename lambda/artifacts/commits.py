@@ -63,7 +63,7 @@ def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredO
     storage = invocation.storage
     source = storage.head(str(commit.asset), bucket=assets)
     if source is None:
-        raise ArtifactError(f"the archive s3://{assets}/{commit.asset} is missing; deploy again, which uploads it")
+        raise ArtifactError(f"the archive s3://{assets}/{commit.asset} is missing; deploy again to upload it")
     metadata = {"artifact-key": commit.artifact_key}
     archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn)
     return commit_archive(commit, archive, storage)
@@ -104,7 +104,7 @@ def check_owner(found: StoredObject, artifact_key: str) -> None:
     if owner != artifact_key:
         has = "no artifact key" if owner is None else f"the artifact key {owner}"
         raise ArtifactError(
-            f"{found} has {has} in its metadata, and {artifact_key} is expected: cdk-triton did not write the object, "
+            f"{found} has {has} in its metadata, but {artifact_key} is expected: cdk-triton did not write the object, "
             "or two artifacts share its name; delete the object if nothing uses it, and deploy again"
         )
 
@@ -178,7 +178,7 @@ def _report_of(commit: Commit, archive: StoredObject, storage: Storage) -> dict[
 
 
 def _verified(commit: Commit, archive: StoredObject | None, manifest: bytes) -> StoredObject:
-    fix = "restore the version of the archive that was committed, or delete both objects, and deploy again"
+    fix = "restore the committed versions of the archive and the manifest, or delete both objects, and deploy again"
     if archive is None:
         raise ArtifactError(f"{commit.manifest} exists, but {commit.archive} does not; {fix}")
     try:

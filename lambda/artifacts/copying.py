@@ -77,7 +77,7 @@ def copy_if_absent(
         ArtifactError: the source is empty.
     """
     if source.size == 0:
-        raise ArtifactError(f"{source} is empty; delete it, and deploy again, which uploads it")
+        raise ArtifactError(f"{source} is empty; delete the object, and deploy again to upload it")
     try:
         _copy(source, key, metadata, storage, turn, check, resume=resume)
         log.info("copied %s to %s, %d bytes", source, key, source.size)

@@ -69,7 +69,7 @@ def read_plan(request: Request, storage: Storage) -> StackPlan:
     found = storage.read(request.plan_key, bucket=request.plan_bucket)
     if found is None:
         raise ArtifactError(
-            f"the plan s3://{request.plan_bucket}/{request.plan_key} is missing; deploy again, which uploads it"
+            f"the plan s3://{request.plan_bucket}/{request.plan_key} is missing; deploy again to upload it"
         )
     return StackPlan.parse(found[0], sha256=request.physical_id)
 
@@ -92,6 +92,6 @@ def _serve(copy: FleetCopy, archives: dict[str, StoredObject], invocation: Invoc
     check_owner(target, copy.artifact_key)
     if target.size != archive.size:
         raise ArtifactError(
-            f"the copy {target} has {target.size} bytes, and the archive {archive} has {archive.size}; delete the "
+            f"the copy {target} has {target.size} bytes, but the archive {archive} has {archive.size}; delete the "
             "copy, and deploy again"
         )

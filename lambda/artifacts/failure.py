@@ -97,7 +97,7 @@ class NotYetError(Exception):
     def __init__(
         self,
         reason: str,
-        afterwards: str = "the copied parts stay, and the next deployment of this stack continues from there",
+        afterwards: str = "deploy again to continue; the parts that are already copied stay",
     ) -> None:
         super().__init__(reason)
         self.afterwards = afterwards
@@ -192,7 +192,8 @@ def retry_or_fail(error: Exception, *, waited: float) -> None:
         raise _failed(reason) from error
     if waited > PATIENCE_SECONDS:
         afterwards = (error if isinstance(error, NotYetError) else NotYetError("")).afterwards
-        raise _failed(f"not finished after {PATIENCE_SECONDS // 60} minutes ({reason}); {afterwards}") from error
+        minutes = PATIENCE_SECONDS // 60
+        raise _failed(f"the request is not finished after {minutes} minutes ({reason}); {afterwards}") from error
     log.info("waiting for the next poll: %s", printable(reason))
 
 

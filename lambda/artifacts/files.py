@@ -18,7 +18,7 @@ from .storage import LostRaceError, StoredObject
 
 __all__ = ["commit_files"]
 
-FIX = "restore the version that was committed, or delete the manifest and its files, and deploy again"
+FIX = "restore the committed versions of the manifest and its files, or delete all of them, and deploy again"
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def _bring(commit: Commit, file: File, *, assets: str, invocation: Invocation) -
     elif there is None:
         source = storage.head(file.asset or "", bucket=assets)
         if source is None:
-            raise ArtifactError(f"the file s3://{assets}/{file.asset} is missing; deploy again, which uploads it")
+            raise ArtifactError(f"the file s3://{assets}/{file.asset} is missing; deploy again to upload it")
         there = copy_if_absent(source, key, {"artifact-key": commit.artifact_key}, storage, invocation.turn)
     if file.asset is not None:
         check_owner(there, commit.artifact_key)
@@ -98,7 +98,7 @@ def _verify(commit: Commit, manifest: bytes, invocation: Invocation) -> None:
     try:
         written = {each["key"]: (each["size"], each["etag"]) for each in json.loads(manifest)["files"]}
     except (ValueError, LookupError, TypeError) as error:
-        raise ArtifactError(f"{commit.manifest} is not a manifest of files by cdk-triton ({error!r}); {FIX}") from error
+        raise ArtifactError(f"{commit.manifest} is not cdk-triton's manifest of files ({error!r}); {FIX}") from error
     keys = [commit.archive + file.path for file in commit.files or ()]
     if set(keys) != set(written):
         raise ArtifactError(f"{commit.manifest} records other files than the plan; {FIX}")

@@ -162,8 +162,8 @@ def _parse(text: bytes, name: str) -> Index:
         current, previous = (_generation(schema, index.get(part, {})) for part in ("current", "previous"))
     except (LookupError, TypeError, AttributeError) as error:
         raise ArtifactError(
-            f"{name} has schema {schema!r} and this store writes {SCHEMAS[0]} and {SCHEMAS[-1]}; update the artifact "
-            "store's stack"
+            f"{name} has schema {schema!r}, but this artifact store writes the schemas {SCHEMAS[0]} and {SCHEMAS[-1]}; "
+            "update the artifact store's stack"
         ) from error
     return Index(str(index.get("fleet", "")), schema, current, previous)
 

@@ -230,12 +230,13 @@ class Ledger:
             schema = document["schema"]
         except (ValueError, LookupError, TypeError) as error:
             raise ArtifactError(
-                f"s3://{self.storage.bucket}/{key} was not written by cdk-triton ({error!r}); delete it, deploy again"
+                f"cdk-triton did not write s3://{self.storage.bucket}/{key} ({error!r}); delete the object, and deploy "
+                "again"
             ) from error
         if schema != SCHEMA:
             raise ArtifactError(
-                f"s3://{self.storage.bucket}/{key} has schema {schema!r} and this store writes {SCHEMA}; update the "
-                "artifact store's stack"
+                f"s3://{self.storage.bucket}/{key} has schema {schema!r}, but this artifact store writes schema "
+                f"{SCHEMA}; update the artifact store's stack"
             )
         return {**document, "etag": found[1]}
 
@@ -267,4 +268,6 @@ def _made(kind: type[T], name: str, document: dict[str, Any]) -> T:
     try:
         return kind(**{name: document[name] for name in names})
     except (LookupError, TypeError) as error:
-        raise ArtifactError(f"{name} was not written by cdk-triton ({error!r}); delete it, deploy again") from error
+        raise ArtifactError(
+            f"cdk-triton did not write {name} ({error!r}); delete the object, and deploy again"
+        ) from error

@@ -172,8 +172,9 @@ class StackPlan:
     def _read(cls, document: Mapping[str, Any]) -> StackPlan:
         if document.get("schema") not in SCHEMAS:
             raise ArtifactError(
-                f"the plan has schema {document.get('schema')!r} and this store reads {SCHEMAS[0]} to {SCHEMAS[-1]}; "
-                "deploy the stack of the artifact store with the same version of cdk-triton first"
+                f"the plan has schema {document.get('schema')!r}, but this artifact store reads the schemas "
+                f"{SCHEMAS[0]} to {SCHEMAS[-1]}; first deploy the stack of the artifact store with the version of "
+                "cdk-triton that wrote the plan"
             )
         fleet, builder = document["fleet"], document.get("builder")
         return cls(

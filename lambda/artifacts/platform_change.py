@@ -137,6 +137,7 @@ def _missing(found: Compared, new: PublishedFor) -> ArtifactError:
     more = f" and {found.missing - len(found.names)} more" if found.missing > len(found.names) else ""
     count = "1 live ensemble is" if found.missing == 1 else f"{found.missing} live ensembles are"
     return ArtifactError(  # the names come last, because long ones are cut
-        f"{count} not published for the new platform {new.platform}; deploy add_publisher(next_platform=...) with the "
-        f"old platform, run `{new.command}`, and deploy the change again (not published: {names}{more})"
+        f"{count} not published for the new platform {new.platform}; first deploy the old platform with "
+        f"add_publisher(next_platform=...), then run `{new.command}`, then deploy the change again (not published: "
+        f"{names}{more})"
     )

@@ -28,8 +28,8 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
     storage, origin = invocation.storage, invocation.promotes_from
     if origin is None:
         raise ArtifactError(
-            f"the plan promotes {commit.repository} from another store, but this artifact store promotes from none; "
-            "deploy the stack of this artifact store first"
+            f"the plan promotes {commit.repository} from another store, but this artifact store does not promote from "
+            "a store; first deploy the stack of this artifact store with promotes_from"
         )
     found = storage.read(commit.manifest, bucket=origin)
     if found is None:

@@ -112,7 +112,7 @@ class Item:
         try:
             item = cls(**document)
         except TypeError as error:
-            raise _malformed(f"an item is {document!r} ({error})") from error
+            raise _malformed(f"the item {document!r} is invalid ({error})") from error
         fields = [("ensemble", _NAME)]
         if item.action == "publish":
             fields += [("repository", _NAME), ("source_key", _KEY), ("artifact_key", _KEY)]
@@ -124,9 +124,12 @@ class Item:
         for name, form in fields:
             value = getattr(item, name)
             if not isinstance(value, str) or not form.fullmatch(value):
-                raise _malformed(f"the field {name!r} of the ensemble {item.ensemble!r} is {value!r:.300}")
+                raise _malformed(f"the field {name!r} of the ensemble {item.ensemble!r} is invalid: {value!r:.300}")
         if not isinstance(item.built, bool) or (item.built and item.action != "publish"):
-            raise _malformed(f"the field 'built' of the ensemble {item.ensemble!r} is {item.built!r}")
+            raise _malformed(
+                f"the field 'built' of the ensemble {item.ensemble!r} is invalid for the action {item.action!r}: "
+                f"{item.built!r}"
+            )
         return item
 
 
@@ -252,17 +255,17 @@ def parse_request(text: bytes) -> list[Item]:
     """
     values = sum(text.count(sign) for sign in (b"{", b"[", b","))
     if values > MAX_VALUES:
-        raise _malformed(f"it has {values:,} values, and at most {MAX_VALUES:,} are read")
+        raise _malformed(f"it has {values:,} values, but at most {MAX_VALUES:,} are allowed")
     try:
         document = parse_json(text)
         schema, items = document["schema"], document["items"]
     except (ValueError, LookupError, TypeError) as error:
         raise _malformed(f"it is not a JSON object with schema and items ({error!r})") from error
     if schema != SCHEMA:
-        raise _malformed(f"it has schema {schema!r:.300}, and this publisher reads schema {SCHEMA}")
+        raise _malformed(f"it has schema {schema!r:.300}, but this publisher reads schema {SCHEMA}")
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
-        found = f"{len(items)} items" if isinstance(items, list) else f"{items!r:.300} for items"
-        raise _malformed(f"it has {found}, and a request has a list of 1 to {MAX_ITEMS:,} items")
+        found = f"{len(items)} items" if isinstance(items, list) else f"{items!r:.300} as its field 'items'"
+        raise _malformed(f"it has {found}, but a request needs a list of 1 to {MAX_ITEMS:,} items")
     allowed = {"ensemble", "action", "repository", "source_key", "artifact_key", "to", "built", "from_platform"}
     if any(not isinstance(each, dict) or each.keys() - allowed for each in items):
         raise _malformed(f"an item has a field that is not one of {', '.join(sorted(allowed))}")

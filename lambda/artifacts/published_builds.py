@@ -281,16 +281,17 @@ class _Batch:
         except TooLargeError as error:
             raise ArtifactError(f"{error.full}; publish the repository {item.repository} with fewer files") from error
         if found is None:
-            raise ArtifactError(f"the description of the build, {key}, is missing; publish again, which uploads it")
+            raise ArtifactError(f"the description of the build, {key}, is missing; publish again to upload it")
         return parse_build(found[0], item, key)
 
     def _recipes(self, item: Item, numbers: Sequence[int]) -> list[Mapping[str, Any]]:
         declared = dict(enumerate(self._description.recipes))
         if not numbers or not all(number in declared for number in numbers):
+            found = f"refers to the recipes with the numbers {list(numbers)}" if numbers else "does not name a recipe"
             raise ArtifactError(
-                f"the build of the repository {item.repository} refers to the recipes with the numbers "
-                f"{list(numbers)}, but the publisher has {len(declared)} recipes, numbered from 0; install the "
-                "version of cdk-triton that deployed the publisher, and publish again"
+                f"the build of the repository {item.repository} {found}, but the publisher has {len(declared)} "
+                "recipes, numbered from 0; install the version of cdk-triton that deployed the publisher, and publish "
+                "again"
             )
         return [declared[number] for number in numbers]
 

@@ -119,7 +119,7 @@ class Publisher:
         except TooLargeError as error:
             raise ArtifactError(f"{error.full}; publish fewer ensembles at once") from error
         if found is None:
-            raise ArtifactError(f"the request {request} is missing; publish again, which uploads it")
+            raise ArtifactError(f"the request {request} is missing; publish again to upload it")
         items = parse_request(found[0])
         of_stack = self._of_stack()
         there = set(self.storage.keys(self.place.served))
@@ -150,7 +150,7 @@ class Publisher:
             )
             return dataclasses.replace(item, rejected=reason)
         if item.action in ("publish", "roll_back") and item.ensemble in of_stack:
-            reason = "the stack has an ensemble of this name; publish it under another name"
+            reason = "the stack has an ensemble of the same name; publish this ensemble under another name"
             return dataclasses.replace(item, rejected=reason)
         return dataclasses.replace(item, is_there=self.place.served + item.target_model in there)
 
@@ -324,8 +324,8 @@ def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]
     if event["platform"] != platform:
         # Else a rollback or a built archive of one platform would change the other's prefix.
         raise ArtifactError(
-            f"the execution began for {event['platform']}, and a deployment has changed the publisher to {platform}; "
-            "run the command again"
+            f"the execution began for the platform {event['platform']}, but a deployment has changed the publisher's "
+            f"platform to {platform}; run the command again"
         )
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         publisher = Publisher(

@@ -100,5 +100,5 @@ class Request:
 def _text(properties: Mapping[str, Any], name: str) -> str:
     value = properties.get(name)
     if not isinstance(value, str) or not value:
-        raise ArtifactError(f"the property {name} is {value!r}, and must be a non-empty string; {_FIX}")
+        raise ArtifactError(f"the property {name} is {value!r}, but must be a non-empty string; {_FIX}")
     return value

@@ -40,7 +40,7 @@ class TooLargeError(ArtifactError):
     """An object that somebody else may have written is larger than the function reads."""
 
     def __init__(self, name: str, size: int, most: int) -> None:
-        super().__init__(f"{name} has {size:,} bytes, and at most {most:,} are read")
+        super().__init__(f"{name} has {size:,} bytes, but at most {most:,} bytes are allowed")
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def parse_build(text: bytes, item: Item, name: str) -> UploadedBuild:
         if not isinstance(recipes, list) or not all(type(number) is int for number in recipes):
             raise TypeError(f"the field 'recipes' is {recipes!r}")
         if ensemble["artifact_key"] != item.artifact_key:
-            raise ValueError(f"its key is {ensemble['artifact_key']!r}, and the request has {item.artifact_key}")
+            raise ValueError(f"its key is {ensemble['artifact_key']!r}, but the request has {item.artifact_key}")
         return UploadedBuild(tuple(recipes), _ensemble(ensemble, item))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ArtifactError(

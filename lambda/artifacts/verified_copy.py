@@ -31,7 +31,7 @@ def verified(origin: str, wanted: ArchiveKeys, document: KeyDocument, storage: S
     """
     opened = storage.open(origin)
     if opened is None:
-        raise ArtifactError(f"the archive {origin} is missing; publish again, which uploads it")
+        raise ArtifactError(f"the archive {origin} is missing; publish again to upload it")
     source, chunks = opened
     # Some time stays for the copy. Another attempt would read everything again, and come no further.
     keys = archive_keys(chunks, document, origin, lambda: turn.is_over(RESERVE_MILLIS))

@@ -141,7 +141,7 @@ def test_long_names_do_not_cut_the_command() -> None:
     with pytest.raises(ArtifactError) as rejected:
         world.run(world.event())
     assert "and 4 more" not in str(rejected.value)  # the message is cut
-    assert "--platform 26.05/ml.g5.xlarge --fleet Serving/Fleet`, and deploy the change again" in str(rejected.value)
+    assert "--platform 26.05/ml.g5.xlarge --fleet Serving/Fleet`, then deploy the change again" in str(rejected.value)
 
 
 def test_the_deployment_goes_on_when_everything_is_published() -> None:

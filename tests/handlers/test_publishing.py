@@ -133,7 +133,7 @@ def test_the_publisher_of_the_next_platform_rejects_the_names_of_the_stack() -> 
     failure = machine.run("first")
 
     assert failure is not None
-    assert "'two': the stack has an ensemble of this name" in failure
+    assert "'two': the stack has an ensemble of the same name" in failure
     assert machine.live("one") == VERSIONS[0]
     assert machine.entry("two") is None
 

@@ -145,9 +145,9 @@ def _progress(build: Mapping[str, Any]) -> Progress:
 def _explain(error: ClientError, project: str) -> None:
     if error_code(error) == "AccountLimitExceededException":
         reason = (
-            f"CodeBuild does not start a build: {error}. The quota is 'Concurrently running builds for Linux GPU "
-            "Small environment' of CodeBuild (L-F1FE1B52), which is 0 in many accounts; request an increase in "
-            "Service Quotas, or wait until other builds end, and deploy again"
+            f"CodeBuild does not start a build: {error}. The CodeBuild quota 'Concurrently running builds for Linux "
+            "GPU Small environment' (L-F1FE1B52) is 0 in many accounts; request an increase in Service Quotas (or, if "
+            "the quota is not 0, wait until other builds end), and deploy again"
         )
         raise (QuotaUsedUpError if _USED_UP.search(str(error)) else ArtifactError)(reason) from error
     if error_code(error) == "ResourceNotFoundException":

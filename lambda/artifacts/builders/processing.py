@@ -71,9 +71,9 @@ class ProcessingBuilder:
         except ClientError as error:
             if error_code(error) == "ResourceLimitExceeded":
                 reason = (
-                    f"SageMaker does not start a Processing job: {error}. The quota is '{job.instance_type} for "
-                    "processing job usage' of Amazon SageMaker, and endpoints have another quota; request an increase "
-                    "in Service Quotas, and deploy again"
+                    f"SageMaker does not start a Processing job: {error}. The SageMaker quota is '{job.instance_type} "
+                    "for processing job usage' (endpoints have another quota); request an increase in Service Quotas, "
+                    "and deploy again"
                 )
                 raise (QuotaUsedUpError if _USED_UP.search(str(error)) else ArtifactError)(reason) from error
             if error_code(error) != "ResourceInUse":
