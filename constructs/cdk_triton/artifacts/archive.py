@@ -106,15 +106,15 @@ def _gzip(stream: BinaryIO) -> BinaryIO:
 def _check_places(files: Iterable[ArchiveFile], root: Path, target: Path) -> None:
     if target.resolve().is_relative_to(root):
         raise ArchiveError(
-            f"the archive {target} would lie inside the repository {root}, which it packs: write the archive "
+            f"the archive {target} of the repository {root} would be inside this repository: write the archive "
             "somewhere else"
         )
     for file in files:
         # Checked when the repository was read, and again here: a link may have been put in place since.
         if file.source is not None and not file.source.resolve().is_relative_to(root):
             raise ArchiveError(
-                f"{file.source} is a link to {file.source.resolve()}, outside the repository: put the file itself "
-                f"into {root}"
+                f"{file.source} is a link to {file.source.resolve()}, which is outside the repository: replace the "
+                f"link with the file, or put the file into {root}"
             )
 
 
@@ -127,8 +127,8 @@ def _write_tar(tar: BinaryIO, files: tuple[ArchiveFile, ...], progress: Progress
         state = file_state(file.source)
         if state.st_size != file.size:
             raise ArchiveError(
-                f"{file.source} had {file.size} bytes when its repository was read and has {state.st_size} now: run "
-                "this again when nothing writes to it any more"
+                f"{file.source} had {file.size} bytes when cdk-triton read the repository, but has {state.st_size} "
+                "now: try again when no other program writes to this file"
             )
         for block in read_blocks(file.source, state):
             tar.write(block)
@@ -197,9 +197,13 @@ def _why_not_written(target: Path, error: OSError, content_size: int) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         free = shutil.disk_usage(directory).free
         return (
-            f"the archive {target} cannot be written: there is no space left, up to {content_size:,} bytes are needed "
-            f"and {free:,} are free; make room in {directory.resolve()} or write it somewhere else"
+            f"the archive {target} cannot be written: no space is left in {directory.resolve()} (the archive needs up "
+            f"to {content_size:,} bytes, and {free:,} bytes are free); free some space, or write the archive somewhere "
+            "else"
         )
     if not directory.is_dir():
-        return f"the archive {target} cannot be written: there is no directory {directory}; make it first"
-    return f"the archive {target} cannot be written: {error.strerror}; write it somewhere else or remove the cause"
+        return f"the archive {target} cannot be written: there is no directory {directory}; create the directory first"
+    return (
+        f"the archive {target} cannot be written: {error.strerror}; remove the cause, or write the archive somewhere "
+        "else"
+    )

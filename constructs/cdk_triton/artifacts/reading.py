@@ -28,11 +28,11 @@ def file_state(file: Path) -> os.stat_result:
         state = file.stat()
     except OSError as error:
         raise ArchiveError(
-            f"{file} cannot be read: {error.strerror}; the file existed when its repository was read, so run this "
-            "again when nothing changes the repository any more"
+            f"{file} cannot be read: {error.strerror}; the file existed when cdk-triton read the repository, so try "
+            "again when no other program changes the repository"
         ) from error
     if not stat.S_ISREG(state.st_mode):  # opening a named pipe would wait for ever
-        raise ArchiveError(f"{file} is not a regular file, and only regular files can be packed: remove it")
+        raise ArchiveError(f"{file} is not a regular file, and an archive can contain only regular files: remove it")
     return state
 
 
@@ -53,7 +53,9 @@ def read_blocks(file: Path, state: os.stat_result) -> Iterator[memoryview]:
     except OSError as error:
         raise ArchiveError(f"{file} cannot be read: {error.strerror}; make it readable") from error
     if _written(after) != _written(state):
-        raise ArchiveError(f"{file} changed while it was read: run this again when nothing writes to it any more")
+        raise ArchiveError(
+            f"{file} changed while cdk-triton read it: try again when no other program writes to this file"
+        )
 
 
 def _written(state: os.stat_result) -> tuple[int, int, int, int]:

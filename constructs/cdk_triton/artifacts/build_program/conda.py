@@ -112,8 +112,8 @@ def _compare_hashes(packages: list[dict[str, str]], cache: Path, work: Work) -> 
         found = digest_of(path, work.stop, package["algorithm"])
         if found != package["digest"]:
             raise BuildError(
-                f"{name} has the {package['algorithm']} {found} and the lock file has "
-                f"{package['digest']}: the channel serves another file, lock again and review the changes"
+                f"{name} has the {package['algorithm']} {found}, but the lock file has {package['digest']}, because "
+                "the channel serves another file now: lock again, and review the changes"
             )
 
 
@@ -138,6 +138,6 @@ def _compare_python(prefix: Path, work: Work) -> None:
     needed = work.probed.get("python") or work.platform.get("python")
     if needed is not None and f"Python {needed}" not in lines:
         raise BuildError(
-            f"the environment has {' '.join(lines[-1:])}, and this image has Python {needed}, which would not find "
+            f"the environment has {' '.join(lines[-1:])}, but this image has Python {needed}, which would not find "
             f"the packages of the environment: lock python={needed}"
         )

@@ -90,14 +90,15 @@ def _pipeline_in(source: str) -> tuple[str, bool]:
     ]
     if len(marked) > 1:
         raise PipelineError(
-            f"{source} has {len(marked)} functions with @autoserialize ({', '.join(marked)}), and Triton serialises "
+            f"{source} has {len(marked)} functions with @autoserialize ({', '.join(marked)}), but Triton serialises "
             "exactly one: keep the decorator on one of them only"
         )
     if not marked and len(defined) != 1:
         names = f" ({', '.join(defined)})" if defined else ""
         raise PipelineError(
             f"{source} has {len(defined)} functions with @pipeline_def{names} and none with @autoserialize: define "
-            "exactly one, or mark the one to serve with @autoserialize of nvidia.dali.plugin.triton"
+            "exactly one function with @pipeline_def, or mark the function to serve with @autoserialize of "
+            "nvidia.dali.plugin.triton"
         )
     return (marked or defined)[0], bool(marked)
 

@@ -41,7 +41,8 @@ def download(url: str, target: Path, stop: Stop, *, sha256: str, most_bytes: int
             reason = getattr(error, "reason", None) or error
             if attempt == _ATTEMPTS:
                 raise BuildError(
-                    f"{what} cannot be fetched from {url}: {reason}; give the build access to this address"
+                    f"{what} cannot be fetched from {url}: {reason}; make sure that the build has access to this "
+                    "address, and that the address serves the pinned file"
                 ) from error
             time.sleep(_WAIT_SECONDS * attempt)
     if found != sha256:

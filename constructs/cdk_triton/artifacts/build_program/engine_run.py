@@ -150,7 +150,7 @@ def _check_type(name: str, side: str, tensor: Mapping[str, Any], binding: Bindin
     if binding.data_type is not None and binding.data_type != expected:
         raise BuildError(
             f"{name}: the {side} {binding.name} is {binding.data_type} in the plan and {tensor['data_type']} in "
-            "config.pbtxt: correct one of them, the server compares them when it loads the model"
+            "config.pbtxt: correct one of them, because the server compares the types when it loads the model"
         )
 
 
@@ -162,7 +162,7 @@ def _check_dims(name: str, side: str, tensor: Mapping[str, Any], binding: Bindin
     if not fits:
         raise BuildError(
             f"{name}: the {side} {binding.name} has the dimensions {list(binding.dims)} in the plan and {expected} in "
-            "config.pbtxt (batch included, -1: any): correct one of them"
+            "config.pbtxt (with the batch dimension; -1 is any size): correct one of them"
         )
 
 
@@ -173,8 +173,8 @@ def _explained(name: str, error: BuildError, inputs: Sequence[Tensor]) -> BuildE
     if found is None or tensor is None:
         return None
     return BuildError(
-        f"{name}: the input {tensor.name} has {found.group(2)} bytes in the plan and "
-        f"{tensor.file.stat().st_size} as {tensor.data_type} of {list(tensor.dims)}: config.pbtxt has another data "
-        "type than the ONNX file, correct one of them",
+        f"{name}: the input {tensor.name} has {found.group(2)} bytes in the plan, but {tensor.file.stat().st_size} "
+        f"bytes as {tensor.data_type} of {list(tensor.dims)}, because config.pbtxt has another data type than the "
+        "ONNX file: correct one of them",
         error.log,
     )

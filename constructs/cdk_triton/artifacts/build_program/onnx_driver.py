@@ -89,7 +89,7 @@ def finish(question: dict[str, Any]) -> None:
     size = sum(path.stat().st_size for path in (exported, *_weight_files(model, exported.parent)))
     if size > _MOST_BYTES:
         raise ExportError(
-            f"{question['shown']} wrote {size / 2**30:.1f} GiB, and an ONNX file holds up to 2 GiB: export with "
+            f"{question['shown']} wrote {size / 2**30:.1f} GiB, but an ONNX file holds up to 2 GiB: export with "
             "half precision, or export the network in parts"
         )
     onnx.load_external_data_for_model(model, str(exported.parent))
@@ -122,7 +122,7 @@ def _make_inputs_int32(graph: Any, onnx: Any, shown: str) -> None:
     casts = []
     for each in inputs:
         if any(output.name == each.name for output in graph.output):
-            raise ExportError(f"the input {each.name!r} that {shown} exported is an output as well: export a copy")
+            raise ExportError(f"{shown} exported the input {each.name!r} as an output, too: return a copy of the input")
         wide = f"{each.name}_int64"
         while wide in taken:
             wide += "_"
@@ -174,7 +174,8 @@ def _weight_files(model: Any, directory: Path) -> set[Path]:
                 path = (directory / entry.value).resolve()
                 if directory.resolve() not in path.parents or not path.is_file():
                     raise ExportError(
-                        f"the weights {tensor.name!r} are in {entry.value!r}, which is not a file beside the network"
+                        f"the weights {tensor.name!r} are in {entry.value!r}, which is not a file beside the network: "
+                        "write the weights into the directory of the network"
                     )
                 files.add(path)
     return files

@@ -97,21 +97,21 @@ def compare_with_tolerance(name: str, figures: Mapping[str, Any], tolerance: Map
     output = f"{name}: the output {figures['name']} of the plan"
     if "reference_shape" in figures:
         raise BuildError(
-            f"{output} has the shape {figures['shape']} and ONNX Runtime's has {figures['reference_shape']}"
+            f"{output} has the shape {figures['shape']}, but ONNX Runtime gives the shape {figures['reference_shape']}"
         )
     magnitude, error = figures["largest_magnitude"], figures["max_absolute_error"]
     allowed = tolerance["absolute"] + tolerance["relative"] * magnitude
     if figures["special_values_differ"]:
         raise BuildError(
-            f"{output} has a NaN or an infinity where ONNX Runtime's has none, or the reverse, in "
-            f"{figures['special_values_differ']} of {figures['elements']} places: the precision is too low for the "
-            "network, choose a higher one"
+            f"{output} differs from ONNX Runtime's in {figures['special_values_differ']} of {figures['elements']} "
+            "elements, where only one of the two is NaN or infinite: the precision is too low for the network; choose "
+            "a higher precision"
         )
     if error > allowed:
         raise BuildError(
-            f"{output} differs from ONNX Runtime's by up to {error:.3g}, and {allowed:.3g} is allowed (absolute "
-            f"{tolerance['absolute']:g}, relative {tolerance['relative']:g} of the largest magnitude "
-            f"{magnitude:.3g}): choose a higher precision, declare the range of integer inputs, or a wider "
+            f"{output} differs from ONNX Runtime's by up to {error:.3g}, but at most {allowed:.3g} is allowed "
+            f"(absolute {tolerance['absolute']:g}, relative {tolerance['relative']:g} of the largest magnitude "
+            f"{magnitude:.3g}): choose a higher precision, declare the range of integer inputs, or allow a wider "
             "tolerance (Parity)"
         )
     relative = error / magnitude if magnitude else 0.0

@@ -50,7 +50,7 @@ def _unpack_sources(archive: Path, files: Mapping[str, str], repository: Path, s
     except Exception as error:  # a damaged archive makes tarfile raise nearly anything, and all of it means this
         raise BuildError(
             f"the sources {archive.name} cannot be unpacked: {type(error).__name__}: {error}; the archive was damaged "
-            "on the way to this build, deploy again"
+            "on the way to this build; deploy again"
         ) from error
     missing = sorted(set(files) - found)
     if missing:
@@ -83,8 +83,8 @@ def _take(
         sha256 = _write(content, member.size, repository / member.name, stop)
     if sha256 != files[member.name]:
         raise BuildError(
-            f"{member.name} has the SHA-256 {sha256} in the sources and {files[member.name]} in the plan: the file "
-            "was changed on the way to this build, deploy again"
+            f"{member.name} has the SHA-256 {sha256} in the sources, but {files[member.name]} in the plan: the file "
+            "was changed on the way to this build; deploy again"
         )
     found.add(member.name)
 
@@ -120,6 +120,6 @@ def _check_space(size: int, target: Path) -> None:
     free = shutil.disk_usage(target.parent).free
     if size > free:
         raise BuildError(
-            f"{target.name} needs {size:,} bytes, and the build's disk has {free:,} free: give the build a larger "
+            f"{target.name} needs {size:,} bytes, but the build's disk has {free:,} free: give the build a larger "
             "disk (volume= of the Processing builder)"
         )

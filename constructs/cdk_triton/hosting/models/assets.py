@@ -274,8 +274,7 @@ def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) 
 def changed_during(repository: ModelRepository, when: str) -> ArchiveError:
     """The error of a repository whose files did not stay the same while something was done."""
     return ArchiveError(
-        f"a file in {repository.root} changed while {when}: run this again when nothing writes to the directory any "
-        "more"
+        f"a file in {repository.root} changed while {when}: try again when no other program writes to this directory"
     )
 
 

@@ -52,7 +52,7 @@ def _download(s3: Any, bucket: str, key: str, target: Path, name: str) -> None:
     path = target / name
     if not path.resolve().is_relative_to(target.resolve()):
         raise LocalError(
-            f"the key {key!r} in bucket {bucket!r} leads out of the folder of its download; rename the object"
+            f"the object {key!r} in bucket {bucket!r} would be written outside the download folder; rename the object"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     s3.download_file(bucket, key, str(path))
