@@ -109,5 +109,5 @@ def _run(each: Rule, context: CheckContext) -> Iterator[Finding]:
             ".",
             "",
             f"the rule {each.code} ({each.title}) failed with {type(error).__name__}: {error}",
-            f"report it to {each.maintainer} with the repository's config.pbtxt files",
+            f"report this failure to {each.maintainer} with the repository's config.pbtxt files",
         )

@@ -48,11 +48,12 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
             continue  # meant as an ensemble: reported by CT311
         found = f"the platform {platform!r} does not belong to a backend"
         if not platform:
-            found = f"no backend is named, and the file name {config.default_model_filename!r} does not identify one"
+            name = config.default_model_filename
+            found = f"the configuration does not name a backend, and the file name {name!r} does not identify one"
         meant = suggestions.closest(platform, _KNOWN_PLATFORMS, other_than=platform) if platform else None
         yield Problem(
             model.config_path,
-            f"{found}, and the server would not load {model.name!r}: unexpected platform type '{platform}' for "
+            f"{found}, so the server would not load {model.name!r}: unexpected platform type '{platform}' for "
             f"{said_name(model)}",
             fix if meant is None else f'did you mean platform: "{meant}"?',
             "platform" if platform else "backend",

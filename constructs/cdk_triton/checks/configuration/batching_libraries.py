@@ -90,8 +90,8 @@ def library_missing(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{_LIBRARY_PATH} is {path!r}, and the server would not load {model.name!r}: {said}",
-                f"put batchstrategy.so into {model.directory} and remove the parameter; the server finds the library "
-                "there",
+                f"put batchstrategy.so into the directory {model.directory}, where the server finds the library, and "
+                "remove the parameter",
                 f'parameters["{_LIBRARY_PATH}"]',
             )
 

@@ -110,7 +110,7 @@ def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
             if gpu >= count and min(group.gpus) >= 0:
                 yield Problem(
                     model.config_path,
-                    f"gpus lists {gpu}, and no instance type has more than {count} GPUs, numbered from 0; the server "
+                    f"gpus lists {gpu}, but no instance type has more than {count} GPUs, numbered from 0; the server "
                     f"would not load {model.name!r}: {no_such_gpu(model, index, group, gpu)}",
                     "remove gpus to use every GPU, or list only GPUs that the instance type has",
                     f"instance_group[{index}].gpus[{position}]",
@@ -137,8 +137,8 @@ def negative_count(context: CheckContext) -> Iterator[Problem]:
         if group.count < 0:
             yield Problem(
                 model.config_path,
-                f"count is {group.count}, and the server would ignore it and create the default number of instances of "
-                f"{model.name!r}: at least one",
+                f"count is {group.count}, and the server would create the default number of instances of "
+                f"{model.name!r} instead: at least one",
                 "write the number of instances",
                 f"instance_group[{index}].count",
             )

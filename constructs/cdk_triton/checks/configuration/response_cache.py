@@ -40,7 +40,8 @@ def cache_of_decoupled(context: CheckContext) -> Iterator[Problem]:
         if part is not None:
             yield Problem(
                 model.config_path,
-                f"response_cache is on and {part.name!r} is decoupled, and the server would not load {model.name!r}: "
+                f"response_cache is on, but {part.name!r}{', which the ensemble runs,' * (part is not model)} is "
+                f"decoupled, and the server would not load {model.name!r}: "
                 f"Response Cache does not currently support model {said_name(model)} with 'decoupled' transaction "
                 "policy. Please disable the response cache",
                 "remove response_cache",
@@ -106,7 +107,8 @@ def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
         if _decoupled_part(context, model) is None:
             yield Problem(
                 model.config_path,
-                f"the server that SageMaker starts has no cache, so it would cache no response of {model.name!r}",
+                "the server that SageMaker starts has no response cache, so response_cache would have no effect on "
+                f"{model.name!r}",
                 "remove response_cache, or add --cache-config=local,size=104857600 to additional_args",
                 "response_cache.enable",
             )

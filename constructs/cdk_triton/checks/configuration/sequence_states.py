@@ -94,7 +94,7 @@ def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
             given, right = enum_name(initial, "data_type"), enum_name(state, "data_type")
             yield Problem(
                 model.config_path,
-                f"the initial state has the type {given} and the state {right}, and the server would not load "
+                f"the initial state has the type {given}, but the state has {right}; the server would not load "
                 f"{model.name!r}: The data type used for 'initial_state' field of state '{state.input_name}' does not "
                 "match the state data type",
                 f"write data_type: {right}",
@@ -103,8 +103,8 @@ def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
         elif (words := _misfit(context, state, initial)) is not None:
             yield Problem(
                 model.config_path,
-                f"the initial state has the dims {list(initial.dims)} and the state {list(state.dims)}, and the server "
-                f"would not load {model.name!r}: {words}",
+                f"the initial state has the dims {list(initial.dims)}, but the state has {list(state.dims)}; the "
+                f"server would not load {model.name!r}: {words}",
                 "write the dims of the state, with a fixed size in place of each -1",
                 f"{field}.dims",
             )

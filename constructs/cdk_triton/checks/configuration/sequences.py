@@ -295,7 +295,7 @@ def correlation_of_wrong_type(context: CheckContext) -> Iterator[Problem]:
             f"{kind} {found}, and the server would not load {model.name!r}: unexpected data type for control {kind} "
             f"for {said_name(model)}. Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "
             "TYPE_STRING",
-            "write data_type: TYPE_UINT64, or TYPE_STRING if clients name their sequences",
+            "write data_type: TYPE_UINT64, or TYPE_STRING if clients send strings as sequence ids",
             f"{field}.data_type",
         )
 

@@ -305,7 +305,7 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
             name = known_backend(context, model)
             yield Problem(
                 model.config_path,
-                f"the file is missing, the backend {name!r} does not generate a configuration, and the server would "
+                f"the file is missing, and the backend {name!r} does not generate a configuration, so the server would "
                 f"not load {model.name!r}: model configuration is not provided for model '{model.name}'",
                 "add the file, with the inputs and outputs of the model",
             )

@@ -50,7 +50,7 @@ def no_name(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             tensor.model.config_path,
             f"{tensor.side} {tensor.index} has no name, and the server would not load {tensor.model.name!r}: {words}",
-            "give it the name that requests and the model use",
+            f"write the name that requests and the model use for the {tensor.side}",
             tensor.field("name"),
         )
 
@@ -88,7 +88,7 @@ def no_data_type(context: CheckContext) -> Iterator[Problem]:
             words = "inconsistent data type: TYPE_INVALID is inferred from model"
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} has no data type, {_not_added(tensor, 'it')}, and the server would not "
+            f"{tensor.side} {tensor.name!r} has no data type, and {_not_added(tensor, 'it')}, so the server would not "
             f"load {tensor.model.name!r}: {words}",
             "write the type that the model has, for example data_type: TYPE_FP32",
             tensor.field("data_type"),
@@ -122,8 +122,8 @@ def no_dims(context: CheckContext) -> Iterator[Problem]:
             words = "inconsistent shape: [] is inferred from model"
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} has no dims, {_not_added(tensor, 'them')}, and the server would not load "
-            f"{tensor.model.name!r}: {words}",
+            f"{tensor.side} {tensor.name!r} has no dims, and {_not_added(tensor, 'them')}, so the server would not "
+            f"load {tensor.model.name!r}: {words}",
             "write the dims without the batch dimension, and -1 for each variable size, for example dims: [ -1, 384 ]",
             tensor.field("dims"),
         )

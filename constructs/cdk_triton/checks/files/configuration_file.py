@@ -94,7 +94,7 @@ def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
         if model.config_error is not None and model.config is not None:
             yield Problem(
                 model.config_path,
-                f"{fault_of(model.config_error)}; the check used the schema of {SCHEMA_RELEASE}, and the server is "
+                f"{fault_of(model.config_error)}; the check used the schema of {SCHEMA_RELEASE}, but the server is "
                 f"{release}, whose schema may have more fields",
                 f"{model.config_error.fix} Or check the name against the release's model_config.proto"
                 if model.config_error.fix
@@ -141,7 +141,7 @@ def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
                 message, _, name = full_name.rpartition(".")
                 yield Problem(
                     model.config_path,
-                    f"the field exists from {since} on, and the server is {release}, which would not load "
+                    f"the field exists from {since} on, but the server is {release}, which would not load "
                     f'{model.name!r}: Message type "{message}" has no field named "{name}"',
                     f"remove the field, or serve with {since} or newer",
                     field,

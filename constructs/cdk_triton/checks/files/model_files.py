@@ -111,10 +111,10 @@ def _consequence(each: BackendFile) -> str:
 def _fix(each: BackendFile) -> str:
     like = [name for name in each.files.names_in(each.version) if PurePosixPath(name).suffix == each.path.suffix]
     if len(like) == 1 and not each.field:
-        return f'rename {each.version / like[0]}, or write default_model_filename: "{like[0]}"'
+        return f'rename {each.version / like[0]} to {each.path.name}, or write default_model_filename: "{like[0]}"'
     if len(like) == 1:
         return f"write {like[0]!r} if that is meant, or add the file"
-    return "add the file" if each.field else "add the file, or name another one in default_model_filename"
+    return "add the file" if each.field else "add the file, or name another file in default_model_filename"
 
 
 @rule(
@@ -386,11 +386,13 @@ def missing_labels(context: CheckContext) -> Iterator[Problem]:
                 continue
             said = f"failed to open text file for read {labels.spelled}: {labels.error}"
             found = f"the server cannot read the labels of the output {output.name!r} from {labels.spelled}"
+            fix = f"add the file {labels.spelled}"
             if labels.is_directory:
                 found, said = f"{found}, which is a directory", "std::length_error"
+                fix = f"replace the directory {labels.spelled} with the file"
             yield Problem(
                 model.config_path,
                 f"{found}, and would not load {model.name!r}: {said}",
-                f"add the file {labels.spelled}, or remove label_filename",
+                f"{fix}, or remove label_filename",
                 f"output[{index}].label_filename",
             )

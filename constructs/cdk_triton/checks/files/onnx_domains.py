@@ -87,7 +87,8 @@ def _unregistered(fault: GraphFault, platform: ServingPlatform | None) -> tuple[
     since = operator_since(fault.domain, fault.operator)
     if release is not None and since is not None:
         what = f"is newer than ONNX Runtime {version} of {release.release}"
-        return what, f"serve with a release that has ONNX Runtime {since}, or export the model without this operator"
+        fix = f"serve with a release that has ONNX Runtime {since} or newer, or export the model without this operator"
+        return what, fix
     if release is not None and not is_read:
         return None  # a newer ONNX Runtime may have it
     near = nearest(fault.operator, known, at_most=1)

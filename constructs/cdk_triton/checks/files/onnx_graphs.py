@@ -104,7 +104,7 @@ def unlike_operator(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Softmax <axis = 1> (IN) }
     """
     for each, fault in _faults(context, "node"):
-        fix = "export the model again, with an opset that defines the operator this way"
+        fix = "correct the export of the model, or export with an opset that defines the operator this way"
         yield _problem(each, fault, "does not match its definition in the file's opset", fix, fault.fix)
 
 
@@ -112,7 +112,7 @@ def unlike_operator(context: CheckContext) -> Iterator[Problem]:
 _OPERANDS_FIX = "export the model again with weights and inputs that fit together"
 _UNFIT = {
     "shape": ("has inputs whose shapes do not fit together", _OPERANDS_FIX),
-    "type": ("has an input or output of a type that does not fit", _OPERANDS_FIX),
+    "type": ("has an input or output of the wrong type", _OPERANDS_FIX),
     "attribute": (
         "has an attribute that does not fit its inputs",
         "correct the attribute in the export of the model, or give the operator inputs that fit the attribute",
@@ -176,7 +176,7 @@ def unconnected_values(context: CheckContext) -> Iterator[Problem]:
         if fault.kind == "cycle":
             what = "depends on its own result"
         elif fault.kind == "name":
-            what = "has two nodes of one name"
+            what = "has two nodes with the same name"
         elif not fault.operator and fault.reason.startswith("Duplicate definition"):
             what = "defines a value twice"
         yield _problem(each, fault, what, "export the model again", fault.fix)

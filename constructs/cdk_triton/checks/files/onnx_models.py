@@ -101,9 +101,10 @@ def unreadable_file(context: CheckContext) -> Iterator[Problem]:
             continue
         is_ort = context.contents(is_ort_model, each.file)
         if not (is_ort and _is_ort(each.file)):
+            fault, _, said = reason.partition(": ")
             yield Problem(
                 each.file.path,
-                f"the file {reason}, and the server would not load {each.model.name!r}",
+                f"the file {fault}, and the server would not load {each.model.name!r}" + (said and f": {said}"),
                 "the file has ONNX Runtime's own format: give it a name that ends in .ort, and write that name into "
                 "default_model_filename"
                 if is_ort
@@ -283,7 +284,7 @@ def other_type(context: CheckContext) -> Iterator[Problem]:
             provided = found.data_type.replace("STRING", "BYTES")
             yield Problem(
                 each.backend_file.model.config_path,
-                f"the data_type is {written}, and in {each.file.path} it is TYPE_{found.data_type}; the server would "
+                f"the data_type is {written}, but TYPE_{found.data_type} in {each.file.path}; the server would "
                 f"not load {each.name!r}: unable to load model '{each.name}', configuration expects "
                 f"datatype {written} for {side} '{tensor.name}', model provides TYPE_{provided}",
                 f"write data_type: TYPE_{found.data_type}, or export the model with another type",

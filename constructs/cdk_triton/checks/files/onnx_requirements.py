@@ -149,7 +149,7 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
                     path,
                     f"{each.file.path} has weights in {external.location!r}, {state}, and the server would not load "
                     f"{each.name!r}: the tensor {external.tensor!r} cannot be read",
-                    "copy the file that was exported with the model",
+                    "copy this file from the directory into which the model was exported",
                 )
 
 

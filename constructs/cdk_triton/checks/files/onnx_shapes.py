@@ -146,12 +146,12 @@ def _shape_problem(each: OnnxModelFile, found: Sequence[_Pair], fix: str) -> Pro
     """A fault that some tensors have for one reason."""
     first, others = found[0], [repr(pair.tensor.name) for pair in found[1:]]
     own = "reshape" if first.tensor.HasField("reshape") else "dims"
-    added = ", to which max_batch_size adds the batch dimension," if first.batches and first.shape else ""
+    added = " (max_batch_size adds the batch dimension)" if first.batches and first.shape else ""
     likewise = f" (likewise {', '.join(others)})" * bool(others)
     return Problem(
         each.backend_file.model.config_path,
-        f"the {first.side} {first.tensor.name!r} has the {own} {_text(first.written, ', ')}{added} and in "
-        f"{each.file.path} it has the shape {_named(first.shape)}{likewise}; the server would not load {each.name!r}: "
+        f"the {first.side} {first.tensor.name!r} has the {own} {_text(first.written, ', ')}{added}, but the shape "
+        f"{_named(first.shape)} in {each.file.path}{likewise}; the server would not load {each.name!r}: "
         f"{_said(each, first)}",
         fix,
         first.path,
@@ -244,7 +244,7 @@ def fixed_output(context: CheckContext) -> Iterator[Problem]:
             if any(said not in (own, -1) for own, said in zip(pair.shape, pair.full, strict=True)):
                 yield Problem(
                     each.backend_file.model.config_path,
-                    f"the shape is {_text(pair.full)} and in {each.file.path} it is {_text(pair.shape)}; unless ONNX "
+                    f"the shape is {_text(pair.full)}, but {_text(pair.shape)} in {each.file.path}; unless ONNX "
                     f"Runtime infers the size, the server would not load {each.name!r}: model '{each.name}', tensor "
                     f"'{pair.tensor.name}': the model expects {len(pair.full)} dimensions",
                     "write -1 for each dimension that is variable in the file, or export the model with the fixed size",

@@ -33,6 +33,7 @@ _CALLS = (
 # Types that the method `execute` may return by mistake.
 _RESPONSE = "c_python_backend_utils.InferenceResponse"
 _LIST_OF = "list of "
+_SUSPENDED = frozenset({"async_generator", "coroutine", "generator"})
 _NO_LISTS = frozenset({"bool", "bytes", "dict", "float", "int", "set", "str", "tuple", _RESPONSE})
 
 
@@ -211,10 +212,11 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
         if method is not None and method.returns and method.takes(1) and _is_called(context, method.name):
             yield Problem(
                 each.path,
-                f"auto_complete_config in line {method.line} returns {' or '.join(method.returns)}, and the server "
-                f"would not load {each.model.name!r}: auto_complete_config function in model '{each.model.name}' must "
-                "return a valid pb.ModelConfig object.",
-                "end it with: return auto_complete_model_config",
+                f"auto_complete_config in line {method.line} returns a value of type {' or '.join(method.returns)}, "
+                f"and the server would not load {each.model.name!r}: auto_complete_config function in model "
+                f"'{each.model.name}' must return a valid pb.ModelConfig object.",
+                "let auto_complete_config return its argument"
+                + ", without async or yield" * bool(_SUSPENDED & set(method.returns)),
                 line=method.line,
             )
 
@@ -267,11 +269,7 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
         if method is None or is_open or model.failure or not model.is_complete or not method.takes(1):
             continue
         if each.config.model_transaction_policy.decoupled:
-            if (
-                method.keeps_responses
-                and method.returns
-                and not {"NoneType", "coroutine", "generator", "async_generator"} & set(method.returns)
-            ):
+            if method.keeps_responses and method.returns and not {"NoneType", *_SUSPENDED} & set(method.returns):
                 yield _returns_in_decoupled_mode(each, method)
             continue
         if method.returns == ("NoneType",) and method.keeps_responses:
@@ -285,7 +283,7 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
                 f"return list, found type '<class '{method.returns[0].removeprefix(_LIST_OF)}'>'."
             )
         elif method.returns == ("generator",):
-            effect = "answer every request with an error, because it would run the generator as a coroutine"
+            effect = "answer every request with an error, because the server would run the generator as a coroutine"
         elif method.returns and set(method.returns) <= _NO_LISTS:
             effect = (
                 "answer every request with an error: Expected a list in the execute return, found type "
@@ -295,8 +293,10 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
             continue
         yield Problem(
             each.path,
-            f"execute in line {method.line} returns {' or '.join(method.returns)}, and the server would {effect}",
-            "return a list with one pb_utils.InferenceResponse for each request",
+            f"execute in line {method.line} returns a value of type {' or '.join(method.returns)}, and the server "
+            f"would {effect}",
+            "return a list with one pb_utils.InferenceResponse for each request"
+            + ", without yield" * (method.returns == ("generator",)),
             line=method.line,
         )
 
@@ -304,9 +304,9 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
 def _returns_in_decoupled_mode(each: BackendFile, method: Method) -> Problem:
     return Problem(
         each.path,
-        f"execute in line {method.line} returns {' or '.join(method.returns)}, and the server would answer every "
-        f"request with an error: Python model '{each.model.name}_0' is using the decoupled mode and the execute "
-        "function must return None.",
+        f"execute in line {method.line} returns a value of type {' or '.join(method.returns)}, and the server would "
+        f"answer every request with an error: Python model '{each.model.name}_0' is using the decoupled mode and the "
+        "execute function must return None.",
         "send each response with request.get_response_sender().send(...), or remove decoupled from config.pbtxt",
         line=method.line,
     )
@@ -351,31 +351,34 @@ def unusable_class(context: CheckContext) -> Iterator[Problem]:
         if source.instead:
             said = f"'{source.instead}' object is not callable"
             found = f"has the type {source.instead} and is not a class"
-            yield _unusable(each, "TritonPythonModel", found, _NO_LOAD, said)
+            yield _unusable(each, "TritonPythonModel", found, _NO_LOAD, said, "define TritonPythonModel as a class")
         elif model is not None and model.failure:
             found = "cannot be called without arguments"
-            yield _unusable(each, "the class", found, _NO_LOAD, model.failure, model.line)
+            fix = "define a class TritonPythonModel that Python can call without arguments"
+            yield _unusable(each, "the class", found, _NO_LOAD, model.failure, fix, model.line)
         elif model is not None:
             constructor = model.methods.get("__init__")
             wrong = [kind for kind in constructor.returns if kind != "NoneType"] if constructor is not None else []
             if constructor is not None and wrong and constructor.returns == tuple(wrong):
                 said = f"__init__() should return None, not '{wrong[0]}'"
-                yield _unusable(each, "__init__", f"returns a {wrong[0]}", _NO_LOAD, said, constructor.line)
+                fix = "define __init__ without a return value, async or yield"
+                yield _unusable(each, "__init__", f"returns a {wrong[0]}", _NO_LOAD, said, fix, constructor.line)
             for name, _, consequence in _CALLS:
                 value = model.values.get(name)
                 if value is not None and _is_called(context, name):
                     said = f"'{value.kind}' object is not callable"
                     found = f"has the type {value.kind} and is not a function"
-                    yield _unusable(each, name, found, consequence, said, value.line)
+                    fix = f"define {name} as a method of the class"
+                    yield _unusable(each, name, found, consequence, said, fix, value.line)
 
 
 def _unusable(
-    each: BackendFile, subject: str, found: str, consequence: str, said: str, line: int | None = None
+    each: BackendFile, subject: str, found: str, consequence: str, said: str, fix: str, line: int | None = None
 ) -> Problem:
     where = "" if line is None else f" in line {line}"
     return Problem(
         each.path,
         f"{subject}{where} {found}, and the server {consequence}: TypeError: {said}",
-        "define a class TritonPythonModel that can be called without arguments, with functions as methods",
+        fix,
         line=line,
     )

@@ -69,7 +69,7 @@ def failing_completion(context: CheckContext) -> Iterator[Problem]:
                     each.path,
                     f"{asked.method} in line {asked.line} fails, and the server would not load {each.model.name!r}: "
                     f"{said}",
-                    "declare the same as config.pbtxt and the calls before, or remove the value from config.pbtxt"
+                    "declare the same value as config.pbtxt and the earlier calls, or remove it from config.pbtxt"
                     if _is_contradiction(said)
                     else "correct the argument: python_backend's README describes it",
                     line=asked.line,

@@ -264,7 +264,7 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
             file, name = missed[each.model.name]
             yield Problem(
                 each.path,
-                f"the environment has Python {python} and the container of {release.release} has {release.python}; "
+                f"the environment has Python {python}, but the container of {release.release} has {release.python}; "
                 f"{file} imports {name}, and the server would not load {each.model.name!r}: ModuleNotFoundError: No "
                 f"module named '{name}'",
                 f"create the environment with python={release.python}",
@@ -306,8 +306,8 @@ def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
         if each.model.name not in missed:
             yield Problem(
                 each.path,
-                f"the environment has Python {python} and the container of {release.release} has {release.python}, so "
-                f"{each.model.name!r} would find none of the environment's packages: ModuleNotFoundError",
+                f"the environment has Python {python}, but the container of {release.release} has {release.python}, so "
+                f"{each.model.name!r} would not find the environment's packages: ModuleNotFoundError",
                 f"create the environment with python={release.python}, or acknowledge CT159 if the environment has no "
                 "packages",
             )

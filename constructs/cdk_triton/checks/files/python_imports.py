@@ -150,7 +150,7 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
                 seen.add((path, name))
                 yield Problem(
                     path,
-                    f"line {imported.line} imports {name}, and {each.model.name!r} gets the module of that name from "
+                    f"line {imported.line} imports {name}, but {each.model.name!r} gets the module of this name from "
                     f"{_hiding(context, name)}, not {module.path}",
                     _visible(each, path, module.path, name),
                     line=imported.line,
@@ -177,26 +177,26 @@ def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name
     release = known_release(context.platform)
     environment = next((one.path for one in environments(context) if one.model is each.model), None)
     if release is not None and name in standard_modules(None):
-        reason = f"which Python {release.python} of {release.release} does not have"
+        reason = f"Python {release.python} of {release.release} does not have this module"
         fix = "import a module that this Python has, or serve with another release"
     elif environment is not None:
-        reason = f"which neither the repository nor {environment} has"
+        reason = f"neither the repository nor {environment} has this module"
         fix = "add the package to the environment, or acknowledge CT166 if it is there"
     elif (found := _elsewhere(context, name)) is not None:
-        reason = f"which the repository has in {found}, where Python does not look"
+        reason = f"Python does not look where the repository has this module ({found})"
         fix = f"copy {found} into {each.path.parent}, where Python looks"
     else:
         is_own = context.platform is not None and context.platform.image is not None
         image = "your image" if is_own or release is None else f"the image of {release.release}"
-        reason = f"which neither the repository nor {image} has"
+        reason = f"neither the repository nor {image} has this module"
         fix = f"put the package into {each.path.parent}, or name an environment with EXECUTION_ENV_PATH, or " + (
             "add it to image_modules in cdk-triton.toml if the image has it"
             if is_own
-            else "use an image of your own that has it"
+            else "use an image of your own that has the package"
         )
     return Problem(
         path,
-        f"line {line} imports {name}, {reason}, and {each.model.name!r} fails with ModuleNotFoundError: No module "
+        f"line {line} imports {name}, but {reason}, so {each.model.name!r} fails with ModuleNotFoundError: No module "
         f"named {name!r}",
         fix,
         line=line,

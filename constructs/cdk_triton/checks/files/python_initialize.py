@@ -78,7 +78,8 @@ def failing_initialize(context: CheckContext) -> Iterator[Problem]:
                 each.path,
                 f"initialize fails in line {failure.line}, and the server would not load {each.model.name!r}: "
                 f"{failure.said}",
-                "use only values that the configuration, the arguments and the model's directory have",
+                "correct this line: use only values that the configuration, the arguments or the model's directory "
+                "contain",
                 line=failure.line,
             )
 

@@ -65,8 +65,8 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
             if method is not None and method.returns == ("coroutine",):
                 yield Problem(
                     each.path,
-                    f"{name} in line {method.line} is a coroutine, and the server does not wait for it: its body never "
-                    "runs",
+                    f"{name} in line {method.line} is a coroutine, but the server does not await the coroutine, so "
+                    f"the body of {name} never runs",
                     f"write def {name}, without async",
                     line=method.line,
                 )
@@ -76,7 +76,7 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
             if meant is not None and meant not in own and not unread.name.startswith(meant):
                 yield Problem(
                     each.path,
-                    f"line {unread.line} defines the method {unread.name!r}, and neither the model nor the server "
+                    f"line {unread.line} defines the method {unread.name!r}, but neither the model nor the server "
                     "calls it",
                     f"did you mean {meant!r}?",
                     line=unread.line,
@@ -120,8 +120,8 @@ def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
             for line, name in ((one.line, one.name) for one in source.references.numbers if one.name in bfloat16):
                 yield Problem(
                     path,
-                    f"line {line} reads {name!r} with as_numpy, and {each.model.name!r} fails there: Tensor dtype is "
-                    "BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead.",
+                    f"line {line} reads {name!r} with as_numpy, so {each.model.name!r} fails in this line: Tensor "
+                    "dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead.",
                     "read the tensor with to_dlpack, or use another data type",
                     line=line,
                 )

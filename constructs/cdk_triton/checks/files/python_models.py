@@ -168,7 +168,7 @@ def not_judged(context: CheckContext) -> Iterator[Problem]:
         if isinstance(source, NotJudged):
             yield Problem(
                 path,
-                f"the checks skip this file of {name!r}: it {source.reason}{by}",
+                f"the checks skip this file of {name!r}, because it {source.reason}{by}",
                 "run the checks with the container's Python, or acknowledge CT160",
             )
 
@@ -211,11 +211,13 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
     for each in (*at_load, *later):
         error = "ModuleNotFoundError" if each.said.startswith("No module") else "ImportError"
         name = repr(each.owner.model.name)
-        effect = f"{name} fails there" if each in later else f"the server would not load {name}"
+        effect = f" when {name} runs this line" if each in later else f", and the server would not load {name}"
         yield Problem(
             each.importer,
-            f"line {each.line} imports a module or a name that does not exist, and {effect}: {error}: {each.said}",
-            "add the file to the version's directory, or correct the import",
+            f"the import in line {each.line} fails{effect}: {error}: {each.said}",
+            "write an absolute import, without leading dots"
+            if each.said.startswith("attempted relative import")
+            else "add the file to the version's directory, or correct the import",
             line=each.line,
         )
 

@@ -119,7 +119,7 @@ def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
             others = f" ({maker} {' and '.join(having)} may have it)" if having else ""
             yield Problem(
                 path,
-                f"line {used.line} uses {_whole(used)}, which {owner} does not have{others}, and "
+                f"line {used.line} uses {_whole(used)}, which {owner} does not have{others}, so "
                 f"{each.model.name!r} fails with {_said(used)}",
                 f"write {_NUMPY[used.name]}, Python's own type"
                 if used.module == "numpy"
@@ -195,8 +195,8 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
         else:
             yield Problem(
                 path,
-                f"line {used.line} uses {_whole(used)} while the server imports the file, and the server sets this "
-                f"name only afterwards; the server would not load {each.model.name!r}: {_said(used)}",
+                f"line {used.line} uses {_whole(used)} while the server imports the file, but the server sets this "
+                f"name only after the import; the server would not load {each.model.name!r}: {_said(used)}",
                 "use the name in functions only, and write annotations as strings or with "
                 "from __future__ import annotations",
                 line=used.line,
@@ -265,8 +265,8 @@ def _has_utilities_of_server(context: CheckContext, each: BackendFile) -> bool:
 def _missing_utility(each: BackendFile, path: PurePosixPath, used: Used, close: str | None) -> Problem:
     return Problem(
         path,
-        f"line {used.line} uses {_whole(used)}, which the server does not have, and {each.model.name!r} fails there "
-        f"with {_said(used)}",
+        f"line {used.line} uses {_whole(used)}, which the server does not have, so {each.model.name!r} fails in this "
+        f"line with {_said(used)}",
         f"did you mean {close!r}?" if close is not None else "use a name that the release's module has",
         line=used.line,
     )
@@ -314,7 +314,7 @@ def undefined_name(context: CheckContext) -> Iterator[Problem]:
         if not used.module and used.name not in known:
             yield Problem(
                 path,
-                f"line {used.line} uses {used.name}, which the file neither defines nor imports, and "
+                f"line {used.line} uses {used.name}, which the file neither defines nor imports, so "
                 f"{each.model.name!r} fails with {_said(used)}",
                 _definition(used.name, source, suggestions),
                 line=used.line,

@@ -83,8 +83,8 @@ def _fault(model: ModelClass) -> tuple[int, str, str] | None:
     if method is None:
         return None
     if not method.takes(0):
-        return method.line, "needs an argument, and the server calls it without one", "TypeError"
+        return method.line, "needs an argument, but the server calls it without an argument", "TypeError"
     if method.returns and not {"bool", "coroutine"} & set(method.returns):
         returned = " or ".join(method.returns)
-        return method.line, f"returns {returned}", "is_ready() must return a boolean value"
+        return method.line, f"returns a value of type {returned}", "is_ready() must return a boolean value"
     return None

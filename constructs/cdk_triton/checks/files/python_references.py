@@ -73,12 +73,12 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
                     continue
                 why, fix = "is not in the repository", "name a model of the repository"
                 if name in there:
-                    why, fix = "is never loaded", _fix(context, name)
+                    why, fix = "the server never loads", _fix(context, name)
                 elif close := suggestions.closest(name, there):
                     fix = f"did you mean {close!r}?"
                 yield Problem(
                     path,
-                    f"line {line} sends a request to the model {name!r}, which {why}, and {each.model.name!r} gets an "
+                    f"line {line} sends a request to the model {name!r}, which {why}, so {each.model.name!r} gets an "
                     f"error: Failed for execute the inference request. Model '{name}' is not ready",
                     fix,
                     line=line,
@@ -143,7 +143,7 @@ def relative_path(context: CheckContext) -> Iterator[Problem]:
                     yield Problem(
                         path,
                         f"line {opened.line} opens the relative path {opened.name!r}, which Python looks up in the "
-                        f"server's working directory; {each.model.name!r} does not find {found}: FileNotFoundError",
+                        f"server's working directory, so {each.model.name!r} does not find {found}: FileNotFoundError",
                         "make the path relative to the source file: Path(__file__).parent",
                         line=opened.line,
                     )
@@ -201,9 +201,11 @@ def unset_attribute(context: CheckContext) -> Iterator[Problem]:
             close = suggestions.closest(unset.name, names)
             yield Problem(
                 each.path,
-                f"line {unset.line} reads self.{unset.name}, which nothing sets, and {each.model.name!r} fails there: "
-                f"AttributeError: 'TritonPythonModel' object has no attribute '{unset.name}'",
-                f"did you mean {close!r}?" if close is not None else "set it in initialize, or define the method",
+                f"line {unset.line} reads self.{unset.name}, which the class never sets, so {each.model.name!r} fails "
+                f"in this line: AttributeError: 'TritonPythonModel' object has no attribute '{unset.name}'",
+                f"did you mean {close!r}?"
+                if close is not None
+                else f"set self.{unset.name} in initialize, or define the method {unset.name}",
                 line=unset.line,
             )
 
@@ -243,8 +245,8 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
             for misused, said in source.references.misused:
                 yield Problem(
                     path,
-                    f"line {misused.line} uses {misused.name}, which python_backend does not support, and "
-                    f"{each.model.name!r} fails there: {said}",
+                    f"line {misused.line} uses {misused.name}, which python_backend does not support, so "
+                    f"{each.model.name!r} fails in this line: {said}",
                     "use the names that python_backend's README lists",
                     line=misused.line,
                 )

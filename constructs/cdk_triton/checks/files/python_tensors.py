@@ -71,8 +71,8 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
             for tensor in _first(tensors.read, inputs):
                 yield Problem(
                     each.path,
-                    f"line {tensor.line} takes the input {tensor.name!r} from a request, and the configuration has no "
-                    "such input: the model gets None, and the server would answer the request with an error "
+                    f"line {tensor.line} takes the input {tensor.name!r} from a request, but the configuration has no "
+                    "such input, so the model gets None, and the server would answer the request with an error "
                     "(AttributeError: 'NoneType' object has no attribute)",
                     _fix(tensor, inputs, "inputs", suggestions),
                     line=tensor.line,
@@ -83,8 +83,8 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     each.path,
                     f"line {tensor.line} makes the tensor {tensor.name!r}, which is not an output of the "
-                    "configuration: the server would drop it from the answer without a message, and the model does not "
-                    f"make {listed(sorted(missing))}",
+                    "configuration, so the server would remove this tensor from the response without a message; the "
+                    f"model never makes {listed(sorted(missing))}",
                     _fix(tensor, missing, "outputs", suggestions),
                     line=tensor.line,
                 )
@@ -100,7 +100,7 @@ def _fix(tensor: NamedTensor, names: Collection[str], side: str, suggestions: Su
     close = suggestions.closest(tensor.name, sorted(names))
     if close is not None:
         return f"did you mean {close!r}?"
-    return f"use a name of the configuration's {side} ({listed(sorted(names))}), or add {tensor.name!r} to them"
+    return f"use a name of the configuration's {side} ({listed(sorted(names))}), or add {tensor.name!r} to the {side}"
 
 
 def _inputs(config: ModelConfig) -> set[str]:

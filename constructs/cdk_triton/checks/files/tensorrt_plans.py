@@ -55,8 +55,8 @@ def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
         doubt = "" if read.begins_like_plan else ", and does not begin as plans of TensorRT 8.6 and newer do"
         yield Problem(
             each.file.path,
-            f"the plan does not record the TensorRT version and the GPU that it was built for{doubt}; unless both are "
-            f"those of the server{on}, the server would not load {each.model.name!r}: unable to load plan file to auto "
+            f"the plan does not record the TensorRT version and the GPU that it was built for{doubt}; unless both "
+            f"match the server{on}, the server would not load {each.model.name!r}: unable to load plan file to auto "
             "complete config",
             "build the plan in the serving image on the serving GPU, and acknowledge CT151 with this as the reason",
         )

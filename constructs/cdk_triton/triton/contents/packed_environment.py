@@ -70,7 +70,7 @@ def packed_environment(path: Path) -> PackedEnvironment | Unreadable:
         with open_archive(path) as stream:
             return _read(stream)
     except DAMAGED:
-        return Unreadable("is not a tar archive, or a damaged one")
+        return Unreadable("is not a tar archive, or is damaged")
     except OSError as error:
         return Unreadable(f"cannot be read: {error.strerror}")
 

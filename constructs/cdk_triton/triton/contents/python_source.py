@@ -166,7 +166,7 @@ def _judged(content: bytes, version: tuple[int, int], fault: SyntaxError) -> Syn
     running = sys.version_info[:2]
     if running < version:
         newer = NotJudged(
-            f"uses syntax in line {fault.lineno or 1} that {_name(running)} does not support and {_name(version)} "
+            f"uses syntax in line {fault.lineno or 1} that {_name(running)} does not support, but {_name(version)} "
             "may support"
         )
         if running >= NEWEST_KNOWN:
