@@ -141,7 +141,8 @@ def check_tensors(
         _check_dims(name, side, tensor, binding)
     if bindings and complete:
         raise BuildError(
-            f"{name}: the plan has the {side} {min(bindings)}, but config.pbtxt does not: add it to config.pbtxt"
+            f"{name}: the plan has the {side} {min(bindings)}, but config.pbtxt does not: add the {side} to "
+            "config.pbtxt"
         )
 
 

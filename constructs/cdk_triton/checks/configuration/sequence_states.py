@@ -362,8 +362,8 @@ def growable_state(context: CheckContext) -> Iterator[Problem]:
             fix = "write use_same_buffer_for_input_output: true"
         yield Problem(
             model.config_path,
-            f"the state {state.input_name!r} may grow, and the server could not start a sequence of {model.name!r}: "
-            f"Failed to initialize sequence state: {words}",
+            f"the state {state.input_name!r} has use_growable_memory, and the server could not start a sequence of "
+            f"{model.name!r}: Failed to initialize sequence state: {words}",
             f"{fix}, or remove use_growable_memory",
             f"{field}.use_growable_memory",
         )

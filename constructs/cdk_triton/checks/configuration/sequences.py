@@ -127,7 +127,7 @@ def several_signals(context: CheckContext) -> Iterator[Problem]:
             last = next(kind for kind in _KINDS if kind in kinds)
             yield Problem(
                 model.config_path,
-                f"the control input {control_input.name!r} carries {' and '.join(sorted(kinds))}, and {model.name!r} "
+                f"the control input {control_input.name!r} carries {' and '.join(sorted(kinds))}, but {model.name!r} "
                 f"would only ever receive {last}, which the server writes last",
                 "give each signal an input of its own",
                 f"sequence_batching.control_input[{index}].control",

@@ -271,7 +271,7 @@ def misplaced_configuration(context: CheckContext) -> Iterator[Problem]:
             if in_version or (not below and name.lower() in _SIMILAR):
                 yield Problem(
                     file.path,
-                    f"the server does not read this file, and {model.config_path} is missing: the server would serve "
-                    f"{model.name!r} with the defaults, or not load {model.name!r}",
+                    f"the server does not read this file, and {model.config_path} is missing, so the server would "
+                    f"serve {model.name!r} with the defaults, or not load {model.name!r}",
                     f"move this file to {model.config_path}",
                 )

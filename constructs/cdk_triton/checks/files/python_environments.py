@@ -208,7 +208,7 @@ def no_activate(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 each.path,
                 "bin/activate of the environment is a directory; in releases up to 25.07, the shell that starts the "
-                f"process of {each.model.name!r} cannot read it, and the server would wait for ever",
+                f"process of {each.model.name!r} cannot read bin/activate, so the server would wait for ever",
                 "pack the environment with conda-pack, which writes a script",
             )
         elif not has_activate and not is_directory:

@@ -195,7 +195,7 @@ def unsafe_path(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"the path {path} has the character {wrong!r}; the shell that starts the process of {model.name!r} "
-            "interprets this character, and the server would wait for ever",
+            "interprets this character, so the server would wait for ever",
             "use letters, digits, '_', '.' and '-' only, or serve with 25.08 or newer",
             field,
         )

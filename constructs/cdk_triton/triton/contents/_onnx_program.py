@@ -87,7 +87,7 @@ class Judge:
             NotImplementedError: the graph is of a newer opset than this ONNX.
         """
         if self._opsets.get("", 0) > self._newest:
-            raise NotImplementedError(f"its opset {self._opsets['']} is newer than the installed onnx")
+            raise NotImplementedError(f"the installed onnx does not support the opset {self._opsets['']} of the file")
         self._graph(self._model.graph, frozenset(), self._opsets)
         self._called_functions()
         if self._opsets.get("") and self._is_sorted:

@@ -107,7 +107,7 @@ class GraphVerdict:
     @property
     def is_too_new(self) -> bool:
         """Whether the opset is newer than the installed `onnx`."""
-        return self.unjudged.startswith("its opset")
+        return self.unjudged.startswith("the installed onnx does not support the opset")
 
 
 def onnx_graphs(files: Iterable[Path], limits: Limits = _LIMITS) -> Mapping[Path, GraphVerdict]:

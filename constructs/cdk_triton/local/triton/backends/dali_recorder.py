@@ -22,7 +22,7 @@ from cdk_triton.local.triton.backends.dali_serialized import read_stand_in, writ
 
 __all__ = ["Pipeline", "UnsupportedError", "recording_modules"]
 
-_EXTRA: Final = "install DALI for it: pip install 'cdk-triton[dali]'"
+_EXTRA: Final = "install DALI: pip install 'cdk-triton[dali]'"
 _MODULES: Final = (
     "nvidia",
     "nvidia.dali",
