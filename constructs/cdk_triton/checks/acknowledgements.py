@@ -50,11 +50,11 @@ def _check(where: str, code: str, reason: object) -> None:
         raise RepositoryError(f"{where} acknowledges {code!r}, but {error}") from error
     if rule.severity is Severity.ERROR:
         raise RepositoryError(
-            f"{where} acknowledges {code} ({rule.title}), which is an error, and only warnings can be acknowledged; "
+            f"{where} acknowledges {code} ({rule.title}), which is an error, but only warnings can be acknowledged; "
             "fix the error and remove the acknowledgement"
         )
     if not isinstance(reason, str) or not reason.strip():
         raise RepositoryError(
             f"{where} acknowledges {code} with {reason!r}, which is not a reason; write in a few words why the "
-            f'model is right as it is, as {code} = "…"'
+            f'model is right, in the form {code} = "…"'
         )

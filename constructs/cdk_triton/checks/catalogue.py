@@ -48,7 +48,7 @@ def rule_of(code: str) -> Rule:
     known = {each.code: each for each in documented_rules()}
     if code not in known:
         meant = did_you_mean(code.upper(), known)
-        raise ConfigurationError(f"there is no rule {code!r}{meant}; `cdk-triton explain` lists all of them")
+        raise ConfigurationError(f"there is no rule {code!r}{meant}; `cdk-triton explain` lists all rules")
     return known[code]
 
 

@@ -51,9 +51,9 @@ def require_plots(file: Path) -> None:
     """
     require_extra("plots", "--plot", only=("matplotlib",))
     if file.is_dir():
-        raise ConfigurationError(f"--plot is {file}, and that is a directory: give a file, such as {file / 'plot.svg'}")
+        raise ConfigurationError(f"--plot is {file}, which is a directory: give a file, such as {file / 'plot.svg'}")
     if not file.parent.is_dir():
-        raise ConfigurationError(f"--plot is {file}, and there is no directory {file.parent}: create it first")
+        raise ConfigurationError(f"--plot is {file}, but {file.parent} does not exist: create this directory first")
 
 
 def save_plot(figure: Figure, file: Path) -> None:

@@ -30,9 +30,9 @@ def require_free(directory: Path, names: Mapping[str, Content], hint: str) -> No
     """
     taken = sorted({str(path) for name in names for path in _in_the_way(directory, name)})
     if taken:
-        exist, them = ("exist", "them") if len(taken) > 1 else ("exists", "it")
+        exist, them = ("exist", "these paths") if len(taken) > 1 else ("exists", "this path")
         raise typer.BadParameter(
-            f"{listed(taken)} {exist} already, and the command overwrites nothing; move {them}, or name another "
+            f"{listed(taken)} {exist} already, but the command overwrites nothing; move {them}, or name another "
             "directory",
             param_hint=hint,
         )

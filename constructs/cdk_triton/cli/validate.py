@@ -64,7 +64,7 @@ def _known_prefixes(prefixes: list[str] | None) -> list[str]:
         if not any(prefix and code.startswith(prefix.upper()) for code in codes):
             raise typer.BadParameter(
                 f"no code of a rule begins with {prefix!r}{did_you_mean(prefix, codes)}; "
-                "`cdk-triton explain` lists all of them",
+                "`cdk-triton explain` lists all rules",
                 param_hint="--ignore",
             )
     return [prefix.upper() for prefix in prefixes]
@@ -155,15 +155,15 @@ def _read(directory: Path) -> ModelRepository:
         inner = [each for each in sorted(directory.iterdir()) if any(_configurations(each))]
         if not inner and any((directory / name).exists() for name in _OF_A_PROJECT):
             raise RepositoryError(
-                f"{directory} is a project and not a model repository, and no directory in the project looks like one; "
-                "name the directory of the repository"
+                f"{directory} is a project, not a model repository, and no directory in the project looks like a "
+                "model repository; name the directory of the repository"
             ) from error
         if not inner:
             raise
         names = listed([str(each) for each in inner])
-        looks = "looks like one" if len(inner) == 1 else "look like it"
+        looks = "looks like a repository" if len(inner) == 1 else "look like repositories"
         raise RepositoryError(
-            f"{directory} is not a model repository, and {names} {looks}; run: cdk-triton validate {inner[0]}"
+            f"{directory} is not a model repository, but {names} {looks}; run: cdk-triton validate {inner[0]}"
         ) from error
 
 

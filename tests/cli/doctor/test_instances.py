@@ -132,7 +132,7 @@ def test_a_type_may_be_needed_by_one_variant_and_be_the_fallback_of_another(
 
     out = doctor("--app", assembly("Served", _template(_endpoint("Search", 1), falling))).out
 
-    (line,) = (line for line in _unfolded(out) if f" {SUBJECT}: " in line and QUOTA in line and "begin" in line)
+    (line,) = (line for line in _unfolded(out) if f" {SUBJECT}: " in line and QUOTA in line and "start" in line)
     messages.record("cdk-triton doctor", line)
     assert line.split()[0] == "warning"
 

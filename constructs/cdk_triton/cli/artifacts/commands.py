@@ -124,8 +124,8 @@ def build(
 def _days(days: int) -> int:
     if not 1 <= days <= _MOST_DAYS:
         raise typer.BadParameter(
-            f"{days} must be a number of days from 1 to {_MOST_DAYS:,}: an archive that was stored for a later "
-            "deployment has no user yet."
+            f"{days} must be a number of days from 1 to {_MOST_DAYS:,}, because an archive that was stored for a "
+            "later deployment is not used yet."
         )
     return days
 

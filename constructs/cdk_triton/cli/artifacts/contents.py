@@ -30,6 +30,8 @@ __all__ = [
     "read_manifest",
 ]
 
+_FOREIGN = ", so cdk-triton did not write this object; restore an earlier version of the object"
+
 
 @dataclass(frozen=True)
 class StoredFile:
@@ -269,7 +271,7 @@ def _json(store: Store, key: str) -> dict[str, Any] | None:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise StoreError(f"s3://{store.bucket}/{key} is not JSON ({error}); cdk-triton did not write it") from error
+        raise StoreError(f"s3://{store.bucket}/{key} is not JSON ({error}){_FOREIGN}") from error
     if not isinstance(document, dict):
-        raise StoreError(f"s3://{store.bucket}/{key} is not a JSON object; cdk-triton did not write it")
+        raise StoreError(f"s3://{store.bucket}/{key} is not a JSON object{_FOREIGN}")
     return document

@@ -266,9 +266,10 @@ def _manifest_of_target_model(store: Store, name: str) -> dict[str, Any]:
     keys = {copy.artifact_key for copy in contents.copies if copy.target_model == name}
     found = [each for each in contents.artifacts if each.key in keys]
     if len(found) != 1:
-        how_many = "no artifact" if not found else f"{len(found)} artifacts, one for each platform"
+        many = f"is a copy of {len(found)} artifacts, one for each platform,"
+        copy_of = many if found else "is not a copy of any artifact"
         raise ConfigurationError(
-            f"the target model {name!r} is a copy of {how_many} in s3://{store.bucket}; `cdk-triton artifacts list` "
+            f"the target model {name!r} {copy_of} in s3://{store.bucket}; `cdk-triton artifacts list` "
             "shows target models with their keys"
         )
     return read_manifest(store, found[0])
@@ -297,12 +298,9 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
         rows = [(each.name, size_of(each.size), time_of(max(file.modified for file in each.files))) for each in chosen]
         yield from table(("GARBAGE" if answer.swept is None else "DELETED", "SIZE", "STORED (UTC)"), rows)
     size = size_of(sum(each.size for each in chosen))
-    is_one = len(chosen) == 1
-    successor = "its successor" if is_one else "their successors"
-    stored = (
-        f"{'was' if is_one else 'were'} stored more than {counted(answer.days, 'day')} ago, like {successor}, if any"
-    )
-    what = f"{counted(len(chosen), 'unused archive')} ({size}), which {stored}"
+    successors, are = ("successor", "is") if len(chosen) == 1 else ("successors", "are")
+    age = f"older than {counted(answer.days, 'day')}"
+    what = f"{counted(len(chosen), 'unused archive')} ({size}) {age}, whose {successors} (if any) {are} {age}, too"
     artifacts, copies = _kept(answer)
     kept = f"kept: {counted(artifacts, 'artifact')} and {counted(copies, 'multi-model archive')}"
     if answer.swept is None:

@@ -128,7 +128,7 @@ def _check_size(rate: float, seconds: float) -> None:
     """Reject a load whose times, which are drawn before it begins, would fill the memory."""
     if rate * seconds > _MOST_REQUESTS:
         raise ConfigurationError(
-            f"{rate:g} requests per second for {seconds:g} seconds are {rate * seconds:,.0f} requests, and bench plans "
+            f"{rate:g} requests per second for {seconds:g} seconds are {rate * seconds:,.0f} requests, but bench plans "
             f"at most {_MOST_REQUESTS:,} at a time: give a lower rate or a shorter time"
         )
 
@@ -139,13 +139,13 @@ def _ready(aws: Aws, name: str) -> ReadEndpoint:
     found = read_endpoint(aws, name)
     if found is None or not found.variants:
         raise InvocationError(
-            f"you may not describe the endpoint '{name}', and bench needs its instances: get the permissions "
+            f"you may not describe the endpoint '{name}', but bench needs its instances: get the permissions "
             "sagemaker:DescribeEndpoint, sagemaker:DescribeEndpointConfig and sagemaker:DescribeModel"
         )
     if found.status != "InService":
         raise InvocationError(
-            f"the endpoint '{name}' is {found.status}, and a measurement of changing instances has no meaning: wait "
-            "until it is InService"
+            f"the endpoint '{name}' is {found.status}, so its instances change and a measurement has no meaning: wait "
+            "until the endpoint is InService"
         )
     if found.kind is Kind.ASYNC:
         raise ConfigurationError(
@@ -159,9 +159,9 @@ def _ask(aws: Aws, question: str, *, yes: bool) -> None:
     if aws.is_local or yes:
         return
     account = aws.client("sts").get_caller_identity()["Account"]
-    text = f"{question} of the account {account} in {aws.region}"
+    text = f"bench sends {question} of the account {account} in {aws.region}"
     if not sys.stdin.isatty():
-        raise ConfigurationError(f"{text}: bench cannot ask for confirmation without a terminal; add --yes to confirm")
+        raise ConfigurationError(f"{text}, but it cannot ask for confirmation without a terminal: add --yes to confirm")
     try:
         is_wanted = typer.confirm(f"{text}. Go on?", err=True)
     except typer.Abort as error:

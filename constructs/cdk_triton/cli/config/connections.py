@@ -76,7 +76,7 @@ class _Search:
                 if not _fit(other, output, face, given):
                     self.open_reasons.setdefault(
                         Place(face.name, given.name),
-                        f"{output.name!r} of {other.name!r} is {_said(output)} and {given.name!r} is {_said(given)}",
+                        f"{output.name!r} of {other.name!r} is {_said(output)}, but {given.name!r} is {_said(given)}",
                     )
                     continue
                 said = f"{output.name!r} of {other.name!r} and {given.name!r} fit, and {reason}" if reason else ""

@@ -106,8 +106,8 @@ def _written(tensor: ModelInput | ModelOutput) -> Tensor:
 def _of_network(file: Path, name: str, labels: Labels) -> Face:
     network = onnx_file(file)
     if isinstance(network, Unreadable):
-        cut = ", or it is cut off" if network.reason.startswith("is not an ONNX file") else ""
-        raise _unusable(f"{file} {network.reason}{cut}; name a whole network in the ONNX format")
+        cut = ", or is cut off" if network.reason.startswith("is not an ONNX file") else ""
+        raise _unusable(f"{file} {network.reason}{cut}; name a complete network in the ONNX format")
     files = {"1/model.onnx": file, **_external_data(file, network)}
     tensors = (*network.inputs, *network.outputs)
     for tensor in tensors:
@@ -163,7 +163,7 @@ def _batches(tensors: Sequence[OnnxTensor]) -> tuple[bool, str]:
     if fixed:
         return False, f"the first dimension of {fixed[0]!r} is fixed, so the tensors have no batch dimension"
     return True, (
-        f"the first dimension of each tensor is open, so it is taken for the batch; {BATCH} is a size to begin with. "
+        f"the first dimension of each tensor is open, so it is used as the batch dimension; {BATCH} is a first value. "
         "If it is another dimension, write 0, and -1 in front of each dims"
     )
 
@@ -192,8 +192,8 @@ def _of_python(file: Path, name: str) -> Face:
         if not sides[method]:
             what = "inputs" if method == "add_input" else "outputs"
             raise _unusable(
-                f"{file} does not name its {what} where a program can read them; write its {CONFIG_NAME} by hand, and "
-                "name the model's directory"
+                f"{file} does not name its {what} where a program can read them; write the model's {CONFIG_NAME} by "
+                "hand, and name the model's directory"
             )
     size = sizes[0] if sizes and isinstance(sizes[0], int) else None
     return Face(name, "python", size, sides["add_input"], sides["add_output"], {"1/model.py": file})

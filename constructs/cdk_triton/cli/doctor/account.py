@@ -40,7 +40,9 @@ _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
 
 _SET_REGION: Final = "run: export AWS_REGION=us-east-1, or the region of the endpoint"
 
-_LOCAL: Final = 'eval "$(cdk-triton local up --detach)", or, where it runs, eval "$(cdk-triton local status)"'
+_LOCAL: Final = (
+    'eval "$(cdk-triton local up --detach)", or, if the local AWS runs already, eval "$(cdk-triton local status)"'
+)
 
 _CONFIG = Config(retries={"mode": "standard", "max_attempts": 3}, connect_timeout=5, read_timeout=20)
 _PATIENT = Config(retries={"mode": "standard", "max_attempts": 10}, connect_timeout=5, read_timeout=20)
@@ -82,7 +84,7 @@ def sign_in() -> tuple[list[Answer], Account | None]:
     except BotoCoreError as error:
         return [_unusable(error)], None
     if region is None:
-        found = "no region is set, and `cdk` would use the region of this EC2 instance, or us-east-1"
+        found = "no region is set, so `cdk` would use the region of this EC2 instance, or us-east-1"
         nowhere = Answer(subject="region", state=State.ERROR, found=found, fix=_SET_REGION)
         return [nowhere, *_no_credentials(session)], None
     where = Answer(subject="region", state=State.OK, found=region)
@@ -121,8 +123,8 @@ def bootstrap(account: Account) -> Answer:
         return Answer(
             subject="bootstrap",
             state=State.ERROR,
-            found=f"{place} has version {version}, and stacks need {LEAST_BOOTSTRAP} or later",
-            fix=f"bootstrap again, with the options of the first time: {command}",
+            found=f"{place} has version {version}, but stacks need {LEAST_BOOTSTRAP} or later",
+            fix=f"bootstrap again, with the options of the first bootstrap: {command}",
         )
     return Answer(subject="bootstrap", state=State.OK, found=f"version {version} in {place}")
 
@@ -137,10 +139,10 @@ def scaling_role(account: Account) -> Answer:
         return Answer(
             subject="service-linked role",
             state=State.WARNING,
-            found=f"there is no {SCALING_ROLE} yet; AWS creates it with the first scaled endpoint, if the role that "
-            "deploys has iam:CreateServiceLinkedRole",
-            fix="if that role lacks the permission, let an administrator create the role of scaling once: aws iam "
-            f"create-service-linked-role --aws-service-name {SCALING_SERVICE}",
+            found=f"the account does not have {SCALING_ROLE} yet; AWS creates the role with the first scaled endpoint, "
+            "if the deploying role has iam:CreateServiceLinkedRole",
+            fix="if the deploying role lacks this permission, let an administrator create the service-linked role: aws "
+            f"iam create-service-linked-role --aws-service-name {SCALING_SERVICE}",
         )
     return Answer(subject="service-linked role", state=State.OK, found=SCALING_ROLE)
 
@@ -152,8 +154,8 @@ def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
             subject=subject,
             state=State.UNKNOWN,
             found=f"AWS rejected {error.operation_name} ({_code(error)}): {_message(error)}",
-            fix="let somebody with the permissions run the command, or get the permissions that its page of the user "
-            "guide lists",
+            fix="let somebody with the permissions run this command, or get the permissions that the page of this "
+            "command in the user guide lists",
         )
     return Answer(
         subject=subject,
@@ -166,9 +168,9 @@ def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
 def _unusable(error: BotoCoreError) -> Answer:
     """The answer where the user's own AWS files cannot be used."""
     if isinstance(error, ProfileNotFound):
-        fix = "set AWS_PROFILE to one of `aws configure list-profiles`, or unset it"
+        fix = "set AWS_PROFILE to one of `aws configure list-profiles`, or unset AWS_PROFILE"
     else:
-        fix = "correct the file, or name another one with AWS_CONFIG_FILE or AWS_SHARED_CREDENTIALS_FILE"
+        fix = "correct the file, or name another file with AWS_CONFIG_FILE or AWS_SHARED_CREDENTIALS_FILE"
     return Answer(subject="credentials", state=State.ERROR, found=str(error).rstrip("."), fix=fix)
 
 
@@ -184,10 +186,10 @@ def _no_credentials(session: boto3.Session) -> list[Answer]:
 def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> Answer:
     again = "sign in (`aws sso login`, `aws configure`) or choose another profile with AWS_PROFILE"
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
-        found = "there are none" if isinstance(error, NoCredentialsError) else str(error)
+        found = "no credentials were found" if isinstance(error, NoCredentialsError) else str(error)
         fix = f"{again}; for a try on this machine: {_LOCAL}"
     elif isinstance(error, ClientError):
-        found, fix = f"AWS rejected them ({_code(error)}): {_message(error)}", again
+        found, fix = f"AWS rejected the credentials ({_code(error)}): {_message(error)}", again
     elif isinstance(error, ConnectionError | HTTPClientError):
         found = f"AWS cannot be reached: {str(error).rstrip('.')}"
         fix = "check the network, the region's name, and the proxy settings HTTPS_PROXY and NO_PROXY"

@@ -97,7 +97,7 @@ def _answer(count: int, quota: Quota, account: Account) -> Answer:
     if quota.value == 0:
         state = State.ERROR
     elif quota.service == "codebuild":
-        state, last = State.WARNING, f"{last}: the others wait in CodeBuild's queue"
+        state, last = State.WARNING, f"{last}, so the other builds wait in CodeBuild's queue"
     else:
-        state, last = State.WARNING, f"{last}: the others wait, and a deployment that waits 50 minutes fails"
-    return Answer(subject=SUBJECT, state=state, found=f"{found}, and {last}", fix=request_of(quota, account, count))
+        state, last = State.WARNING, f"{last}, so the other builds wait, and a deployment that waits 50 minutes fails"
+    return Answer(subject=SUBJECT, state=state, found=f"{found}, but {last}", fix=request_of(quota, account, count))

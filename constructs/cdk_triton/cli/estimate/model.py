@@ -91,7 +91,7 @@ def _targets(policy: Policy, instance: Instance) -> list[float]:
     """The target of each policy, as requests per minute and instance."""
     if policy.follows_gpu and instance.gpu_percent is None:
         raise ConfigurationError(
-            f"the policy {policy.name} scales on GPU utilization, and the utilization at the measured rate is not "
+            f"the policy {policy.name} scales on GPU utilization, but the utilization at the measured rate is not "
             "given: add --gpu-percent with the value that `cdk-triton bench` prints"
         )
     found = [] if policy.requests is None else [policy.requests]

@@ -103,7 +103,7 @@ def of_text(text: str, instance_type: str | None) -> Policy:
     unused = [each for each in given if each not in ("min", "max")]
     if most == least and unused:
         raise ConfigurationError(
-            f"--policy {quoted(text)} has a fixed number of instances, and does not use {listed(unused)}: add a max "
+            f"--policy {quoted(text)} has a fixed number of instances, so it does not use {listed(unused)}: add a max "
             "above min, or omit these parts"
         )
     cooldowns = int(given.get("out", SCALE_OUT_COOLDOWN)), int(given.get("in", SCALE_IN_COOLDOWN))

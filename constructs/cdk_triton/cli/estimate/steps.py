@@ -177,7 +177,7 @@ def read_steps(
 def _read(steps: Mapping[str, Any], alarm: Mapping[str, Any], gpus: int) -> StepPolicy | str:
     period, periods = int(alarm["Period"]), int(alarm["EvaluationPeriods"])
     if period % 60:
-        return f"whose alarm has periods of {period} seconds, and a trace has minutes"
+        return f"whose alarm has periods of {period} seconds, but a trace has periods of minutes"
     return StepPolicy(
         alarm["MetricName"],
         gpus,

@@ -23,8 +23,8 @@ _MINUTE = 60
 _DAY_MINUTES = 24 * 60
 _LONGEST_MINUTES = 400 * _DAY_MINUTES
 _FORM = (
-    "write CSV with a first line such as time,text,image, and below it lines with a time and the numbers of requests "
-    "until the time of the next line; or give the JSON of `aws cloudwatch get-metric-statistics` with Sum"
+    "write CSV with a first line such as time,text,image, and then lines with a time and each ensemble's number of "
+    "requests until the time of the next line; or give the JSON of `aws cloudwatch get-metric-statistics` with Sum"
 )
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SHAPE = re.compile(

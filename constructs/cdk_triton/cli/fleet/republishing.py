@@ -121,6 +121,6 @@ def _difference(verdict: Verdict, version: PublishedVersion, following: Fleet) -
 
 def _from_its_repository(fleet: Fleet) -> str:
     return (
-        "publish it from its repository: "
+        "publish the ensemble from its repository: "
         f"cdk-triton fleet publish MANIFEST --fleet {fleet.name} --platform {platform_name(fleet.description.platform)}"
     )

@@ -70,7 +70,7 @@ def _upload(fleet: Fleet, key: str, source: Path, target: Path, is_as_checked: C
         return str(error)
     if not is_as_checked(key):
         archive.path.unlink()
-        return f"{source} changed after it was checked: publish it again when nothing writes to it any more"
+        return f"{source} changed after it was checked: publish it again when no program writes to it any more"
     config = TransferConfig(
         multipart_threshold=_PART_BYTES, multipart_chunksize=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
     )

@@ -178,7 +178,7 @@ def _check_variant(endpoint: ReadEndpoint | None, variant: str | None) -> None:
 
     if variant is not None and endpoint is not None and endpoint.kind is Kind.ASYNC:
         raise ConfigurationError(
-            f"the endpoint '{endpoint.name}' is asynchronous, and SageMaker chooses the variant: omit --variant"
+            f"the endpoint '{endpoint.name}' is asynchronous, so SageMaker chooses the variant: omit --variant"
         )
 
 
@@ -188,7 +188,7 @@ def _require_directory(out: Path | None) -> None:
         return
     taken = next((each for each in (out, *out.parents) if each.exists() or each.is_symlink()), None)
     if taken is not None and not taken.is_dir():
-        raise ConfigurationError(f"--out is {out}, and {taken} is not a directory: give another directory")
+        raise ConfigurationError(f"--out is {out}, but {taken} is not a directory: give another directory")
 
 
 def _written(result: InferenceResult, out: Path, *, force: bool) -> Sequence[Path]:

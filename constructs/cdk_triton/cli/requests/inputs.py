@@ -139,7 +139,7 @@ def _converted(values: Array, datatype: str) -> Array:
             raise ValueError("a value is not a whole number")
         if values.min() < limits.min or values.max() > limits.max:
             raise ValueError(
-                f"its values are {values.min()} to {values.max()}, and the type has {limits.min} to {limits.max}"
+                f"its values are {values.min()} to {values.max()}, but the type holds {limits.min} to {limits.max}"
             )
     if values.dtype.kind not in "biuf":
         raise ValueError("it has values that are not numbers")
@@ -156,12 +156,12 @@ def _made(given: GivenInput, signature: Signature | None) -> InferInput:
     shaped = _with_batch(array, dims)
     if dims is not None and not _fits(shaped.shape, dims):
         raise ConfigurationError(
-            f"the input '{given.name}' has the shape {list(shaped.shape)}, and the model takes {list(dims)}, in which "
+            f"the input '{given.name}' has the shape {list(shaped.shape)}, but the model takes {list(dims)}, in which "
             f"-1 is any size: {_right_shape(given, shaped, dims)}"
         )
     if signature is not None and signature.max_batch_size and shaped.shape[0] > signature.max_batch_size:
         raise ConfigurationError(
-            f"the input '{given.name}' has {shaped.shape[0]} rows, and {signature.source} has the max_batch_size "
+            f"the input '{given.name}' has {shaped.shape[0]} rows, but {signature.source} has the max_batch_size "
             f"{signature.max_batch_size}: send fewer rows"
         )
     return tensor(given.name, datatype, shaped)
@@ -182,7 +182,7 @@ def require_types(given: Sequence[GivenInput], signature: Signature) -> None:
 def _require_type(given: GivenInput, spec: InputSpec, signature: Signature) -> None:
     if given.datatype not in (None, spec.datatype):
         raise ConfigurationError(
-            f"the input '{given.name}' is given as {given.datatype}, and {signature.source} has {spec.datatype}: write "
+            f"the input '{given.name}' is given as {given.datatype}, but {signature.source} has {spec.datatype}: write "
             f"{given.name}:{spec.datatype}=…, or omit the type"
         )
 
@@ -254,7 +254,7 @@ def _leaves(value: object) -> Iterator[object]:
 
 def _no_numbers(given: GivenInput, datatype: str, reason: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the input '{given.name}' is {datatype}, and {quoted(given.text)} is not a number or a JSON list of numbers "
+        f"the input '{given.name}' is {datatype}, but {quoted(given.text)} is not a number or a JSON list of numbers "
         f"({reason}): write {given.name}='[1, 2]', with rows of equal length"
     )
 
@@ -325,7 +325,7 @@ def _of_raw(given: GivenInput, content: bytes, datatype: str, dims: tuple[int, .
         return array.reshape(shape)
     except ValueError:
         raise ConfigurationError(
-            f"{given.file} has {array.size:,} elements of {datatype}, and the input '{given.name}' has the dimensions "
+            f"{given.file} has {array.size:,} elements of {datatype}, but the input '{given.name}' has the dimensions "
             f"{list(dims)}: give a .npy file, which has a shape"
         ) from None
 
