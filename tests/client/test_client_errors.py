@@ -157,7 +157,7 @@ def test_an_archive_that_is_not_there_says_the_form_of_its_name(messages: Messag
 
     error = client_error(endpoint, "ValidationError", said)
 
-    assert "target_model= takes the name of an archive" in str(error)
+    assert "set target_model= to the name of an archive" in str(error)
     messages.record("InvocationError", str(error))
 
 

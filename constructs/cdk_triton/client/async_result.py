@@ -129,8 +129,8 @@ class AsyncResult:
                 raise _failure(failure.body.decode(errors="replace"), self._where)
         if is_over:
             raise ResultExpiredError(
-                f"{self._where}: it was submitted at {self.submitted:%Y-%m-%d %H:%M} UTC, and neither an answer nor an "
-                "error message is there any more; submit the request again"
+                f"{self._where}: S3 does not have an answer or an error message for the request of "
+                f"{self.submitted:%Y-%m-%d %H:%M} UTC any more; submit the request again"
             )
         return None
 

@@ -59,7 +59,8 @@ class Invocation:
         )
         if len(body) > MAX_INVOCATION_BYTES:
             raise PayloadTooLargeError(
-                f"the request to {where} has {len(body):,} bytes, and SageMaker accepts {MAX_INVOCATION_BYTES:,}: "
+                f"the request to {where} has {len(body):,} bytes, but SageMaker accepts at most "
+                f"{MAX_INVOCATION_BYTES:,}: "
                 + ("" if binary else "keep binary=True, or ")
                 + "send fewer rows or smaller tensors per request",
                 size=len(body),

@@ -67,7 +67,7 @@ class Batch:
             if array.shape[:1] != (total,):
                 raise InvocationError(
                     f"output '{name}' has the shape {list(array.shape)} for {total} rows that were sent together, so "
-                    "it cannot be divided among their requests: use max_batch_size=1"
+                    "the output cannot be divided among the requests: use max_batch_size=1"
                 )
         answers: list[Answer] = []
         end = 0

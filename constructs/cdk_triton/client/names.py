@@ -223,7 +223,7 @@ class ParameterNames:
             missing = [name for name in self._values if name not in found and name != _INPUT]
             if missing:
                 _LOG.warning(
-                    "parameters below '%s': %s is not there any more; its last known value is used",
+                    "parameters below '%s': %s does not exist any more; the client uses its last known value",
                     self._path,
                     ", ".join(missing),
                 )
@@ -239,7 +239,7 @@ class ParameterNames:
     def _fetch(self, names: Iterable[str]) -> dict[str, str]:
         found: dict[str, str] = {}
         prefix, wanted = f"{self._path}/", [f"{self._path}/{name}" for name in names]
-        with foreign_errors_translated(f"parameters below '{self._path}'", "ssm:GetParameters on them"):
+        with foreign_errors_translated(f"parameters below '{self._path}'", "ssm:GetParameters on these parameters"):
             for first in range(0, len(wanted), _NAMES_PER_CALL):
                 answer = self._ssm.get_parameters(Names=wanted[first : first + _NAMES_PER_CALL])
                 found |= {each["Name"].removeprefix(prefix): each["Value"] for each in answer["Parameters"]}

@@ -104,12 +104,13 @@ def _reject_hidden(s3: Any, place: Location, where: str, denied: ClientError) ->
             raise
         raise ResultAccessError(
             f"{where}: S3 does not let the caller read or list {place}, so the client cannot check that the answer "
-            "exists: allow the caller s3:GetObject, and s3:ListBucket with its prefix, as grant_invoke does"
+            "exists: allow the caller s3:GetObject, and s3:ListBucket with the prefix of the answers, as grant_invoke "
+            "does"
         ) from error
     if any(each["Key"] == place.key for each in listed.get("Contents", ())):
         raise ResultAccessError(
-            f"{where}: {place} exists, and S3 does not let the caller read it: allow s3:GetObject, and kms:Decrypt "
-            "with the key that encrypts it, as grant_invoke does"
+            f"{where}: {place} exists, but S3 does not let the caller read this object: allow s3:GetObject, and "
+            "kms:Decrypt with the key that encrypts the object, as grant_invoke does"
         ) from denied
 
 
@@ -118,7 +119,7 @@ def _reject_deleted(error: ClientError, place: Location, where: str) -> None:
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if headers.get("x-amz-delete-marker") == "true":
         raise ResultExpiredError(
-            f"{where}: {place} was there and has expired or been deleted; submit the request again"
+            f"{where}: {place} existed, but has expired or was deleted; submit the request again"
         ) from error
 
 

@@ -157,7 +157,7 @@ def decode(
     try:
         header_size = _header_size(content_type)
         if header_size is not None and header_size > len(body):
-            raise ValueError(f"the content type gives the header {header_size} bytes, and the body has {len(body)}")
+            raise ValueError(f"the content type gives the header {header_size} bytes, but the body has {len(body)}")
         response = _whole_json(body[:header_size])
         arrays, offset = {}, len(body) if header_size is None else header_size
         for tensor in response["outputs"]:
@@ -186,7 +186,7 @@ def decode_stored(body: bytes, content_type: str, *, where: str) -> InferenceRes
         size = _header_size(content_type)
         head, end = _json_head(body if size is None else body[:size])
         if size not in (None, end):
-            raise ValueError(f"the content type gives the header {size} bytes, and its JSON ends after {end}")
+            raise ValueError(f"the content type gives the header {size} bytes, but the JSON ends after {end}")
         sizes = [output.get("parameters", {}).get("binary_data_size", 0) for output in head["outputs"]]
         if end + sum(sizes) != len(body):
             raise ValueError(f"the JSON ends after {end} bytes and announces {sum(sizes)} bytes of tensors")
@@ -265,7 +265,7 @@ def _reject_twice(outputs: list[str]) -> None:
     twice = next((name for number, name in enumerate(outputs) if name in outputs[:number]), None)
     if twice is not None:
         raise ConfigurationError(
-            f"outputs names '{twice}' twice, and Triton from 26.05 on rejects such a request: name each output once"
+            f"outputs names '{twice}' twice, but Triton from 26.05 on rejects such a request: name each output once"
         )
 
 

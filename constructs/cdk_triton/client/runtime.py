@@ -62,7 +62,7 @@ SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
     "ValidationError": (
         InvocationError,
         "check the endpoint's name and region, and the target model, variant or component; an asynchronous endpoint "
-        "takes submit(), and one with components needs inference_component=",
+        "takes submit(), and an endpoint with components needs inference_component=",
     ),
     # The errors that every AWS service can answer with (API reference, "Common Error Types").
     "AccessDeniedException": (
@@ -190,21 +190,21 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
     message = _without_full_stop(str(response.get("Error", {}).get("Message", "") or "no message"))
     if code == "ValidationError" and _NO_CAPACITY in message:
         return NoCapacityError(
-            f"{where}: SageMaker answered {code}: {message}; if the component scales from zero, call again in "
-            "some minutes; otherwise raise its number of copies"
+            f"{where}: AWS answered {code}: {message}; if the component scales from zero, call again in "
+            "some minutes; otherwise raise the component's number of copies"
         )
     kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "look the error up in the API reference of InvokeEndpoint"))
     if code == "ValidationError" and _NO_DATA in message:
         fix = (
-            "target_model= takes the name of an archive that exists, such as text-0123456789.tar.gz; the outputs of "
-            "the stack contain the names"
+            "set target_model= to the name of an archive that exists, such as text-0123456789.tar.gz; the outputs of "
+            "the stack contain these names"
         )
     if permission and code in _DENIED:
         fix = f"allow the caller {permission}"
     elif permission and code not in SERVICE_ERRORS:
         fix = "look the error up in the API reference of the service"
     if kind is not ModelError:
-        return kind(f"{where}: SageMaker answered {code}: {message}; {fix}")
+        return kind(f"{where}: AWS answered {code}: {message}; {fix}")
     status = int(response.get("OriginalStatusCode") or 0)
     words = server_words(str(response.get("OriginalMessage") or message))
     arn = response.get("LogStreamArn")

@@ -91,7 +91,7 @@ class Submission:
         """
         if len(self.body) > MAX_ASYNC_BYTES:
             raise PayloadTooLargeError(
-                f"the request to {self.where} has {len(self.body):,} bytes, and an asynchronous endpoint reads "
+                f"the request to {self.where} has {len(self.body):,} bytes, but an asynchronous endpoint reads at most "
                 f"{MAX_ASYNC_BYTES:,}: send fewer rows or smaller tensors per request",
                 size=len(self.body),
                 limit=MAX_ASYNC_BYTES,
