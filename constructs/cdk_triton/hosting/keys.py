@@ -173,8 +173,8 @@ def warn_about_key(construct: IConstruct, key: kms.IKey, wanted: str) -> None:
     """
     Annotations.of(construct).add_warning_v2(
         KEY_WARNING,
-        f"this app does not create the key {path_of(key)} and cannot change its policy. Make sure that the policy "
-        f"allows {wanted}. Then acknowledge this",
+        f"this app does not create the key {path_of(key)} and cannot change the key's policy. Make sure that the "
+        f"policy allows {wanted}. Then acknowledge this",
     )
 
 

@@ -171,8 +171,8 @@ def model_network(
     )
     if security_groups is not None and not 1 <= len(security_groups) <= MAX_SECURITY_GROUPS:
         raise ConfigurationError(
-            f"security_groups has {len(security_groups)} groups: SageMaker takes 1 to {MAX_SECURITY_GROUPS}; omit "
-            "security_groups to get a new group for the model"
+            f"security_groups has {len(security_groups)} groups: give 1 to {MAX_SECURITY_GROUPS}, the number that "
+            "SageMaker takes, or omit security_groups to get a new group for the model"
         )
     _check_membership(vpc, subnets, security_groups or ())
     groups = [_own_group(scope, vpc, "instances")] if security_groups is None else list(security_groups)
@@ -196,7 +196,7 @@ def connections(model: Construct, network: Network | None) -> ec2.Connections:
     """
     if network is None:
         raise ConfigurationError(
-            f"{model.node.path} is in no VPC, so there is no network access to manage: give it vpc="
+            f"{model.node.path} is not in a VPC, so there is no network access to manage: give the model vpc="
         )
     return network.connections
 
@@ -277,7 +277,8 @@ def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.
         _refuse_list(subnet.subnet_id, f"the subnets of {vpc.node.path}")
     if not 1 <= len(subnets) <= MAX_SUBNETS:
         raise ConfigurationError(
-            f"vpc_subnets of {vpc.node.path} select {len(subnets)} subnets: select 1 to {MAX_SUBNETS}, which AWS takes"
+            f"vpc_subnets of {vpc.node.path} select {len(subnets)} subnets: select 1 to {MAX_SUBNETS}, the number "
+            "that AWS takes"
         )
     return subnets
 

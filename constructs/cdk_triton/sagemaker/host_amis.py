@@ -102,16 +102,17 @@ def warning_about_host_ami(name: str | None, cuda: str | None, instance: GpuInst
     if ami is None:
         return None
     if is_blackwell and ami.driver < _BLACKWELL_DRIVER:
-        return f"the host's driver is {ami.driver}, and a Blackwell GPU needs {_BLACKWELL_DRIVER} or newer"
+        return f"the host's driver is {ami.driver}, but a Blackwell GPU needs {_BLACKWELL_DRIVER} or newer"
     if image is None or ami.cuda[0] == image[0]:
         return None
     if ami.cuda[0] < image[0]:
-        return f"the host's driver {ami.driver} is of CUDA {ami.cuda[0]}.{ami.cuda[1]}"
+        cuda_of_host = ".".join(map(str, ami.cuda))
+        return f"the host has driver {ami.driver} of CUDA {cuda_of_host}, which is older than the image's CUDA"
     if image[0] != _FAILED_ON_NEXT_MAJOR:
         return None
-    failed = f"images with CUDA 12.8 and 12.9 failed on the host of CUDA {ami.cuda[0]} (deep-learning-containers#6187)"
+    failed = f"images with CUDA 12.8 and 12.9 failed on a host with CUDA {ami.cuda[0]} (deep-learning-containers#6187)"
     return (
-        f"{failed}, but AWS's sample for ml.g7e.12xlarge runs an image with CUDA 12.9 on that host (FLUX.2-dev of "
+        f"{failed}, but AWS's sample for ml.g7e.12xlarge runs an image with CUDA 12.9 on this host (FLUX.2-dev of "
         "sagemaker-genai-hosting-examples)"
         if is_blackwell
         else failed

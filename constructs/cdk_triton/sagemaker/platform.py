@@ -127,7 +127,7 @@ class ServingPlatform:
         if versions is None or not versions.assumed:
             return None
         fields = in_words([_WORDS[field] for field in versions.assumed], "and")
-        return f"no source for {fields} of Triton {versions.release} was known when this cdk-triton was released"
+        return f"this cdk-triton was released without a source for {fields} of Triton {versions.release}"
 
     @property
     def image_identity(self) -> str:
@@ -231,19 +231,19 @@ def _check_instance(platform: ServingPlatform) -> None:
     instance = platform.instance
     if not instance.hosting:
         raise ConfigurationError(
-            f"{instance.name} cannot serve an endpoint, because SageMaker does not offer it for hosting: use one of "
-            f"the types with the same GPU, {in_words(_same_gpu(instance))}"
+            f"{instance.name} cannot serve an endpoint, because SageMaker does not offer this type for hosting: use "
+            f"one of the types with the same GPU, {in_words(_same_gpu(instance))}"
         )
     if instance.host != "x86_64" and platform.image is None:
         raise ConfigurationError(
-            f"{instance.name} has an Arm host and SageMaker's Triton images are for x86-64 only: use another instance "
-            "type, or build an image of your own for Arm and give it by digest"
+            f"{instance.name} has an Arm host, but SageMaker's Triton images are for x86-64 only: use another "
+            "instance type, or build an image of your own for Arm and give it by digest"
         )
     versions = platform.versions
     needed = versions and versions.min_compute_capability
     if needed and _number(instance.compute_capability) < _number(needed):
         raise ConfigurationError(
-            f"{instance.name} has the GPU {instance.gpu} of compute capability {instance.compute_capability} and "
+            f"{instance.name} has the GPU {instance.gpu} of compute capability {instance.compute_capability}, but "
             f"Triton {platform.release} needs {needed} or higher: {_fix_for_old_gpu(instance)}"
         )
 
@@ -277,5 +277,6 @@ def _check_host_ami(name: str) -> None:
         known = [ami.name for ami in HOST_AMIS]
         raise ConfigurationError(
             f"inference_ami_version {quoted(name)} is not a host AMI{did_you_mean(name, known)}: use "
-            f"{in_words(known)}, None for SageMaker's default, or omit it to have it derived from the release"
+            f"{in_words(known)}, or None for SageMaker's default host; omit inference_ami_version, and cdk-triton "
+            "derives the host AMI from the release"
         )

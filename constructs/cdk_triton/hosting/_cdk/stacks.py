@@ -36,7 +36,7 @@ def stack_of(construct: IConstruct) -> Stack:
         if "no Stack found" not in str(error):
             raise
         raise ConfigurationError(
-            f"{path_of(construct) or 'the app'} is in no stack: create it in a stack, such as cdk.Stack(app, 'Search')"
+            f"{path_of(construct) or 'the app'} is not in a stack: create it in one, such as cdk.Stack(app, 'Search')"
         ) from error
     return _same_object(stack)
 

@@ -386,7 +386,7 @@ class TritonComponents(Resource):
         if component.copies == 0:
             Annotations.of(component).add_warning_v2(
                 NO_COPY_WARNING,
-                f"{what} starts with 0 copies, and SageMaker rejects the creation of such a component ('Inference "
+                f"{what} starts with 0 copies, but SageMaker rejects the creation of such a component ('Inference "
                 "components copy count an integer larger than 0', as stdapi-ai/stdapi.ai#43 reports): start with 1 "
                 "copy and call scale_to_zero(), or acknowledge this if the component already exists",
             )

@@ -66,7 +66,7 @@ class RoomWarnings:
         if needed > self._initial:
             self._warn(
                 INITIAL_WARNING,
-                f"the first copies of the components need {needed} instances, and initial_instance_count is "
+                f"the first copies of the components need {needed} instances, but initial_instance_count is "
                 f"{self._initial}, so the last copies wait until SageMaker adds instances, or fail. Raise "
                 "initial_instance_count, or acknowledge this",
             )
@@ -78,7 +78,7 @@ class RoomWarnings:
             self._warn(
                 UPDATE_WARNING,
                 f"an update of {without} starts new copies, which need whole GPUs, before the old copies end. "
-                f"max_instance_count is {self._most}, and {self._most} {self._instance.name} have too few free GPUs "
+                f"max_instance_count is {self._most}, but {self._most} {self._instance.name} have too few free GPUs "
                 f"then, so the update waits for capacity and fails. Raise max_instance_count to {needed}, or "
                 "acknowledge this if you remove a component before you change it",
             )
@@ -90,7 +90,7 @@ class RoomWarnings:
             self._warn(
                 ROLLBACK_WARNING,
                 f"a rollback of {without} starts the old copies beside the new copies: rollback_batch copies at a "
-                f"time, or all at once without rollback_batch. The rollback needs {needed} {self._instance.name}, and "
+                f"time, or all at once without rollback_batch. The rollback needs {needed} {self._instance.name}, but "
                 f"max_instance_count is {self._most}. Give the policy a smaller rollback_batch, raise "
                 "max_instance_count, or acknowledge this",
             )
@@ -112,7 +112,7 @@ class RoomWarnings:
         if needed > self._most:
             self._warn(
                 MAXIMUM_WARNING,
-                f"the components may scale to {len(copies)} copies together, which need {needed} instances, and "
+                f"the components may scale to {len(copies)} copies together, which need {needed} instances, but "
                 f"max_instance_count is {self._most}, so SageMaker cannot place the last copies. Raise "
                 "max_instance_count, or acknowledge this if the components do not scale out at the same time",
             )

@@ -39,7 +39,7 @@ COMPONENT_RULES: Final = (
         _OF_ENDPOINTS["GpuUtilization"],
         metric=ComponentMetrics.metric_gpu_utilization,
         of_each_gpu=False,
-        first_step="If the copies are at their maximum, raise max_capacity; else lower the scaling's target",
+        first_step="If the copies are at their maximum, raise max_capacity; otherwise lower the scaling's target",
     ),
     replace(
         _OF_ENDPOINTS["GpuMemory"],
@@ -52,7 +52,8 @@ COMPONENT_RULES: Final = (
         _OF_ENDPOINTS["Memory"],
         metric=ComponentMetrics.metric_memory_utilization,
         meaning="more than {} of the memory that a copy reserves is used",
-        first_step="If memory use grows since the last deployment, a Python model leaks; otherwise reserve more memory",
+        first_step="If memory use has grown since the last deployment, a Python model leaks memory; otherwise reserve "
+        "more memory",
     ),
     AlarmRule(
         name="NoCapacity",

@@ -202,7 +202,7 @@ def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVari
     if is_of_another_account(bucket, account):
         Annotations.of(scope).add_warning_v2(
             BUCKET_WARNING,
-            f"the bucket {path_of(bucket)} of the AsyncInference is in the account {bucket.env.account}, and the "
+            f"the bucket {path_of(bucket)} of the AsyncInference is in the account {bucket.env.account}, but the "
             f"endpoint is in {account}. Make sure that the bucket's policy allows the roles {roles} to read below "
             f"{storage.asynchronous.input_prefix}/ (s3:GetObject) and to write below "
             f"{'/ and '.join(storage.written)}/ (s3:PutObject, s3:AbortMultipartUpload). Then acknowledge this",
@@ -210,7 +210,7 @@ def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVari
     if not isinstance(bucket, s3.Bucket):
         Annotations.of(scope).add_warning_v2(
             EXPIRATION_WARNING,
-            f"this app does not create the bucket {path_of(bucket)} and cannot add lifecycle rules to it, so "
+            f"this app does not create the bucket {path_of(bucket)} and cannot add lifecycle rules to this bucket, so "
             f"requests and answers below {'/, '.join(storage.prefixes)}/ are never deleted: add rules to the bucket, "
             "then acknowledge this",
         )
@@ -233,7 +233,7 @@ def _warn_about_topic(scope: Construct, topic: sns.ITopic, account: str, roles: 
     if not isinstance(topic, sns.Topic):
         Annotations.of(scope).add_warning_v2(
             TOPIC_WARNING,
-            f"this app does not create the topic {path_of(topic)} and cannot read its policy or its key, so "
+            f"this app does not create the topic {path_of(topic)} and cannot read the topic's policy or key, so "
             "notifications may get lost. If the topic has a key, make sure that the key's policy allows the roles "
             f"{roles} to use the key ({', '.join(USE_OF_KEY)}). If the topic belongs to another account, make sure "
             "that the topic's policy allows the roles to publish (sns:Publish). Then acknowledge this",

@@ -175,7 +175,7 @@ def warn_about_scaling(scope: Construct) -> None:
     Annotations.of(scope).add_warning_v2(
         SCALING_WARNING,
         f"{path_of(scope)} has data_capture and a scaled variant. An update of a scaled endpoint keeps properties of "
-        "the running endpoint, and AWS does not document whether the update keeps data capture, too. After each change "
+        "the running endpoint, but AWS does not document whether the update keeps data capture, too. After each change "
         "of data_capture, compare it with DataCaptureConfig in the output of `aws sagemaker describe-endpoint`. Then "
         "acknowledge this",
     )
@@ -188,7 +188,7 @@ def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequenc
     if is_of_another_account(bucket, account):
         Annotations.of(scope).add_warning_v2(
             BUCKET_WARNING,
-            f"the bucket {path_of(bucket)} of data_capture is in the account {bucket.env.account}, and the endpoint is "
+            f"the bucket {path_of(bucket)} of data_capture is in the account {bucket.env.account}, but the endpoint is "
             f"in {account}. Make sure that the bucket's policy allows the roles {roles} to write below "
             f"{capture.prefix}/ (s3:PutObject). Then acknowledge this",
         )
@@ -198,7 +198,7 @@ def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequenc
         if variant.model.is_multi_model:
             Annotations.of(scope).add_warning_v2(
                 MULTI_MODEL_WARNING,
-                f"variant {variant.variant_name} is multi-model, and SageMaker's table of supported features does not "
+                f"variant {variant.variant_name} is multi-model, but SageMaker's table of supported features does not "
                 "offer data capture for multi-model endpoints: check whether your account gets captured data, then "
                 "acknowledge this",
             )

@@ -111,7 +111,7 @@ def warn_without_effect(endpoint: Resource, principal: iam.IPrincipal, grant: ia
     if not grant.success:
         Annotations.of(endpoint).add_warning_v2(
             GRANT_WARNING,
-            "grant_invoke got a principal without a policy, such as an account or a service, and allows nothing, "
+            "grant_invoke got a principal without a policy, such as an account or a service. The grant allows nothing, "
             "because an endpoint has no resource-based policy: grant to a role of the endpoint's account, and let the "
             "caller assume the role",
         )
@@ -120,7 +120,7 @@ def warn_without_effect(endpoint: Resource, principal: iam.IPrincipal, grant: ia
     if there is not None and there != here and not has_token(there) and not has_token(here):
         Annotations.of(endpoint).add_warning_v2(
             GRANT_WARNING,
-            f"grant_invoke got a principal of the account {there}, and the endpoint is in {here}: the grant allows "
+            f"grant_invoke got a principal of the account {there}, but the endpoint is in {here}. The grant allows "
             "nothing, because an endpoint has no resource-based policy that could allow another account: grant to a "
             "role of the endpoint's account, and let the caller assume the role",
         )

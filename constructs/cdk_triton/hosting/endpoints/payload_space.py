@@ -39,14 +39,14 @@ def warn_about_space(
     faults = []
     if memory is not None and needed > memory * GIB:
         faults.append(
-            f"Triton keeps {COPIES} copies, {needed:,} bytes together, and {platform.instance_type} has "
+            f"Triton keeps {COPIES} copies, {needed:,} bytes together, but {platform.instance_type} has "
             f"{memory * GIB:,} bytes of memory"
         )
     if volume is not None and not volume.is_unresolved():
         room = int(volume.to_bytes())
         if model.size + size * concurrent > room:
             faults.append(
-                f"the model and the requests take {model.size + size * concurrent:,} bytes, and the volume has {room:,}"
+                f"the model and the requests take {model.size + size * concurrent:,} bytes, but the volume has {room:,}"
             )
     if faults:
         Annotations.of(scope).add_warning_v2(

@@ -59,10 +59,10 @@ def warn_about_stack(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
     if there is not here and has_token(alarm.alarm_name):
         Annotations.of(scope).add_warning_v2(
             ALARM_STACK_WARNING,
-            f"the endpoint is in the stack {here.node.path}, and its rollback alarm {alarm.node.path} is in the stack "
+            f"the endpoint is in the stack {here.node.path}, but its rollback alarm {alarm.node.path} is in the stack "
             f"{there.node.path}. CloudFormation does not remove or replace a value that another stack imports, so you "
             "can remove the alarm only one deployment after the endpoint has stopped using it. Create the alarm in "
-            "the endpoint's stack, import it by Alarm.from_alarm_arn, or acknowledge this",
+            "the endpoint's stack, import the alarm by Alarm.from_alarm_arn, or acknowledge this",
         )
 
 

@@ -178,7 +178,7 @@ def warn_about_step(
     notes.add_warning_v2(
         INSTANCES_WARNING,
         f"{what} {'may be scaled to' if is_scaled else 'starts with'} {unfit[0]} {unit[0 if unfit[0] == 1 else 1]}, "
-        f"and {type(policy).__name__} with a first step of {step} needs at least {few}"
+        f"but {type(policy).__name__} with a first step of {step} needs at least {few}"
         + (f" and at most {many:.0f}" if math.isfinite(many) else "")
         + f", because SageMaker accepts steps of {policy._least_percent} to {MAX_STEP_PERCENT} %: "
         + ("scale between other limits" if is_scaled else f"start with another number of {unit[1]}")

@@ -194,7 +194,7 @@ class EndpointUpdates:
             if token is None:
                 Annotations.of(self._scope).add_warning_v2(
                     NO_WAIT_WARNING,
-                    f"{path_of(self._scope)} is scaled, and no artifact store of this app delivers its models. So "
+                    f"{path_of(self._scope)} is scaled, but no artifact store of this app delivers its models. So "
                     "deployments do not wait while the number of instances changes, and SageMaker rejects an update "
                     "then. Before each deployment, suspend scaling with `aws application-autoscaling "
                     "register-scalable-target --suspended-state`, and wait with `aws sagemaker wait "

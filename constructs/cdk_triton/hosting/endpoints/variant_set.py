@@ -130,9 +130,9 @@ def warn_about_storage(
         if variant.volume_size is not None and (types := _types_with_disks([variant])):
             Annotations.of(construct).add_warning_v2(
                 VOLUME_SIZE_WARNING,
-                f"variant {variant.variant_name} has a volume_size, and {', '.join(types)} has "
-                "NVMe disks of its own: as far as is known, SageMaker rejects a volume size for such types. "
-                "Remove volume_size, or try it in your account, then acknowledge this",
+                f"variant {variant.variant_name} has a volume_size, but {', '.join(types)} has "
+                "NVMe disks of its own, and as far as is known, SageMaker rejects a volume size for such types. "
+                "Remove volume_size, or try the volume size in your account, then acknowledge this",
             )
     if encryption_key is not None and (types := _types_with_disks(variants)):
         Annotations.of(construct).add_warning_v2(
@@ -164,9 +164,9 @@ def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]
         Annotations.of(construct).add_warning_v2(
             NETWORKS_WARNING,
             f"the models of {'variants' if len(names) > 1 else 'variant'} {', '.join(names)} differ in their subnets "
-            "or in network_isolation, and AWS does not document whether one endpoint accepts such models. Give them "
-            "the same values. Or try `aws sagemaker create-endpoint-config`, which does not start an instance, and "
-            "acknowledge this if AWS accepts the configuration",
+            "or in network_isolation, but AWS does not document whether one endpoint accepts such models. Give the "
+            "models the same values. Or try `aws sagemaker create-endpoint-config`, which does not start an instance, "
+            "and acknowledge this if AWS accepts the configuration",
         )
 
 
@@ -203,9 +203,9 @@ def warn_about_target_models(construct: IConstruct, production: Sequence[TritonV
         shown = ", ".join(somewhere[:3]) + (f" and {len(somewhere) - 3} more" if len(somewhere) > 3 else "")
         Annotations.of(construct).add_warning_v2(
             DIFFERENT_MODELS_WARNING,
-            f"a request that names no variant goes to one of {', '.join(v.variant_name for v in reached)}, and not "
-            f"each of these variants serves {shown}, so a request for such a target model may fail. Give all variants "
-            "but one the weight 0 and let callers name the variant, or acknowledge this if callers always name it",
+            f"a request that names no variant goes to one of {', '.join(v.variant_name for v in reached)}, but not "
+            f"every one of these variants serves {shown}, so a request for such a target model may fail. Give all "
+            "variants but one the weight 0 and let callers name the variant, or acknowledge this if callers always do",
         )
 
 
@@ -253,7 +253,7 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
         if not are_deployed_together(here, there):
             Annotations.of(construct).add_warning_v2(
                 STACKS_WARNING,
-                f"the endpoint is in the stack {root_stack(here).node.path}, and its model {model.node.path} is in the "
+                f"the endpoint is in the stack {root_stack(here).node.path}, but its model {model.node.path} is in the "
                 f"stack {root_stack(there).node.path}. A changed model gets another name, and CloudFormation rejects "
                 "the change of a value that another stack imports, so every change of the model will fail. Put "
                 "endpoint and model into one stack; callers may be in any stack",

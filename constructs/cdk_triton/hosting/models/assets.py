@@ -245,7 +245,7 @@ class CloudAssembly:
                 PIPELINE_WARNING,
                 f"with the stage {self._stage.node.path}, the archives of the app have more than "
                 f"{PIPELINE_BYTES // 10**6} MB together. CDK Pipelines passes the whole cloud assembly to each "
-                "deployment, and the assembly may have 256 MB at most. Give recipes their large files as "
+                "deployment, but the assembly may have 256 MB at most. Give recipes their large files as "
                 "S3File(bucket, key, sha256), or acknowledge this if no pipeline deploys the app",
             )
 

@@ -79,7 +79,7 @@ def warn_about_duration(construct: Construct, builder: Builder, repositories: Se
     if estimate > DEPLOYMENT_MINUTES:
         Annotations.of(construct).add_warning_v2(
             LONG_BUILD_WARNING,
-            f"{work} may take {estimate:.0f} minutes (a rough estimate), and a deployment waits for "
+            f"{work} may take {estimate:.0f} minutes (a rough estimate), but a deployment waits for "
             f"{DEPLOYMENT_MINUTES} minutes. A deployment that has to build everything would fail, and the next "
             "deployment would use the builds that the first one started. Run `cdk-triton artifacts build` before the "
             "deployment, or acknowledge this",
@@ -87,7 +87,7 @@ def warn_about_duration(construct: Construct, builder: Builder, repositories: Se
     if estimate > builder._timeout_minutes - UPLOAD_MINUTES:
         Annotations.of(construct).add_warning_v2(
             BUILD_TIMEOUT_WARNING,
-            f"{work} may take {estimate:.0f} minutes (a rough estimate), and {type(builder).__name__} ends a job after "
+            f"{work} may take {estimate:.0f} minutes (a rough estimate), but {type(builder).__name__} ends a job after "
             f"{builder._timeout_minutes} minutes. Then the store keeps the finished plans, and the next deployment "
             "builds the rest. Give the store's builder a longer timeout, or acknowledge this",
         )

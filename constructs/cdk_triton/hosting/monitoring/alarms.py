@@ -171,7 +171,8 @@ RULES: Final = (
         threshold="client_errors_percent",
         unit=PER_PERCENT,
         meaning="more than {} of the requests are answered with a 4xx status",
-        first_step="Read the message of such an answer: a wrong input name, shape or type, or an unknown target model",
+        first_step="Read the message of such an answer. Likely causes are a wrong input name, shape or "
+        "type, or an unknown target model",
         minutes=5,
         breaching=3,
         evaluated=3,
@@ -196,7 +197,7 @@ RULES: Final = (
         threshold="gpu_utilization_percent",
         of_each_gpu=True,
         meaning="the GPUs are busy for more than {} of the time",
-        first_step="If the instances are at their maximum, raise max_capacity; else lower the scaling's target",
+        first_step="If the instances are at their maximum, raise max_capacity; otherwise lower the scaling's target",
         minutes=5,
         breaching=3,
         evaluated=3,
@@ -220,8 +221,8 @@ RULES: Final = (
         statistic="Maximum",
         threshold="memory_percent",
         meaning="more than {} of the memory of an instance is used",
-        first_step="If memory use grows since the last deployment, a Python model leaks; otherwise use a larger "
-        "instance type",
+        first_step="If memory use has grown since the last deployment, a Python model leaks memory; otherwise use a "
+        "larger instance type",
         minutes=5,
         breaching=3,
         evaluated=3,

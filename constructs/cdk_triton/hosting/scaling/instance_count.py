@@ -251,9 +251,9 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         if self._variant.model.is_multi_model:
             Annotations.of(self).add_warning_v2(
                 MULTI_MODEL_MEMORY_WARNING,
-                f"{self._what} scales on the GPU memory of a multi-model endpoint: instances keep models until the GPU "
-                "memory is full, whatever the load, and a new instance loads the models, too. Scale on invocations or "
-                "concurrent requests, or acknowledge this",
+                f"{self._what} scales on the GPU memory of a multi-model endpoint, but this metric does not follow the "
+                "load: instances keep models until the GPU memory is full, and a new instance loads the models, too. "
+                "Scale on invocations or concurrent requests, or acknowledge this",
             )
         return policy
 
@@ -367,8 +367,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         if percent == 100:
             Annotations.of(self).add_warning_v2(
                 NEVER_SCALES_OUT_WARNING,
-                f"{self._what} scales on {metric_name} with a target of 100 percent: scaling adds instances when the "
-                "metric is above the target, and the metric cannot exceed 100 percent. Choose a lower target, or "
+                f"{self._what} scales on {metric_name} with a target of 100 percent. Scaling adds instances when the "
+                "metric is above the target, but the metric cannot exceed 100 percent. Choose a lower target, or "
                 "acknowledge this",
             )
         return policy

@@ -93,15 +93,15 @@ def _check_name(scope: Construct, name: str) -> None:
     if reserved:
         where = "begin" if reserved[0] in _RESERVED_BEGINNINGS else "end"
         raise ConfigurationError(
-            f"{what}, and S3 reserves names that {where} with {reserved[0]!r}: choose another name"
+            f"{what}, but S3 reserves names that {where} with {reserved[0]!r}: choose another name"
         )
 
 
 def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
     """Reject a bucket that S3 would not log to ("Enabling Amazon S3 server access logging", S3's user guide)."""
     reason = (
-        "S3 writes access logs to a bucket of the same account and region only, so use such a bucket; the "
-        "CDK places an imported bucket where its stack is, unless from_bucket_attributes gives its region and account"
+        "S3 writes access logs to a bucket of the same account and region only, so use such a bucket; the CDK assumes "
+        "that an imported bucket is in the account and region of its stack, unless from_bucket_attributes gives others"
     )
     require_own_region(scope, bucket, reason)
     require_same("account", path_of(scope), stack_of(scope).account, path_of(bucket), bucket.env.account, reason)

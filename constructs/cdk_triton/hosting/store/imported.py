@@ -100,14 +100,14 @@ def check_promotion(
     """
     if promotes_from is not None and builders:
         raise ConfigurationError(
-            f"{store.node.path} promotes archives that another store has built, and has builders too: remove builders, "
-            "or remove promotes_from to build in this store"
+            f"{store.node.path} promotes archives that another store has built, but also has builders: remove "
+            "builders, or remove promotes_from to build in this store"
         )
     if promotes_from is not None and export_prefix is not None:
         raise ConfigurationError(
-            f"{store.node.path} promotes archives of another store, and has an export_prefix, through which other "
-            "apps would store untested archives: remove export_prefix, and let each app promote into its own "
-            "store"
+            f"{store.node.path} promotes archives of another store, but also has an export_prefix, so other apps "
+            "would store untested archives there: remove export_prefix, and let each app promote into a store of its "
+            "own"
         )
 
 

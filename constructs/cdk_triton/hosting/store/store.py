@@ -380,8 +380,9 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
     """
     if isinstance(store, ImportedArtifactStore):
         raise ConfigurationError(
-            f"{scope.node.path} got an imported artifact store, and SageMaker reads models from a store of its own "
-            "account and region: pass a TritonArtifactStore(…, promotes_from=…) that promotes from the imported store"
+            f"{scope.node.path} got an imported artifact store, but SageMaker reads a model only from a store of the "
+            "model's own account and region: pass a TritonArtifactStore(…, promotes_from=…) that promotes from the "
+            "imported store"
         )
     stack = stack_of(scope)
     if isinstance(store, TritonArtifactStore):
@@ -421,9 +422,9 @@ def _require_same_stage(scope: Construct, store: TritonArtifactStore) -> None:
     theirs, own = (Stage.of(each) for each in (store, scope))
     if theirs is not None and own is not None and theirs.node.path != own.node.path:
         raise ConfigurationError(
-            f"{path_of(scope)} uses the artifact store {path_of(store)} of another stage, and the CDK rejects "
-            "references between stages: create the store in this stage, or give that store an export_prefix and import "
-            "it here with TritonArtifactStore.from_exports"
+            f"{path_of(scope)} uses the artifact store {path_of(store)} of another stage, but the CDK rejects "
+            "references between stages: create the store in this stage, or give the other store an export_prefix and "
+            "import that store here with TritonArtifactStore.from_exports"
         )
 
 
