@@ -225,7 +225,7 @@ class Daemon:
         """
         wanted = selection or LogSelection()
         if not self.log_file.exists():
-            raise LocalError(f"there is no local AWS in {self.directory} and there was none; start it first")
+            raise LocalError(f"no local AWS runs or ran in {self.directory}; start one first")
         files: dict[Path, Any] = {}
         with self._telling_why():
             if not follow:

@@ -156,7 +156,7 @@ class Resolver:
     def _call(self, name: str, argument: Any) -> Any:
         if name not in _FUNCTIONS:
             raise TemplateError(
-                f"the intrinsic function {name!r} is not modelled by the local CloudFormation; modelled are "
+                f"the intrinsic function {name!r} is not modelled by the local CloudFormation, which models "
                 f"{_known(_FUNCTIONS)}"
             )
         try:
@@ -311,7 +311,7 @@ def _get_stack_output(resolver: Resolver, argument: Any) -> Any:
     region = where.get("Region", resolver.environment.region)
     if region != resolver.environment.region:
         raise TemplateError(
-            f"Fn::GetStackOutput names the region {region}, and this local AWS has {resolver.environment.region} only"
+            f"Fn::GetStackOutput names the region {region}, but this local AWS has {resolver.environment.region} only"
         )
     if stack not in resolver.outputs:
         raise TemplateError(f"Stack with id {stack} does not exist")

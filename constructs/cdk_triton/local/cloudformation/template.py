@@ -91,19 +91,21 @@ def parse_template(text: str) -> Template:
     """
     if (size := len(text.encode())) > MAX_TEMPLATE_BYTES:
         raise TemplateError(
-            f"the template has {size:,} bytes and CloudFormation accepts at most {MAX_TEMPLATE_BYTES:,}"
+            f"the template has {size:,} bytes, but CloudFormation accepts at most {MAX_TEMPLATE_BYTES:,}"
         )
     document = _load(text)
     if unknown := sorted(set(document) - _SECTIONS):
         raise TemplateError(
-            f"the template's section {unknown[0]!r} is not modelled by the local CloudFormation; modelled are "
+            f"the template's section {unknown[0]!r} is not modelled by the local CloudFormation, which models "
             f"{', '.join(sorted(_SECTIONS))}"
         )
     resources = _section(document, "Resources")
     if not resources:
         raise TemplateError("Template format error: At least one Resources member must be defined.")
     if len(resources) > MAX_RESOURCES:
-        raise TemplateError(f"the template has {len(resources)} resources and CloudFormation accepts {MAX_RESOURCES}")
+        raise TemplateError(
+            f"the template has {len(resources)} resources, but CloudFormation accepts at most {MAX_RESOURCES}"
+        )
     return Template(
         text=text,
         description=str(document.get("Description", "")),
@@ -123,7 +125,7 @@ def _resource(name: str, body: Any) -> Resource:
     if unknown := sorted(set(body) - _RESOURCE_ATTRIBUTES):
         raise TemplateError(
             f"resource {name!r} has the attribute {unknown[0]!r}, which the local CloudFormation does not model; "
-            f"modelled are {', '.join(sorted(_RESOURCE_ATTRIBUTES))}"
+            f"it models {', '.join(sorted(_RESOURCE_ATTRIBUTES))}"
         )
     depends_on = body.get("DependsOn", [])
     return Resource(
@@ -142,8 +144,8 @@ def _policy(body: Mapping[str, Any], attribute: str, name: str) -> Policy:
     value = body.get(attribute, "Delete")
     if value not in _POLICIES or (attribute == "UpdateReplacePolicy" and value == "RetainExceptOnCreate"):
         raise TemplateError(
-            f"resource {name!r} has {attribute} {value!r}, which the local CloudFormation does not model; modelled "
-            "are Delete and Retain, for DeletionPolicy also RetainExceptOnCreate (no modelled type has snapshots)"
+            f"resource {name!r} has {attribute} {value!r}, which the local CloudFormation does not model; it "
+            "models Delete and Retain, for DeletionPolicy also RetainExceptOnCreate (no modelled type has snapshots)"
         )
     return cast(Policy, value)
 

@@ -100,7 +100,7 @@ class EndpointOperations:
         if shadows and (len(shadows), len(production)) != (1, 1):
             raise SageMakerError(
                 "An endpoint configuration with ShadowProductionVariants takes one production variant and one shadow "
-                f"variant; it has {len(production)} and {len(shadows)}."
+                f"variant, but this configuration has {len(production)} and {len(shadows)}."
             )
         if shadows and any(map(self._is_multi_model, (*production, *shadows))):
             raise SageMakerError("Shadow variants are not supported for multi-model endpoints.")

@@ -229,7 +229,7 @@ def _foreign(headers: Message, port: int) -> str | None:
     neither. The `Host` header shows a page whose own host name was made to lead to this machine (DNS rebinding).
     """
     if "Origin" in headers or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-        return "the local AWS answers no request of a web page; use an AWS SDK, the AWS CLI or the cdk CLI\n"
+        return "the local AWS rejects requests of web pages; use an AWS SDK, the AWS CLI or the cdk CLI\n"
     if headers.get("Host", "").lower() not in (f"{HOST}:{port}", f"localhost:{port}"):
         return f"the local AWS answers requests for the host {HOST}:{port} only; use this host in AWS_ENDPOINT_URL\n"
     return None
@@ -239,11 +239,11 @@ def _framing_fault(headers: Message) -> str | None:
     """Why nobody can say where a request's body ends, or None (RFC 9112, "Message Body Length")."""
     lengths, encodings = headers.get_all("Content-Length", []), headers.get_all("Transfer-Encoding", [])
     if len(set(lengths)) > 1 or not all(re.fullmatch("[0-9]{1,18}", length.strip()) for length in lengths):
-        return f"the Content-Length {', '.join(lengths)!r} is not the number of bytes of a body; correct it"
+        return f"the Content-Length {', '.join(lengths)!r} is not a number of bytes; correct this header"
     if encodings and lengths:
         return "the request has both a Content-Length and a Transfer-Encoding; remove one of them"
     if [each.strip().lower() for each in encodings] not in ([], ["chunked"]):
-        return f"the Transfer-Encoding {', '.join(encodings)!r} is not understood here; use 'chunked'"
+        return f"the Transfer-Encoding {', '.join(encodings)!r} is not supported by the local AWS; use 'chunked'"
     return None
 
 

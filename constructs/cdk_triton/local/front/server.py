@@ -272,10 +272,10 @@ class Server:
             listener.close()
             if error.errno != errno.EADDRINUSE:
                 raise LocalError(
-                    f"port {port} on {HOST} cannot be used: {error.strerror}; choose another with --port"
+                    f"port {port} on {HOST} cannot be used: {error.strerror}; choose another port with --port"
                 ) from error
             raise LocalError(
-                f"port {port} on {HOST} is in use by another program; choose another with --port"
+                f"port {port} on {HOST} is in use by another program; choose another port with --port"
             ) from error
         listener.listen(128)
         self.port: int = listener.getsockname()[1]
@@ -323,7 +323,10 @@ def _json(members: Mapping[str, Any], status: int = 200) -> Response:
 
 def _sentence(error: OSError) -> str:
     where = f" ({error.filename})" if error.filename else ""
-    return f"the local AWS cannot continue: {error.strerror or error}{where}; free some space; its log has more"
+    return (
+        f"the local AWS cannot continue: {error.strerror or error}{where}; free some space, or read the cause in the "
+        "log of the local AWS"
+    )
 
 
 def _rest_error(code: str, message: str, status: int = 400) -> Response:

@@ -97,11 +97,11 @@ def read_buildspec(text: str) -> Buildspec:
     document = _mapping(document, "the buildspec", {"version", "env", "phases", "artifacts"})
     if str(document.get("version")) != "0.2":
         raise BuildspecError(
-            f"the buildspec's version is {document.get('version')!r}, and only 0.2 is modelled by the local AWS"
+            f"the buildspec's version is {document.get('version')!r}, but the local AWS models only 0.2"
         )
     env = _mapping(document.get("env", {}), "env", {"shell", "variables"})
     if env.get("shell", "bash") != "bash":
-        raise BuildspecError(f"env.shell is {env['shell']!r}, and only bash is modelled by the local AWS")
+        raise BuildspecError(f"env.shell is {env['shell']!r}, but the local AWS models only bash")
     phases = _mapping(document.get("phases"), "phases", PHASES)
     return Buildspec(
         phases={name: _phase(phases[name], f"phases.{name}") for name in PHASES if name in phases},
@@ -114,7 +114,7 @@ def _phase(value: Any, where: str) -> Phase:
     members = _mapping(value, where, {"commands", "finally", "on-failure"})
     reaction = members.get("on-failure")
     if reaction not in (None, "ABORT", "CONTINUE"):
-        raise BuildspecError(f"{where}.on-failure is {reaction!r}, and ABORT and CONTINUE are modelled")
+        raise BuildspecError(f"{where}.on-failure is {reaction!r}, but the local AWS models only ABORT and CONTINUE")
     return Phase(
         commands=_texts(members.get("commands", []), f"{where}.commands"),
         finally_commands=_texts(members.get("finally", []), f"{where}.finally"),
@@ -133,15 +133,15 @@ def _artifacts(value: Any) -> Artifacts:
 
 def _mapping(value: Any, where: str, known: Collection[str] | None = None) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise BuildspecError(f"{where} is {value!r} and must be a mapping")
+        raise BuildspecError(f"{where} is {value!r}, but must be a mapping")
     if known is not None and (foreign := [name for name in value if name not in known]):
         raise BuildspecError(
-            f"{where} has {foreign[0]!r}, which the local AWS does not model; modelled are {', '.join(sorted(known))}"
+            f"{where} has {foreign[0]!r}, which the local AWS does not model; it models {', '.join(sorted(known))}"
         )
     return value
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise BuildspecError(f"{where} is {value!r} and must be a list of texts")
+        raise BuildspecError(f"{where} is {value!r}, but must be a list of texts")
     return tuple(value)

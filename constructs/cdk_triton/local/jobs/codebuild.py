@@ -297,22 +297,24 @@ def _machine(project: Mapping[str, Any]) -> Any:
     kind = (environment["type"], environment["computeType"])
     if kind not in CODEBUILD_MACHINES or environment.get("fleet"):
         played = ", ".join(" ".join(each) for each in CODEBUILD_MACHINES)
-        raise JsonApiError(f"environment {' '.join(kind)} is not modelled by the local AWS; modelled are {played}")
+        raise JsonApiError(f"environment {' '.join(kind)} is not modelled by the local AWS, which models {played}")
     for variable in environment.get("environmentVariables", []):
         _plaintext(variable)
     if source["type"] not in ("S3", "NO_SOURCE"):
-        raise JsonApiError(f"sources of type {source['type']} are not modelled by the local AWS; S3 folders are")
+        raise JsonApiError(
+            f"sources of type {source['type']} are not modelled by the local AWS, which models S3 folders"
+        )
     if source["type"] == "S3" and "/" not in source.get("location", ""):
         raise JsonApiError("Invalid project source: location must be a valid S3 source")
     if source["type"] == "S3" and not source["location"].endswith("/"):
         raise JsonApiError(
-            f"the source {source['location']!r} is an archive, which is not modelled by the local AWS; a folder's "
-            "location ends in /"
+            f"the source {source['location']!r} is an archive, which is not modelled by the local AWS; give a "
+            "folder, whose location ends with /"
         )
     if artifacts["type"] not in ("S3", "NO_ARTIFACTS") or artifacts.get("packaging", "NONE") != "NONE":
         raise JsonApiError(
-            f"artifacts {artifacts['type']} {artifacts.get('packaging', '')} are not modelled by the local AWS; files "
-            "in S3 (packaging NONE) are"
+            f"artifacts {artifacts['type']} {artifacts.get('packaging', '')} are not modelled by the local AWS, which "
+            "models files in S3 (packaging NONE)"
         )
     if artifacts["type"] == "S3" and not artifacts.get("location"):
         raise JsonApiError("Invalid artifacts: location is required for artifacts of type S3")
@@ -322,7 +324,8 @@ def _machine(project: Mapping[str, Any]) -> Any:
 def _plaintext(variable: Mapping[str, str]) -> str:
     if variable.get("type", "PLAINTEXT") != "PLAINTEXT":
         raise JsonApiError(
-            f"the environment variable {variable['name']} is of type {variable['type']}, and only PLAINTEXT is modelled"
+            f"the environment variable {variable['name']} is of type {variable['type']}, but the local AWS models "
+            "only PLAINTEXT"
         )
     return variable["value"]
 

@@ -135,7 +135,7 @@ def _check(request: Mapping[str, Any]) -> None:
         raise JsonApiError("ExperimentConfig of a processing job is not modelled by the local AWS")
     cluster = request["ProcessingResources"]["ClusterConfig"]
     if cluster.get("InstanceCount") != 1 or "InstanceType" not in cluster:
-        raise JsonApiError("a processing job of the local AWS has one instance, of the type in InstanceType")
+        raise JsonApiError("a processing job of the local AWS needs InstanceCount 1 and an InstanceType")
     if "ContainerEntrypoint" not in request["AppSpecification"]:
         raise JsonApiError(
             "a processing job of the local AWS needs a ContainerEntrypoint, because the local AWS does not run images"
@@ -151,19 +151,21 @@ def _check(request: Mapping[str, Any]) -> None:
         }
         for name, value in modelled.items():
             if each.get(name, value) != value:
-                raise JsonApiError(f"{name} {each[name]} is not modelled by the local AWS; {value} is")
+                raise JsonApiError(f"{name} {each[name]} is not modelled by the local AWS, which models {value}")
     paths = [each.get("LocalPath", "") for each in (*inputs, *outputs)]
     for path in paths:
         if not f"{path}/".startswith(f"{ROOT}/processing/") or ".." in path.split("/"):
             raise JsonApiError(f"LocalPath {path!r} must be below {ROOT}/processing")
     if len({path.rstrip("/") for path in paths}) != len(paths):
-        raise JsonApiError("each input and output of a processing job needs a LocalPath of its own")
+        raise JsonApiError(
+            "two inputs or outputs of the processing job have one LocalPath; give each its own LocalPath"
+        )
 
 
 def _s3(member: Mapping[str, Any], name: str) -> dict[str, Any]:
     if name not in member or member.get("AppManaged"):
-        raise JsonApiError(f"a processing job's inputs and outputs are in S3 here ({name}), not managed by the job")
+        raise JsonApiError(f"a processing job's inputs and outputs have to be in S3 ({name}), not managed by the job")
     found: dict[str, Any] = member[name]
     if not found["S3Uri"].startswith("s3://"):
-        raise JsonApiError(f"S3Uri {found['S3Uri']!r} is not modelled by the local AWS; s3:// is")
+        raise JsonApiError(f"S3Uri {found['S3Uri']!r} is not modelled by the local AWS, which models s3://")
     return found

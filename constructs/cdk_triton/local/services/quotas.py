@@ -65,7 +65,7 @@ def _of_service(listed: Mapping[str, list[dict[str, Any]]], request: dict[str, A
     service = request["ServiceCode"]
     if service not in listed:
         raise JsonApiError(
-            f"the local AWS has quotas of {' and '.join(listed)}, and none of {service!r}", "NoSuchResourceException"
+            f"the local AWS has quotas of {' and '.join(listed)}, but none of {service!r}", "NoSuchResourceException"
         )
     return listed[service]
 

@@ -90,7 +90,7 @@ class _Bounds:
             raise LocalError(
                 f"the archive {self._location} unpacks to more than {self._most / _GIB:.3g} GiB, the limit for its "
                 f"size (1 GiB, or {_MOST_RATIO} times the archive, up to the {limits.MAX_VOLUME_GB} GiB of a "
-                f"SageMaker volume); look at its {member.name!r}"
+                f"SageMaker volume); check the size of its {member.name!r}"
             )
         if written > shutil.disk_usage(self._target).free:
             raise OSError(errno.ENOSPC, "No space left on device")

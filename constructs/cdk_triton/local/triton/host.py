@@ -86,7 +86,7 @@ class TritonHost:
         record_component: Callable[[str, str, float], None] = lambda component, name, value: None,
     ) -> None:
         if max_loaded_models < 1:
-            raise LocalError(f"max_loaded_models is {max_loaded_models}, and an endpoint needs room for one; raise it")
+            raise LocalError(f"max_loaded_models is {max_loaded_models}, but an endpoint needs at least one; raise it")
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = shell_safe(directory.absolute())
         self._logs = directory.absolute() / "logs"  # as messages name them, not through a link

@@ -119,10 +119,10 @@ def _compile(library: Path) -> None:
             made.replace(library)
     except FileNotFoundError:
         raise LocalError(
-            "gcc is missing, and tritonserver would listen on every network interface without a small library that "
-            "gcc compiles; install gcc with: apt-get install gcc libc6-dev"
+            "gcc is missing, but the local AWS compiles a library with gcc without which tritonserver would listen on "
+            "every network interface; install gcc with: apt-get install gcc libc6-dev"
         ) from None
     except OSError as error:
         raise LocalError(
-            f"{library} cannot be written: {error.strerror}; free some space or set XDG_CACHE_HOME"
+            f"{library} cannot be written: {error.strerror}; free some space, or set XDG_CACHE_HOME to another place"
         ) from error

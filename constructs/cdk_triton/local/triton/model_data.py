@@ -111,7 +111,7 @@ def fetch_files(store: ObjectStore, location: S3Location, target: Path) -> None:
         LocalError: a key makes no path, or the disk is full.
     """
     if not location.key.endswith("/"):
-        raise LocalError(f"the S3Uri {location} of an S3Prefix does not end with a slash; add it")
+        raise LocalError(f"the S3Uri {location} of an S3Prefix does not end with a slash; add the slash")
     keys = _keys(store, location)
     if not keys:
         raise ModelDataNotFoundError(f"there is no object below {location}")
@@ -129,7 +129,7 @@ def fetch_files(store: ObjectStore, location: S3Location, target: Path) -> None:
 
 def _keys(store: ObjectStore, location: S3Location) -> list[str]:
     if not isinstance(store, ListedStore):
-        raise LocalError(f"the model data {location} is a prefix, and {type(store).__name__} cannot list objects")
+        raise LocalError(f"the model data {location} is a prefix, but {type(store).__name__} cannot list objects")
     keys: list[str] = []
     more: dict[str, str] = {}
     while True:
@@ -147,7 +147,7 @@ def _path(key: str, location: S3Location) -> str:
     path = key.removeprefix(location.key)
     if any(part in ("", ".", "..") or len(part.encode()) > _LONGEST_NAME for part in path.split("/")):
         raise LocalError(
-            f"the object s3://{location.bucket}/{key} has a key that gives no path below /opt/ml/model; rename it"
+            f"the key of s3://{location.bucket}/{key} gives no path below /opt/ml/model; rename the object"
         )
     return path
 

@@ -31,7 +31,8 @@ def shell_safe(directory: Path) -> Path:
     if not _SAFE.fullmatch(str(links)):
         raise LocalError(
             f"Triton cannot start Python models below {str(directory)!r}, because of the blanks or other special "
-            "characters in that name; choose another directory, or set XDG_CACHE_HOME to a directory without them"
+            "characters in that name; choose another directory, or set XDG_CACHE_HOME to a directory "
+            "without such characters"
         )
     links.mkdir(parents=True, exist_ok=True)
     link = links / hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]

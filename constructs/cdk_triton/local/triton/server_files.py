@@ -128,7 +128,7 @@ def _stub(server: Path, target: Path) -> Path:
     if not source.exists():
         known = ", ".join(sorted((path.name for path in source.parent.parent.iterdir()), key=_version))
         raise LocalError(
-            f"nvidia-pytriton has a Python backend for Python {known} and none for {PYTHON_VERSION}; "
+            f"nvidia-pytriton has a Python backend for Python {known}, but none for {PYTHON_VERSION}; "
             "use Python 3.11 or 3.12"
         )
     return Path(shutil.copy2(source, target / _STUB))

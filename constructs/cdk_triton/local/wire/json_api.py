@@ -66,8 +66,8 @@ class JsonApi:
         try:
             if name not in self._operations:
                 raise JsonApiError(
-                    f"{self._service}'s {name or 'request without X-Amz-Target'} is not modelled by the local AWS; "
-                    f"modelled are {', '.join(sorted(self._operations))}"
+                    f"{self._service}'s {name or 'request without X-Amz-Target'} is not modelled by the local AWS, "
+                    f"which models {', '.join(sorted(self._operations))}"
                 )
             members = checked_members(self._service, name, body)
             result = self._operations[name](members)

@@ -197,7 +197,7 @@ class ResourceType(ABC):
         coerced = self.schema.coerce(properties)
         if foreign := sorted(set(coerced) - self.modelled - self.recorded):
             raise TemplateError(
-                f"{self.type_name}.{foreign[0]} is not modelled by the local CloudFormation; modelled are "
+                f"{self.type_name}.{foreign[0]} is not modelled by the local CloudFormation, which models "
                 f"{', '.join(sorted(self.modelled | self.recorded))} ({DOCS})"
             )
         return coerced
@@ -214,7 +214,7 @@ class ResourceType(ABC):
         raise TemplateError(
             f"the attribute {attribute!r} of {self.type_name} "
             + ("is not modelled by the local CloudFormation" if known else "does not exist in CloudFormation")
-            + f"; modelled are {', '.join(sorted(self.attributes)) or 'none'} ({DOCS})"
+            + f"; the modelled attributes are {', '.join(sorted(self.attributes)) or 'none'} ({DOCS})"
         )
 
     def replacing(self, changed: Iterable[str]) -> frozenset[str]:

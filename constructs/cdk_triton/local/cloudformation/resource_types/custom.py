@@ -86,7 +86,7 @@ class CustomResource(ResourceType):
         timeout = properties.get("ServiceTimeout", MAX_SERVICE_TIMEOUT)
         if timeout is not UNKNOWN and not 1 <= int(timeout) <= MAX_SERVICE_TIMEOUT:
             raise TemplateError(
-                f"ServiceTimeout is {timeout} and CloudFormation accepts 1 to {MAX_SERVICE_TIMEOUT} seconds"
+                f"ServiceTimeout is {timeout}, but CloudFormation accepts 1 to {MAX_SERVICE_TIMEOUT} seconds"
             )
         return dict(properties)
 

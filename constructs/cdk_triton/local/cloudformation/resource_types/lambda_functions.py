@@ -142,7 +142,7 @@ class StateMachine(ResourceType):
         if fault := not_modelled(json.loads(definition)):
             raise TemplateError(
                 "AWS::StepFunctions::StateMachine is modelled for waiters of custom resources and for distributed maps "
-                f"over a JSON file, and this definition has {fault} ({DOCS})"
+                f"over a JSON file, but this definition has {fault} ({DOCS})"
             )
         return coerced
 
@@ -182,5 +182,5 @@ def _code(properties: Properties) -> dict[str, Any]:
     if "S3Bucket" in code:
         return picked(code, "S3Bucket", "S3Key", "S3ObjectVersion")
     raise TemplateError(
-        f"AWS::Lambda::Function is modelled with code in S3 or inline, not as {', '.join(sorted(code))} ({DOCS})"
+        f"AWS::Lambda::Function is modelled with code in S3 or inline, not with {', '.join(sorted(code))} ({DOCS})"
     )

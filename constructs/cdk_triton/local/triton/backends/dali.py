@@ -21,7 +21,7 @@ class TritonPythonModel(StandIn):
     def load(self, directory: Path) -> str:
         """Import the pipeline definition."""
         if self.config["max_batch_size"] < 1:
-            raise ValueError("max_batch_size is 0, and DALI works on batches; raise it")
+            raise ValueError("max_batch_size is 0, but DALI works on batches; raise it")
         path = definition_file(directory, self.config.get("default_model_filename", ""))
         self._outputs = [output["name"] for output in self.config["output"]]
         if has_dali():

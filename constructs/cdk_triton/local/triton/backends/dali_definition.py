@@ -82,7 +82,7 @@ def numpy_pipeline(path: Path, sources: Sequence[str]) -> BatchPipeline:
             raise ValueError(f"the pipeline definition in {path.name} fails: {error!r}") from error
     if set(sources) != pipeline.sources:
         raise ValueError(
-            f"the inputs in config.pbtxt are {sorted(sources)} and the external sources in {path.name} are "
+            f"the inputs in config.pbtxt are {sorted(sources)}, but the external sources in {path.name} are "
             f"{sorted(pipeline.sources)}; give them the same names"
         )
 
@@ -186,6 +186,6 @@ def _autoserialized(module: ModuleType) -> Callable[..., Any]:
     found = [function for function in functions if getattr(function, "_is_autoserialize", False)]
     if len(found) != 1:
         raise ValueError(
-            f"the DALI model has {len(found)} functions decorated with @autoserialize, and it needs exactly one"
+            f"the DALI model has {len(found)} functions decorated with @autoserialize, but it needs exactly one"
         )
     return found[0]

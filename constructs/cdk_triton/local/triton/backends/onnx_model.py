@@ -72,13 +72,13 @@ def _agree(
     result = {tensor["name"]: tensor["data_type"] for tensor in configured}
     if not result:
         raise ValueError(
-            f"config.pbtxt names no {side}, and the stand-in does not complete config.pbtxt; write every {side} into it"
+            f"config.pbtxt names no {side}, but the stand-in does not complete config.pbtxt; write every {side} into it"
         )
     for name, kind in result.items():
         if name not in types:
             raise ValueError(f"unexpected inference {side} {name!r}, allowed {side}s are: {', '.join(sorted(types))}")
         if _TYPES.get(kind) != types[name]:
-            raise ValueError(f"inference {side} {name!r} is {kind} in config.pbtxt and {types[name]} in the graph")
+            raise ValueError(f"inference {side} {name!r} is {kind} in config.pbtxt, but {types[name]} in the graph")
     missing = sorted(types.keys() - result.keys())
     if all_of_them and missing:
         raise ValueError(f"config.pbtxt does not name the graph's {side} {', '.join(missing)}")

@@ -22,7 +22,7 @@ def onnx_in_plan(plan: bytes, *, name: str) -> bytes:
     """
     if not plan.startswith(_HEADER):
         raise ValueError(
-            f"{name} is not a stand-in plan, and a real TensorRT plan needs the GPU that it was built for; build the "
+            f"{name} is not a stand-in plan, which the local AWS needs instead of a TensorRT plan for a GPU; build the "
             "plan locally from its ONNX model, or serve the ONNX model with the backend onnxruntime"
         )
     return plan[len(_HEADER) :]
