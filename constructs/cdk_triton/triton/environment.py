@@ -176,7 +176,7 @@ class ContainerEnvironment:
         value = getattr(self, name)
         if value is not None and not (isinstance(value, type(allowed[0])) and value in allowed and value is not True):
             choices = " or ".join(map(repr, allowed))
-            raise ConfigurationError(f"{name} must be {choices}, got {value!r}; choose one of them or omit it")
+            raise ConfigurationError(f"{name} must be {choices}, got {value!r}; give one of these, or omit {name}")
 
     def _check_number(self, name: str, minimum: int, maximum: int) -> None:
         value = getattr(self, name)
@@ -185,7 +185,7 @@ class ContainerEnvironment:
         refuse_token(value, name)
         if not _is_whole(value) or not minimum <= value <= maximum:
             bounds = f"from {minimum} to {maximum}" if maximum <= MAX_PORT else f"from {minimum:,} to {maximum:,}"
-            raise ConfigurationError(f"{name} must be a whole number {bounds}, got {value!r}; choose one or omit it")
+            raise ConfigurationError(f"{name} must be a whole number {bounds}, got {value!r}; give one, or omit {name}")
 
     def _check_fraction(self, name: str) -> None:
         value = getattr(self, name)
@@ -360,8 +360,8 @@ def _refuse_single_model_fields(environment: ContainerEnvironment) -> None:
             )
     if (model := _given(environment.additional_args).get("load-model")) is not None:
         raise ConfigurationError(
-            f"additional_args holds --load-model for {model!r}, and a multi-model endpoint starts without a model; "
-            "remove it"
+            f"additional_args holds --load-model for {model!r}, but a multi-model endpoint starts without a model; "
+            "remove the option"
         )
 
 
@@ -374,8 +374,8 @@ def _check_word(name: str, word: str) -> None:
     _check_text(name, word)
     if match := _UNSAFE.search(word):
         raise ConfigurationError(
-            f"{name} holds {word!r}, and the container's start script expands it unquoted: {match.group()!r} would "
-            "split or change it; write it without blanks, quotes, backslashes and * ? [ ]"
+            f"{name} holds {word!r}, which the start script expands without quotes, so {match.group()!r} would split "
+            "or change the text; write the text without blanks, quotes, backslashes and * ? [ ]"
         )
 
 
@@ -388,7 +388,7 @@ def _check_text(label: str, text: str) -> None:
         found = f"half of a surrogate pair ({text[error.start]!r})"
     if found is not None:
         raise ConfigurationError(
-            f"{label} holds {text!r}, with {found}, which no environment variable can hold; write the text without it"
+            f"{label} holds {text!r}, with {found}, which no environment variable can hold; remove this character"
         )
 
 
@@ -424,8 +424,8 @@ def _within_limits(variables: dict[str, str]) -> dict[str, str]:
     """Reject more than CreateModel takes."""
     if len(variables) > MAX_VARIABLES:
         raise ConfigurationError(
-            f"the container would have {len(variables)} environment variables, and SageMaker takes at most "
-            f"{MAX_VARIABLES}; put some of them into a file of the model repository"
+            f"the container would have {len(variables)} environment variables, but SageMaker takes at most "
+            f"{MAX_VARIABLES}; put some of the values into a file of the model repository"
         )
     for name, value in variables.items():
         for what, text, fix in (
@@ -434,13 +434,13 @@ def _within_limits(variables: dict[str, str]) -> dict[str, str]:
         ):
             if (size := len(text.encode())) > MAX_TEXT_BYTES:
                 raise ConfigurationError(
-                    f"the {what} of the environment variable {name[:60]} has {size:,} bytes, and SageMaker takes at "
+                    f"the {what} of the environment variable {name[:60]} has {size:,} bytes, but SageMaker takes at "
                     f"most {MAX_TEXT_BYTES:,}; {fix}"
                 )
     total = sum(len(text.encode()) for variable in variables.items() for text in variable)
     if total > MAX_BYTES:
         raise ConfigurationError(
-            f"the names and values of the container's environment variables have {total:,} bytes together, and "
+            f"the names and values of the container's environment variables have {total:,} bytes together, but "
             f"SageMaker takes at most {MAX_BYTES:,}; put the longest value into a file of the model repository"
         )
     return dict(sorted(variables.items()))

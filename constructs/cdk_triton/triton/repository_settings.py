@@ -62,7 +62,7 @@ def read_settings(root: Path) -> RepositorySettings:
     for key in settings:
         if key not in _KEYS:
             if re.fullmatch(r"CT\d{3}|X[A-Z]*\d{2,}", key):
-                raise RepositoryError(f"{file} has {key} outside a table; write it below [acknowledge]")
+                raise RepositoryError(f"{file} has {key} outside a table; write this key below [acknowledge]")
             raise RepositoryError(
                 f"{file} has an unknown key {key!r}{did_you_mean(key, _KEYS)}; write the table [acknowledge], the list "
                 "produced or the list image_modules"
@@ -85,19 +85,19 @@ def _parsed(file: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise RepositoryError(f"{file} cannot be read: {error.strerror}; make it a readable file") from error
     except UnicodeDecodeError as error:
-        raise RepositoryError(f"{file} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+        raise RepositoryError(f"{file} is not UTF-8 at byte {error.start}; save the file as UTF-8") from error
     import tomllib  # few repositories have the file
 
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RepositoryError(f"{file} is not TOML: {error}; correct it, or remove the file") from error
+        raise RepositoryError(f"{file} is not TOML: {error}; correct the file, or remove it") from error
 
 
 def _table(file: Path, table: object) -> Mapping[str, Any]:
     if not isinstance(table, dict):
         raise RepositoryError(
-            f"{file} has acknowledge = {table!r}, which is not a table; write [acknowledge] and below it "
+            f"{file} has acknowledge = {table!r}, which is not a table; write [acknowledge], and in the lines below it "
             'CODE = "reason"'
         )
     return table
@@ -108,7 +108,7 @@ def _files(file: Path, listed: object) -> tuple[str, ...]:
     for path in paths:
         if not isinstance(path, str) or not _is_inside(path):
             raise RepositoryError(
-                f"{file} has {path!r} in produced, which is not a path of a file within a model; write "
+                f"the key produced in {file} contains {path!r}, which is not a path of a file within a model; write "
                 'produced = ["MODEL/1/FILE"]'
             )
     return tuple(paths)

@@ -124,7 +124,7 @@ def _refused_characters(text: str) -> Iterator[tuple[int, str]]:
     for match in _TOKEN.finditer(text):
         token, start = match.group(), match.start()
         if match.group() == "\ufeff" and start == 0:
-            yield start, "the file begins with a byte-order mark; save it as UTF-8 without one"
+            yield start, "the file begins with a byte-order mark; save the file as UTF-8 without this mark"
         elif match.lastgroup == "stray":
             reason = "is outside quotes, where the server reads only ASCII"
             yield start, f"{_called(token)} {reason}; remove it, or quote it"

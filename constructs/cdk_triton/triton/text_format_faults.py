@@ -127,7 +127,7 @@ def _unknown_value(match: re.Match[str], at: _At) -> TextFault:
     name = enum.removeprefix("inference.")
     if value.strip("\"'") in values:
         fix = f"write {value[1:-1]} without quotes"
-        return TextFault(f"{at.name} takes a name of {name}, and {value} is a text", fix, at.offset)
+        return TextFault(f"{at.name} takes a name of {name}, but {value} is a text", fix, at.offset)
     other, fix = _suggestion(value, list(values))
     return TextFault(f"{name} has no value {value!r}{other}", fix, at.offset)
 
@@ -153,17 +153,17 @@ def _number_fault(at: _At) -> tuple[str, str]:
     word, is_float = at.word, at.field is not None and at.field.cpp_type not in _RANGES
     takes = f"{at.name} takes {'a number' if is_float else 'a whole number'}"
     if word in ("", "}", ">", "]", ",", ";"):
-        return f"the value of {at.name} is missing", "write it, or remove the field"
+        return _missing(at)[:2]
     if word == "[":
         return f"{at.name} takes one number, not a list", "remove the brackets"
     if word[0] in "\"'":
-        return f"{takes}, and {word} is a text", "write it without quotes" if word[1:-1].isdecimal() else "write digits"
+        return f"{takes}, but {word} is a text", "write it without quotes" if word[1:-1].isdecimal() else "write digits"
     if at.field is not None and _WHOLE.fullmatch(word) and at.field.cpp_type in _RANGES:
         low, high = _RANGES[at.field.cpp_type]
         if word.isdecimal() and word[0] == "0":
             return f"{word!r} is not a number, because a number that begins with 0 is octal", "remove the leading 0"
         return f"{word} is outside the range of {at.name}", f"write a number from {low} to {high}"
-    return f"{takes}, and {word!r} is not one", _whole_number(word)
+    return f"{takes}, but {word!r} is not such a number", _whole_number(word)
 
 
 def _whole_number(word: str) -> str:
@@ -178,18 +178,24 @@ def _whole_number(word: str) -> str:
 def _flag(match: re.Match[str], at: _At) -> TextFault:
     inner = at.word.strip("\"'")
     if inner != at.word and inner.lower() in ("true", "false"):
-        return TextFault(f"{at.name} takes true or false, and {at.word} is a text", f"write {inner.lower()}", at.offset)
-    return TextFault(f"{at.name} takes true or false", "write one of them", at.offset)
+        return TextFault(f"{at.name} takes true or false, but {at.word} is a text", f"write {inner.lower()}", at.offset)
+    if at.word in ("", "}", ">"):
+        return _missing(at)
+    return TextFault(f"{at.name} takes true or false, not {at.word!r}", "write true or false", at.offset)
 
 
 def _text(match: re.Match[str], at: _At) -> TextFault:
     if at.word == "[":
         return TextFault(f"{at.name} takes one text, not a list", "remove the brackets", at.offset)
     if at.word in ("", "}", ">"):
-        return TextFault(f"the value of {at.name} is missing", "write it, or remove the field", at.offset)
+        return _missing(at)
     if fault := at.trailing_comma():
         return fault
     return TextFault(f"{at.name} takes a text in quotes", f'write "{at.word}"', at.offset)
+
+
+def _missing(at: _At) -> TextFault:
+    return TextFault(f"the value of {at.name} is missing", "write the value, or remove the field", at.offset)
 
 
 def _unclosed_text(match: re.Match[str], at: _At) -> TextFault:
@@ -197,9 +203,9 @@ def _unclosed_text(match: re.Match[str], at: _At) -> TextFault:
 
 
 def _colon(match: re.Match[str], at: _At) -> TextFault:
-    found = "'=' stands in its place" if at.word.startswith("=") else "it is missing"
+    found = "'=' stands in its place" if at.word.startswith("=") else "the colon is missing"
     fix = f"write {at.name}: before the value"
-    return TextFault(f"a colon has to follow the name {at.name}, and {found}", fix, at.offset)
+    return TextFault(f"a colon has to follow the name {at.name}, but {found}", fix, at.offset)
 
 
 def _comma(match: re.Match[str], at: _At) -> TextFault:
@@ -214,12 +220,12 @@ def _block(match: re.Match[str], at: _At) -> TextFault:
     if at.field is not None and at.field.message_type is not None and at.field.message_type.name == "ModelParameter":
         text = at.word if at.word[:1] in ("'", '"') else f'"{at.word}"'
         fix = f"write value {{ string_value: {text} }}"
-    return TextFault(f"{at.name} is a block in braces", fix, at.offset)
+    return TextFault(f"{at.name} takes a block in braces", fix, at.offset)
 
 
 def _not_closed(match: re.Match[str], at: _At) -> TextFault | None:
     start = read_up_to(at.text, len(at.text)).open_block
-    return None if start is None else TextFault("the block that begins here is not closed", "close it", start)
+    return None if start is None else TextFault("the block that begins here is not closed", "close the block", start)
 
 
 def _field_expected(match: re.Match[str], at: _At) -> TextFault:
@@ -227,7 +233,7 @@ def _field_expected(match: re.Match[str], at: _At) -> TextFault:
     if ahead in ("//", "/*") or ahead[:1] == "-":
         return TextFault(f"{ahead.strip()!r} does not begin a comment", "begin it with '#'", at.offset)
     if ahead[:1] == "{":
-        fix = "where this is JSON, write protobuf text instead: max_batch_size: 8"
+        fix = "if the file is JSON, write protobuf text instead, such as max_batch_size: 8"
         return TextFault("a block has no name", fix, at.offset)
     if ahead[:1] in (",", ";"):
         return TextFault(f"{ahead[:1]!r} stands where a field is expected", "remove it", at.offset)

@@ -108,7 +108,7 @@ def _check(value: _Value) -> None:
     kind = value.field.cpp_type
     if kind in _UNSIGNED and value.text[0] == "-":
         raise Refused(
-            value.start, f"{value.text!r} has a minus, and {value.field.name} takes no minus; write 0 or more"
+            value.start, f"{value.text!r} has a minus, but {value.field.name} takes no negative number; write 0 or more"
         )
     if kind in _FLOAT and _NOT_FLOAT.fullmatch(value.text):
         raise Refused(value.start, f"{value.text!r} is not a number for the server; remove the last 'f'")
@@ -217,5 +217,5 @@ def _begin(block: _Block, match: re.Match[str]) -> None:
     block.field = None if block.message is None else block.message.fields_by_name.get(name)
     block.has_name = True
     if block.message is not None and block.message.GetOptions().map_entry and name in block.names:
-        raise Refused(match.start(), f"an entry of a map has '{name}' twice; write an entry for each key")
+        raise Refused(match.start(), f"an entry of a map has '{name}' twice; write a separate entry for each key")
     block.names.add(name)

@@ -114,7 +114,7 @@ def _fault_of(name: str) -> str:
     except UnicodeEncodeError:
         return "is not UTF-8 text"
     odd = next(character for character in name if not character.isprintable())
-    return f"contains the character U+{ord(odd):04X}, which no screen shows as itself"
+    return f"contains the character U+{ord(odd):04X}, which is not printable"
 
 
 class _Directory(NamedTuple):
@@ -186,7 +186,7 @@ class _Walk:
             reason = error.strerror if isinstance(error, OSError) else "the links form a circle"
             raise RepositoryError(
                 f"the link {path} of {self.root} leads to {str(link.readlink())!r}, which cannot be reached: {reason}; "
-                "repair or remove it"
+                "repair or remove the link"
             ) from error
         if not target.is_relative_to(self.root):
             raise RepositoryError(

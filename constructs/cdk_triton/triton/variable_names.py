@@ -15,7 +15,7 @@ __all__ = ["reserved_because"]
 _PREFIXES: Final = {
     "SAGEMAKER_TRITON_": (
         "which the container's start script reads",
-        "use the field of ContainerEnvironment for it",
+        "set the field of ContainerEnvironment that writes this variable",
     ),
     "LD_": (
         "which the dynamic loader reads for every program of the container, the start script's shell included",
@@ -25,7 +25,7 @@ _PREFIXES: Final = {
     "BASH": ("which the shell of the container's start script reads or replaces", "choose another name"),
 }
 
-_BY_FIELD: Final = ("SAGEMAKER_MULTI_MODEL", "SAGEMAKER_BIND_TO_PORT", "SAGEMAKER_SAFE_PORT_RANGE")
+_BY_FIELD: Final = {"SAGEMAKER_BIND_TO_PORT": "port", "SAGEMAKER_SAFE_PORT_RANGE": "safe_port_range"}
 
 # Bash reads these when it starts a script; man bash, "Shell Variables".
 _READ_BY_SHELL: Final = (
@@ -55,12 +55,19 @@ _NAMES: Final = {
         "by which the container finds its start script, tritonserver and python3",
         "use absolute paths of programs in your models, or set PATH by ENV in an image of your own",
     ),
-    **dict.fromkeys(_BY_FIELD, ("which the container's start script reads", "use the field of ContainerEnvironment")),
+    "SAGEMAKER_MULTI_MODEL": (
+        "which SageMaker sets itself",
+        "remove the variable, and use a TritonMultiModel for a multi-model endpoint",
+    ),
+    **{
+        name: ("which the container's start script reads", f"set the field {field} of ContainerEnvironment instead")
+        for name, field in _BY_FIELD.items()
+    },
     **dict.fromkeys(
         _READ_BY_SHELL,
         (
             "which the shell of the container's start script reads",
-            "choose another name, or set it in your model's code",
+            "choose another name, or set the variable in your model's code",
         ),
     ),
     **dict.fromkeys(
