@@ -16,19 +16,19 @@ def faults() -> Iterator[str]:
     """One sentence for each thing that is missing."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if " " in str(Path.cwd()):
-        yield f"make cannot work in a directory with a space in its path: move this one, {Path.cwd()}"
+        yield f"make cannot work in a directory with a space in its path: move {Path.cwd()}"
     if version not in ("3.11", "3.12"):
-        yield f"Python 3.11 or 3.12 is needed, and {sys.executable} is {version}: run make PYTHON=python3.11"
+        yield f"Python 3.11 or 3.12 is needed, but {sys.executable} is {version}: run make PYTHON=python3.11"
         return
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        yield f"Triton runs on Linux on x86-64, and this is {sys.platform} on {platform.machine()}"
+        yield f"Triton runs on Linux on x86-64, but this is {sys.platform} on {platform.machine()}"
     if importlib.util.find_spec("ensurepip") is None:
-        yield f"Python's venv is not complete: apt-get install python{version}-venv"
+        yield f"Python's venv is not complete: run apt-get install python{version}-venv"
     if not has_libpython(version):
         # Triton's Python backend embeds the interpreter, which Debian's python3 does not bring as a library.
-        yield f"the shared library of Python {version} is missing: apt-get install libpython{version}"
+        yield f"the shared library of Python {version} is missing: run apt-get install libpython{version}"
     if shutil.which("gcc") is None:
-        yield "gcc is missing: apt-get install gcc libc6-dev"
+        yield "gcc is missing: run apt-get install gcc libc6-dev"
 
 
 def has_libpython(version: str) -> bool:

@@ -129,7 +129,7 @@ def _fault(code: str, area: str, module: str, title: str) -> str:
         return f"{code} is {taken[code].title!r}, in {taken[code].defined_in}: the next free code is {free}"
     expected = "endpoint" if code.startswith("CT65") else next((a for a, h in AREAS.items() if code[2] in h), None)
     if area != expected:
-        return f"{code} belongs to the area {expected}: see the table in cdk_triton/checks/__init__.py"
+        return f"{code} belongs to the area {expected}, not {area}: see the table in cdk_triton/checks/__init__.py"
     if not module.isidentifier():
         return f"{module!r} cannot name a module: write lower-case words with underscores"
     if not re.fullmatch(r"[\w.,' -]{20,90}", title):

@@ -101,8 +101,8 @@ def licence(wheel: Path) -> str:
     has_text = any(_LICENCE_FILE.search(PurePosixPath(file).name) for file in files)
     if not name or not (has_text or (_APACHE.search(name) and (ASSETS / "licences/Apache-2.0.txt").is_file())):
         raise PreparationError(
-            f"{wheel.name} does not contain the text of its licence ({name or 'it names none'}), so it cannot be used; "
-            "choose another version in requirements.in"
+            f"{wheel.name} does not contain the text of its licence ({name or 'it names no licence'}), so it "
+            "cannot be used; choose another version in requirements.in"
         )
     return name
 

@@ -38,7 +38,7 @@ class _Encoder:
 
     def __init__(self, weights: dict[str, npt.NDArray[np.float32]], configuration: dict[str, Any]) -> None:
         if configuration["hidden_act"] != "gelu" or configuration["position_embedding_type"] != "absolute":
-            raise ValueError("this builder supports BERT with GELU and absolute positions, and config.json has others")
+            raise ValueError("this builder supports BERT with GELU and absolute positions, but config.json has others")
         self._weights = weights
         self._layers = int(configuration["num_hidden_layers"])
         self._heads = int(configuration["num_attention_heads"])

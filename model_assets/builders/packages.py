@@ -199,11 +199,11 @@ def obtain(package: Package, downloads: Path, offline: Path | None, scratch: Pat
 
 def _checked(path: Path, package: Package) -> Path:
     if not path.is_file():
-        raise PreparationError(f"{path} does not exist; copy the package to it, or run without --packages to fetch it")
+        raise PreparationError(f"{path} does not exist; copy the package there, or run without --packages to fetch it")
     found = sha256_of(path)
     if found != package.sha256:
         raise PreparationError(
-            f"{path} is not the pinned package: its SHA-256 is {found} and not {package.sha256}; download it again"
+            f"{path} is not the pinned package: its SHA-256 is {found}, not {package.sha256}; download it again"
         )
     return path
 
@@ -300,6 +300,8 @@ def unpack(path: Path, directory: Path) -> None:
             name = PurePosixPath(member.filename)
             link = stat.S_ISLNK(member.external_attr >> 16)
             if name.is_absolute() or ".." in name.parts or "\\" in member.filename or link:
-                raise PreparationError(f"{path} is not unpacked, because its {member.filename!r} leaves the directory")
+                raise PreparationError(
+                    f"{path} is not unpacked, because its member {member.filename!r} leads out of the directory"
+                )
         for member in members:
             archive.extract(member, directory)

@@ -59,7 +59,7 @@ def _weights(manifest: list[dict[str, Any]], numbers: bytes) -> Weights:
     rest = np.frombuffer(numbers, dtype="<f4")
     for entry in (entry for group in manifest for entry in group["weights"]):
         if entry["dtype"] != "float32" or "quantization" in entry:
-            raise ValueError(f"this builder reads float32 weights, and {entry['name']} has others")
+            raise ValueError(f"this builder reads float32 weights, but {entry['name']} has others")
         size = int(np.prod(entry["shape"], dtype=np.int64))
         found[entry["name"]], rest = rest[:size].reshape(entry["shape"]), rest[size:]
     if rest.size:
@@ -113,7 +113,7 @@ class _Network:
             case "Dense" if config["activation"] == "softmax":
                 self._tensors[name] = self._classes(name, inputs[0])
             case _:
-                raise ValueError(f"this builder supports the layers of ResNet-50, and {name} is a {kind}")
+                raise ValueError(f"this builder supports the layers of ResNet-50, but {name} is a {kind}")
 
     def _convolution(self, normalisation: dict[str, Any], name: str) -> str:
         """A convolution and the batch normalisation behind it as one node."""

@@ -58,7 +58,7 @@ def tokenizer(gguf: Path) -> bytes:
     tokens: list[str] = fields["tokenizer.ggml.tokens"].contents()
     types: list[int] = fields["tokenizer.ggml.token_type"].contents()
     if fields["tokenizer.ggml.pre"].contents() != "smollm" or set(types) != {_REGULAR, _CONTROL}:
-        raise ValueError("this builder supports the tokenizer of SmolLM2, and the GGUF file has another one")
+        raise ValueError("this builder supports the tokenizer of SmolLM2, but the GGUF file has another one")
     special = [
         {
             "id": number,

@@ -84,12 +84,12 @@ def header_faults(table: Mapping[str, Any]) -> Iterator[str]:
     is_generated = table.get("generator") != BY_HAND
     expected = [*REQUIRED, *(HASHES if is_generated else ()), *(key for key in OPTIONAL if key in table)]
     if list(table)[: len(expected)] != expected:
-        yield f"its first keys are {list(table)[: len(expected)]} and have to be {expected}"
+        yield f"its first keys are {list(table)[: len(expected)]}, but have to be {expected}"
         return
     if len(table["about"]) <= 50:
         yield "`about` does not describe the table"
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", table["retrieved"]) or not _is_past(table["retrieved"]):
-        yield f"`retrieved` is {table['retrieved']!r} and has to be today or a past day, such as 2026-11-20"
+        yield f"`retrieved` is {table['retrieved']!r}, but has to be today or a past day, such as 2026-11-20"
     if not table["sources"] or not all(isinstance(source, str) and len(source) > 20 for source in table["sources"]):
         yield "`sources` has to be a list of texts that lead to each source"
     if is_generated and not (ROOT / table["generator"]).is_file():

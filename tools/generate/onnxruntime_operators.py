@@ -65,7 +65,10 @@ def table_of(folder: Path, committed: Mapping[str, Any]) -> dict[str, Any]:
     known = {version: _operators(wheels[version]) for version in versions}
     for older, newer in pairwise(versions):
         if lost := known[older] - known[newer]:
-            raise GenerateError(f"onnxruntime {newer} has lost {sorted(lost)}: the table needs runs of versions")
+            raise GenerateError(
+                f"onnxruntime {newer} does not have {sorted(lost)} any more, but the table has only the first version "
+                "of each operator"
+            )
     found: dict[str, dict[str, str]] = {}
     for domain, name in sorted(known[versions[-1]]):
         since = next(version for version in versions if (domain, name) in known[version])

@@ -150,7 +150,7 @@ def _check_type(name: str, side: str, tensor: Mapping[str, Any], binding: Bindin
     expected = _TYPES.get(tensor["data_type"], tensor["data_type"])
     if binding.data_type is not None and binding.data_type != expected:
         raise BuildError(
-            f"{name}: the {side} {binding.name} is {binding.data_type} in the plan and {tensor['data_type']} in "
+            f"{name}: the {side} {binding.name} is {binding.data_type} in the plan, but {tensor['data_type']} in "
             "config.pbtxt: correct one of them, because the server compares the types when it loads the model"
         )
 
@@ -162,8 +162,8 @@ def _check_dims(name: str, side: str, tensor: Mapping[str, Any], binding: Bindin
     )
     if not fits:
         raise BuildError(
-            f"{name}: the {side} {binding.name} has the dimensions {list(binding.dims)} in the plan and {expected} in "
-            "config.pbtxt (with the batch dimension; -1 is any size): correct one of them"
+            f"{name}: the {side} {binding.name} has the dimensions {list(binding.dims)} in the plan, but {expected} "
+            "in config.pbtxt (with the batch dimension; -1 is any size): correct one of them"
         )
 
 

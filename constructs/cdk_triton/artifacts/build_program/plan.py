@@ -74,8 +74,8 @@ def read_plan(file: Path) -> BuildPlan:
     if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise PlanError(
-            f"the build plan has schema {found!r} and this build program reads schema {_SCHEMA}: plan and program "
-            "have different versions of cdk-triton, deploy both with the same version"
+            f"the build plan has schema {found!r}, but this build program reads schema {_SCHEMA}, because the plan and "
+            "the program are from different versions of cdk-triton: deploy both with the same version"
         )
     try:
         return _plan(document)
@@ -91,7 +91,7 @@ def _plan(document: Mapping[str, Any]) -> BuildPlan:
     ensembles = tuple(map(_ensemble, document["ensembles"]))
     keys = [ensemble.artifact_key for ensemble in ensembles]
     if not keys or len(set(keys)) != len(keys):
-        raise ValueError("it has no ensembles, or an ensemble twice")
+        raise ValueError("it has no ensembles, or has an ensemble twice")
     return BuildPlan(str(document["build"]), float(document["deadline_seconds"]), dict(platform), ensembles)
 
 

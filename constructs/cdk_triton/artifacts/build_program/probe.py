@@ -125,7 +125,7 @@ def _check_gpu(platform: Mapping[str, Any], probed: Mapping[str, str | None]) ->
     if found is None:
         return [f"the driver {probed['driver']} does not report the compute capability of {gpu}; the name matches"]
     if comparison == "unknown":
-        return [f"the GPU's name is {gpu}, and {expected} was expected; the compute capability {found} matches"]
+        return [f"the GPU's name is {gpu}, but {expected} was expected; the compute capability {found} matches"]
     return []
 
 

@@ -32,8 +32,9 @@ def build_step(step: Mapping[str, Any], work: Work) -> Report:
     if module is None:
         known = ", ".join(sorted(STEPS))
         raise BuildError(
-            f"the build program does not have the recipe {step['recipe']!r}, only {known}: "
-            "plan and program have different versions of cdk-triton, deploy both with the same version"
+            f"the build program does not have the recipe {step['recipe']!r}, only {known}, because the plan and "
+            "the program are from different versions of cdk-triton: deploy both with the same "
+            "version"
         )
     build: Callable[[Mapping[str, Any], Work], Report] = import_module(f".{module}", __package__).build
     return build(step, work)

@@ -101,7 +101,8 @@ def _install(requirements: Path, packages: Path, work: Work) -> None:
         unpinned = _unpinned(error.log)
         if unpinned is not None:
             reason = (
-                f"with {python} a package requires {unpinned}, which {requirements.name} does not pin: lock it again"
+                f"with {python} a package requires {unpinned}, which {requirements.name} does not pin: "
+                f"lock {requirements.name} again"
             )
             raise BuildError(reason, error.log) from error
         raise BuildError(
@@ -123,7 +124,9 @@ def _unpinned(lines: Sequence[str]) -> str | None:
 
 def _import_numpy(environment: Path, packages: Path, work: Work) -> None:
     if not (packages / "numpy" / "__init__.py").is_file():
-        raise BuildError("the environment has no numpy, which the Python backend imports: pin numpy with the others")
+        raise BuildError(
+            "the environment has no numpy, which the Python backend imports: pin numpy with the other packages"
+        )
     python = str(environment / "bin" / "python3")
     work.run([python, "-c", "import numpy"], what="importing numpy in the environment", environment=isolated(work))
 

@@ -77,7 +77,7 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Lock
             has_started = True
         elif not has_started:
             problems.append(
-                LockFileProblem(number, f"{line!r} comes before the line {EXPLICIT}: this is not an explicit lock file")
+                LockFileProblem(number, f"{line!r} comes before the line {EXPLICIT}: use an explicit lock file")
             )
             break
         else:
@@ -105,14 +105,14 @@ def _wrong_comment(number: int, line: str) -> Iterator[LockFileProblem]:
     words = line.removeprefix("#").split()
     if words[:1] == ["platform:"] and words[1:] != ["linux-64"]:
         yield LockFileProblem(
-            number, f"the file is for {' '.join(words[1:])!r} and the images are linux-64: lock it for linux-64"
+            number, f"the file is for {' '.join(words[1:])!r}, but the images are linux-64: lock for linux-64"
         )
     elif words[:1] == ["pip"]:  # conda-lock's own; everybody else takes it for a comment
         what = words[1] if len(words) > 1 else "a package"
         yield LockFileProblem(
             number,
-            f"{what} comes from pip, and only conda-lock installs pip packages: take it from a conda channel, or put "
-            "its files into the model's directory",
+            f"{what} comes from pip, but only conda-lock installs pip packages: take the package from a conda channel, "
+            "or put its files into the model's directory",
         )
     elif words[:3] == ["no", "URL", "for:"]:
         yield LockFileProblem(number, f"{' '.join(words[3:])} has no URL: install it from a channel and lock again")
@@ -134,9 +134,7 @@ def _package(number: int, line: str) -> LockedPackage | LockFileProblem:
     if match is None or parts.query:
         return LockFileProblem(number, f"{url!r} is not the URL of a conda package (….conda or ….tar.bz2)")
     if subdir not in _SUBDIRS:
-        return LockFileProblem(
-            number, f"{file_name} is for {subdir!r} and the images are linux-64: lock it for linux-64"
-        )
+        return LockFileProblem(number, f"{file_name} is for {subdir!r}, but the images are linux-64: lock for linux-64")
     if not separator:
         return LockFileProblem(
             number, f"{file_name} has no hash: lock with conda-lock, or conda list --explicit --sha256"
@@ -158,7 +156,7 @@ def _wrong_url(url: str, scheme: str, host: str | None, location: str) -> str | 
         # Never shown: it is a secret.
         return "the URL contains a user or a token, which must not be in a repository: remove the user or token"
     if scheme != "https" or not host:
-        return f"{url!r} is not an https URL, and builds download over https only: lock from https channels"
+        return f"{url!r} is not an https URL, but builds download over https only: lock from https channels"
     if any(character.isspace() or not character.isprintable() for character in url) or "\\" in url:
         return f"{url!r} has a character that no conda package's URL has"
     return None

@@ -130,7 +130,7 @@ def _option(line: str) -> str | None:
     name, _, value = line.replace("=", " ", 1).partition(" ")
     value = value.strip()
     if name not in _INDEX_OPTIONS:
-        return f"the option {name} cannot be used here: remove it, and list every package with its hash"
+        return f"the option {name} cannot be used here: remove the option, and list every package with its hash"
     return _wrong_url(value)
 
 
@@ -167,5 +167,5 @@ def _wrong_url(url: str) -> str | None:
         # Never shown: it is a secret.
         return "the URL contains a user or a token, which must not be in a repository: remove the user or token"
     if parts.scheme != "https" or not parts.netloc:
-        return f"{url!r} is not an https URL, and builds download over https only"
+        return f"{url!r} is not an https URL, but builds download over https only"
     return None

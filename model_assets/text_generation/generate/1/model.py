@@ -60,8 +60,8 @@ class TritonPythonModel:
             room = self._generator.positions - limit
             if len(prompt) > room:
                 return _invalid(
-                    f"prompt {number} of {len(encoded)} has {len(prompt)} tokens, and an answer of {limit} leaves "
-                    f"{room}; shorten it, or send a smaller max_tokens"
+                    f"prompt {number} of {len(encoded)} has {len(prompt)} tokens, but an answer of {limit} tokens "
+                    f"leaves only {room}; shorten the prompt, or send a smaller max_tokens"
                 )
             tasks.append(Task(prompt, limit))
         return tasks
