@@ -38,7 +38,7 @@ def run(generators: Mapping[str, Generator], root: Path, *, sources: Path | None
         for path, content in _changes(generator, files, root):
             if check:
                 failed = True
-                print(f"{path} differs, run `make generate`")
+                print(f"{path} differs: run `make generate`")
                 print(short_diff(_content(root / path), content), end="")
             else:
                 print(f"{'remove' if content is None else 'write'} {path}")

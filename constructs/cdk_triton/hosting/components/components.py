@@ -399,7 +399,7 @@ class TritonComponents(Resource):
             "min_instance_count is 0, which SageMaker rejects in some regions: 'Min instance count needs to be greater "
             "than 0 for enabled managed instance scaling' in eu-west-3, while us-east-1 accepts 0 "
             "(stdapi-ai/stdapi.ai#43, August 2026). Try `aws sagemaker create-endpoint-config`, which starts no "
-            "instance, in your region. Then acknowledge this",
+            "instance, in your region, and acknowledge this if SageMaker accepts 0",
         )
 
 

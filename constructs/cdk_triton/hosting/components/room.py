@@ -78,8 +78,8 @@ class RoomWarnings:
             self._warn(
                 UPDATE_WARNING,
                 f"an update of {without} starts new copies, which need whole GPUs, before the old copies end. "
-                f"max_instance_count is {self._most}, but {self._most} {self._instance.name} have too few free GPUs "
-                f"then, so the update waits for capacity and fails. Raise max_instance_count to {needed}, or "
+                f"max_instance_count is {self._most}, but the free GPUs of {self._most} {self._instance.name} do not "
+                f"suffice then, so the update waits for capacity and fails. Raise max_instance_count to {needed}, or "
                 "acknowledge this if you remove a component before you change it",
             )
 

@@ -114,7 +114,7 @@ def _typed(key: str, kind: str, text: str) -> Any:
         try:
             float(text)
         except ValueError:
-            raise TemplateError(f"Parameter {key!r} must be a number and is {text!r}") from None
+            raise TemplateError(f"Parameter {key!r} must be a number, but is {text!r}") from None
         return text
     if kind in _SCALARS or kind.startswith("AWS::"):
         return text

@@ -276,7 +276,7 @@ class Build:
     def _introduce(self) -> None:
         image = self._image
         self._say(
-            f"stand-in for CodeBuild: this build runs on this machine, not in {image}; it finds "
+            f"stand-in for CodeBuild: this build runs on this machine, not in {image}; the build finds "
             f"{self._request.machine.describe(image)}"
         )
 

@@ -165,7 +165,7 @@ class ProcessingJob:
     def _introduce(self) -> None:
         self._log.line(
             "stand-in for SageMaker Processing: this job runs on this machine, not in "
-            f"{self._image}; it finds {self._machine().describe(self._image)}"
+            f"{self._image}; the job finds {self._machine().describe(self._image)}"
         )
 
     # ------------------------------------------------------------------------------ what goes in and out
