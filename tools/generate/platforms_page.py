@@ -31,9 +31,9 @@ INSTANCES = """\
 endpoints with GPUs. The list that was read names no family newer than g5, so "no" means "not known to work".
 
 "New enough for" lists the releases whose oldest supported GPU is not newer than the GPU of the type. If the oldest
-supported GPU of a release is not known, the table uses that of the next newer release where it is known. The table does
-not show whether an old release supports a new GPU. [Endpoints](endpoints.md#the-host) describes which releases
-Blackwell instances need.
+supported GPU of a release is not known, the table uses the value of the next newer release whose value is known. The
+table does not show whether an old release supports a new GPU. [Endpoints](endpoints.md#the-host) describes which
+releases Blackwell instances need.
 """
 
 

@@ -28,8 +28,8 @@ class ScalableTarget(ResourceType):
     type_name = "AWS::ApplicationAutoScaling::ScalableTarget"
     note = (
         "The target is registered with its limits and scheduled actions, if the endpoint has the variant. The "
-        "registration brings the variant's number of instances within the limits. No policy or action changes this "
-        "number later."
+        "registration brings the variant's number of instances within the limits. No scaling policy or scheduled "
+        "action changes this number later."
     )
     modelled = frozenset(
         {*_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "ScheduledActions", "SuspendedState", "Tags"}

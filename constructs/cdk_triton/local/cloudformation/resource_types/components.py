@@ -30,9 +30,9 @@ class InferenceComponent(ResourceType):
 
     type_name = "AWS::SageMaker::InferenceComponent"
     note = (
-        "Each copy of a `ModelName` has a real server. A copy fails if the instances do not have its GPUs, CPUs or "
-        "memory. The number of instances follows the copies. An update starts new copies before it ends the old "
-        "copies, and keeps the number of copies if `RuntimeConfig` is unchanged."
+        "Each copy of a `ModelName` has a real server. A copy fails if the instances do not have the GPUs, CPUs or "
+        "memory that it needs. The number of instances follows the copies. An update starts new copies before it ends "
+        "the old copies, and keeps the number of copies if `RuntimeConfig` is unchanged."
     )
     modelled = frozenset({*_FIXED, "RuntimeConfig", "Specification"})
     recorded = frozenset({"DeploymentConfig", "Tags"})

@@ -80,13 +80,13 @@ class EndpointConfig(_Named):
     type_name = "AWS::SageMaker::EndpointConfig"
     noun = "EndpointConfig"
     note = (
-        "Each variant, with its model and weight, has one server, whatever the instance type and count. For a variant "
-        "with instance pools, the first pool for which `cdk-triton local capacity` leaves instances serves. A shadow "
-        "gets copies of requests, but its answers are discarded. Data capture writes to the local S3; encryption, "
-        "routing, volumes, timeouts and capacity reservations are recorded. A variant without a model has as many "
-        "inference components as fit on the instances that the limits of ManagedInstanceScaling allow. Asynchronous "
-        "endpoints have a queue and write to the local S3; the key of their answers is recorded. Serverless inference "
-        "is rejected."
+        "Each variant, with its model and weight, has one server, whatever the instance type and count. If a variant "
+        "has instance pools, its server is that of the first pool for which `cdk-triton local capacity` leaves "
+        "instances. A shadow gets copies of requests, but its answers are discarded. Data capture writes to the local "
+        "S3; encryption, routing, volumes, timeouts and capacity reservations are recorded. A variant without a model "
+        "has as many inference components as fit on the instances that the limits of ManagedInstanceScaling allow. "
+        "Asynchronous endpoints have a queue and write to the local S3; the key of their answers is recorded. "
+        "Serverless inference is rejected."
     )
     modelled = frozenset(
         {
