@@ -389,9 +389,9 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:UpdateStep",
-        "a variant has too few instances for the step of a deployment policy",
-        "SageMaker accepts a first step of 1 to 50 % of the instances. With few instances, it rejects the update. "
-        "Choose another step or other limits.",
+        "the first step of a deployment policy does not suit the number of instances",
+        "SageMaker accepts a first step of at most 50 % of the instances or copies, and of at least 1 % (Canary), 5 % "
+        "(Rolling) or 10 % (Linear). Choose another step, another number or other limits.",
         "Updates",
     ),
     ConstructCode(
