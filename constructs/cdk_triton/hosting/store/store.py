@@ -356,7 +356,8 @@ class TritonArtifactStore(Construct):
             assets: "Exact keys would change the role in the deployment that needs the change, before IAM has "
             "propagated the change.",
             **dict.fromkeys(objects, "The bucket is the store's own, and keys of later models are not known yet."),
-            catalogue: "The handler checks whether an ensemble was published, too. Later names are not known yet.",
+            catalogue: "The handler checks whether an ensemble of a stack was also published. Later names are not "
+            "known yet.",
         }
         statements = [
             Statement(actions=["s3:GetObject"], resources=[assets]),
