@@ -100,7 +100,7 @@ def test_a_rollback_does_not_bring_back_a_name_that_the_stack_has_taken() -> Non
     failure = machine.run("third")
 
     assert failure is not None
-    assert "'one': the stack has an ensemble of this name" in failure
+    assert "'one': the stack has an ensemble of the same name" in failure
     entry = machine.entry("one")
     assert entry is not None
     assert entry["current"] is None

@@ -11,10 +11,10 @@
     catalogue/<fleet>/<release>-<gpu>/<ensemble>.json         of published ensembles: current target, last versions
     deletions/<time>-<digits>.json                            what one run of `cdk-triton artifacts gc` deleted
     staging/<build id>/in/                                    what a build reads; expires after 7 days
-    staging/<build id>/out/                                   what it writes; expires too
+    staging/<build id>/out/                                   what a build writes; expires after 7 days
     staging/locks/<artifact key>.json                         which build makes an archive at the moment
-    staging/publish/<fleet>/<caller>/                         the requests to a publisher, and their archives
-    staging/publishing/<fleet>/<release>-<gpu>/               what the publisher's machine makes of it
+    staging/publish/<fleet>/<caller>/                         the request of a publication, and its archives or sources
+    staging/publishing/<fleet>/<release>-<gpu>/               what the state machine of the publisher makes of it
 
 An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
 that is packed: a multi-model endpoint may serve one archive as several ensembles, under names of its own. Repositories

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from cdk_triton.hosting.scaling.copy_count import ScalableCopyCount
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
     from cdk_triton.hosting.store.imported import ImportedArtifactStore
+    from cdk_triton.hosting.store.interface import ITritonArtifactStore
     from cdk_triton.hosting.store.shared import SharedArtifactStore
-    from cdk_triton.hosting.store.store import ITritonArtifactStore, TritonArtifactStore
+    from cdk_triton.hosting.store.store import TritonArtifactStore
     from cdk_triton.hosting.variant import TritonVariant
     from cdk_triton.hosting.vpc_endpoints import add_vpc_endpoints
 

@@ -26,7 +26,7 @@ from cdk_triton.hosting.builds.grants import GRANT_IDS
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.models.assets import CloudAssembly, changed_during
 from cdk_triton.hosting.models.recipe_checks import builder_document, warn_about_duration
-from cdk_triton.hosting.store.store import ITritonArtifactStore
+from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 

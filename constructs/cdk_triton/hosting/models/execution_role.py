@@ -27,7 +27,7 @@ from cdk_triton.hosting.images import PULL_ACTIONS, ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 from cdk_triton.hosting.permissions import Statement, inline_policy, managed_policy
 from cdk_triton.hosting.store.imported import keys_of
-from cdk_triton.hosting.store.store import ITritonArtifactStore
+from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.hosting.trust import require_trust_in_sagemaker, sagemaker_inference
 
 __all__ = [

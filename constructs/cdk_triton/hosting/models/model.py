@@ -30,7 +30,8 @@ from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
 from cdk_triton.hosting.models.setting_warnings import warn_about_host
 from cdk_triton.hosting.network import connections, model_network
-from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
+from cdk_triton.hosting.store.interface import ITritonArtifactStore
+from cdk_triton.hosting.store.store import store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables

@@ -32,7 +32,8 @@ from cdk_triton.hosting.models.setting_warnings import warn_about_host, warn_abo
 from cdk_triton.hosting.models.shared_names import warn_about_ping, warn_about_reloads
 from cdk_triton.hosting.network import connections, model_network
 from cdk_triton.hosting.publishing.grants import Served, grant_read_catalogue
-from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
+from cdk_triton.hosting.store.interface import ITritonArtifactStore
+from cdk_triton.hosting.store.store import store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables

@@ -13,7 +13,8 @@ from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.network import Network
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.store.imported import keys_of
-from cdk_triton.hosting.store.store import ITritonArtifactStore, TritonArtifactStore
+from cdk_triton.hosting.store.interface import ITritonArtifactStore
+from cdk_triton.hosting.store.store import TritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from aws_cdk import Annotations, Aws, Duration, RemovalPolicy, Stage
 from aws_cdk import aws_ec2 as ec2
@@ -44,6 +43,7 @@ from cdk_triton.hosting.store.imported import (
     check_promotion,
     grant_read_of_artifacts,
 )
+from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.hosting.store.provider import (
     HandlerFunctions,
     endpoint_states,
@@ -56,7 +56,7 @@ from cdk_triton.hosting.store.shared import SharedArtifactStore, export_store
 from cdk_triton.hosting.store.used_by import record_user
 from cdk_triton.sagemaker import ServingPlatform
 
-__all__ = ["ITritonArtifactStore", "TritonArtifactStore", "store_of"]
+__all__ = ["TritonArtifactStore", "store_of"]
 
 LONGEST_POLL = Duration.minutes(5)
 """A poll rarely takes more than 20 seconds. It takes longer to read a build's input of some gigabytes, or to copy as
@@ -65,44 +65,6 @@ the last poll of a request."""
 DEFAULT_STORE_ID = "TritonArtifacts"
 WEAK_WARNING = "cdk-triton:WeakStoreReference"
 IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
-
-
-class ITritonArtifactStore(Protocol):
-    """A store that models use: a `TritonArtifactStore` or a `SharedArtifactStore`."""
-
-    @property
-    def bucket(self) -> s3.IBucket:
-        """The bucket, laid out as in `cdk_triton.artifacts.layout`."""
-
-    @property
-    def former_keys(self) -> Sequence[kms.IKey]:
-        """The keys that the store had before. Older archives may still be encrypted with them."""
-
-    @property
-    def service_token(self) -> str:
-        """The provider of `Custom::TritonArtifacts`."""
-
-    @property
-    def handler_role(self) -> iam.IRole:
-        """The role of the handler. The handler copies archives to the store and starts builds."""
-
-    @property
-    def promotes_from(self) -> ImportedArtifactStore | None:
-        """The store that this store promotes archives from; None if this store packs and builds archives."""
-
-    def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
-        """Reject a stack whose assets the handler cannot read.
-
-        Raises:
-            ConfigurationError: the assets go to another bucket.
-        """
-
-    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
-        """Choose what builds for a platform, and allow it the image and the handler the inputs.
-
-        Raises:
-            ConfigurationError: no builder of the store has the platform's GPU.
-        """
 
 
 class TritonArtifactStore(Construct):

@@ -1,0 +1,56 @@
+"""`ITritonArtifactStore`: what models need of a store, whether the app creates the store or shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_triton.artifacts import S3File
+from cdk_triton.hosting.builds.builders import Builder
+from cdk_triton.hosting.store.imported import ImportedArtifactStore
+from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = ["ITritonArtifactStore"]
+
+
+class ITritonArtifactStore(Protocol):
+    """A store that models use: a `TritonArtifactStore` or a `SharedArtifactStore`."""
+
+    @property
+    def bucket(self) -> s3.IBucket:
+        """The bucket, laid out as in `cdk_triton.artifacts.layout`."""
+
+    @property
+    def former_keys(self) -> Sequence[kms.IKey]:
+        """The keys that the store had before. Older archives may still be encrypted with them."""
+
+    @property
+    def service_token(self) -> str:
+        """The provider of `Custom::TritonArtifacts`."""
+
+    @property
+    def handler_role(self) -> iam.IRole:
+        """The role of the handler. The handler copies archives to the store and starts builds."""
+
+    @property
+    def promotes_from(self) -> ImportedArtifactStore | None:
+        """The store that this store promotes archives from; None if this store packs and builds archives."""
+
+    def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+        """Reject a stack whose assets the handler cannot read.
+
+        Raises:
+            ConfigurationError: the assets go to another bucket.
+        """
+
+    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+        """Choose what builds for a platform, and allow it the image and the handler the inputs.
+
+        Raises:
+            ConfigurationError: no builder of the store has the platform's GPU.
+        """
