@@ -86,6 +86,9 @@ def test_a_directory_with_nothing_else_holds_no_model(messages: Messages, tmp_pa
         pytest.param('produced = "bert/../model.plan"', id="produced outside of a model"),
         pytest.param("produced = [1]", id="produced is no text"),
         pytest.param("[acknowledge", id="no TOML"),
+        pytest.param(f"produced = {'[' * 500}", id="lists in lists"),
+        pytest.param(f"acknowledge.CT112{'.a' * 2000} = 1", id="tables in tables"),
+        pytest.param(f"produced = {'1' * 5000}", id="a number of many digits"),
         pytest.param(b"# \xff", id="no UTF-8"),
     ],
 )

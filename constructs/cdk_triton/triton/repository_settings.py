@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import RepositoryError
@@ -31,6 +31,7 @@ __all__ = ["SETTINGS_NAME", "RepositorySettings", "read_settings"]
 SETTINGS_NAME = "cdk-triton.toml"
 
 _KEYS = ("acknowledge", "image_modules", "produced")
+_DEEPEST: Final = 100
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,29 @@ def _parsed(file: Path) -> Mapping[str, Any]:
     import tomllib  # few repositories have the file
 
     try:
-        return tomllib.loads(text)
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RepositoryError(f"{file} is not TOML: {error}; correct the file, or remove it") from error
+    except ValueError as error:  # of Python itself
+        raise RepositoryError(f"{file} has a number with too many digits; correct the file, or remove it") from error
+    except RecursionError as error:
+        raise _nested(file) from error
+    if _is_deep(found):  # by dotted keys, which the parser reads without recursion
+        raise _nested(file)
+    return found
+
+
+def _is_deep(found: Mapping[str, Any]) -> bool:
+    """Whether tables and lists are nested so deeply that a message cannot quote them."""
+    level: list[Any] = [found]
+    for _ in range(_DEEPEST):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [value for values in inner for value in values]
+    return bool(level)
+
+
+def _nested(file: Path) -> RepositoryError:
+    return RepositoryError(f"{file} nests tables or lists too deeply; correct the file, or remove it")
 
 
 def _table(file: Path, table: object) -> Mapping[str, Any]:

@@ -60,8 +60,10 @@ def test_a_repository_with_errors_is_rejected_and_the_others_are_not(tmp_path: P
     (tmp_path / "tenants" / "promised" / "model").mkdir(parents=True)
     promised = repository(tmp_path, "promising")
     (promised.directory / "cdk-triton.toml").write_text('produced = ["model/1/more.plan"]')
+    nested = repository(tmp_path, "nested")
+    (nested.directory / "cdk-triton.toml").write_text(f"acknowledge = {'[' * 500}")
 
-    ensembles = [bad, empty, promised, repository(tmp_path, "good")]
+    ensembles = [bad, empty, promised, nested, repository(tmp_path, "good")]
     found = {each.listed.ensemble: each for each in judge(ensembles, PUBLISHER)}
 
     assert [name for name, verdict in found.items() if not verdict.errors] == ["good"]
@@ -69,6 +71,7 @@ def test_a_repository_with_errors_is_rejected_and_the_others_are_not(tmp_path: P
     (finding,) = found["promising"].findings
     assert (finding.code, finding.path) == ("cdk-triton:ProducedFile", "cdk-triton.toml")
     assert "model/1/more.plan" in finding.message
+    assert "cdk-triton.toml nests" in found["nested"].errors[0]
     assert finding.code in {each.code for each in CONSTRUCT_CODES}
 
 

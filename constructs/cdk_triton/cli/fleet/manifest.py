@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cdk_triton._wording import quoted
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.repository import CONFIG_NAME
@@ -22,6 +23,7 @@ from cdk_triton.triton.repository_settings import SETTINGS_NAME
 __all__ = ["Listed", "read_manifest"]
 
 _FIELDS = ("ensemble", "repository")
+_WRITE = 'write [{"ensemble": "…", "repository": "…"}, …]'
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def read_manifest(path: Path) -> list[Listed]:
         ConfigurationError: the file cannot be read, is a model repository, or a line of it is corrupt; the message
             names every such line.
     """
-    if path.is_dir():
+    if is_directory := _is_directory(path):
         _require_repositories(path)
         found = _of_directory(path)
         unit = "directory"
@@ -53,7 +55,7 @@ def read_manifest(path: Path) -> list[Listed]:
     faults, ensembles, firsts = [], [], dict[str, str]()
     for place, row in found:
         try:
-            each = _parsed(row, path if path.is_dir() else path.parent)
+            each = _parsed(row, path if is_directory else path.parent)
             if each.ensemble in firsts:
                 raise ConfigurationError(
                     f"{each.ensemble!r} is listed in {unit} {firsts[each.ensemble]} too; give each ensemble a name of "
@@ -97,6 +99,13 @@ def _require_repositories(path: Path) -> None:
 def _is_model(directory: Path) -> bool:
     """Whether a directory contains a configuration or a version."""
     return any(each.name.isdecimal() for each in _directories(directory)) or (directory / CONFIG_NAME).exists()
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a path that is too long, for example
+        return False
 
 
 def _directories(path: Path) -> list[Path]:
@@ -152,8 +161,10 @@ def _of_json(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         rows = json.loads(text)
     except ValueError as error:
         raise ConfigurationError(f"{path} is not JSON ({error}): correct the file") from error
+    except RecursionError as error:
+        raise ConfigurationError(f"{path} nests lists or objects too deeply: {_WRITE}") from error
     if not isinstance(rows, list):
-        raise ConfigurationError(f'{path} is not a list: write [{{"ensemble": "…", "repository": "…"}}, …]')
+        raise ConfigurationError(f"{path} is not a list: {_WRITE}")
     yield from ((str(number), row) for number, row in enumerate(rows, start=1))
 
 
@@ -163,8 +174,8 @@ def _parsed(row: Any, root: Path) -> Listed:
             "the entry does not have exactly the two texts ensemble and repository; write these two and nothing else"
         )
     directory = root / row["repository"]
-    if not row["repository"] or not directory.is_dir():
+    if not row["repository"] or not _is_directory(directory):
         raise ConfigurationError(
-            f"the repository {row['repository']!r} is not a directory below {root}; correct the path"
+            f"the repository {quoted(row['repository'])} is not a directory below {root}; correct the path"
         )
     return Listed(layout.check_name(row["ensemble"], "the ensemble"), directory)
