@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,7 @@ from cdk_triton import ModelRepository
 from cdk_triton.artifacts import artifact_key, layout
 from cdk_triton.artifacts.repository_checks import check_repository
 from cdk_triton.cli.fleet import place, publishing, verdicts
+from cdk_triton.cli.fleet.execution import follow
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.progress import Progress
 
@@ -139,6 +141,7 @@ def test_a_repository_that_changes_after_its_check_fails_alone(
 ) -> None:
     sound, bad = "tenant-7", "tenant-8"
     manifest = account.manifest(sound, bad)
+    started = len(account.executions())
 
     def changing(*arguments: Any, **named: Any) -> dict[str, str]:
         account.write(bad, "# changed after it was checked")
@@ -154,6 +157,54 @@ def test_a_repository_that_changes_after_its_check_fails_alone(
     assert last == "1 published, 1 failed"
     assert sound in account.current()
     assert bad not in account.current()
+    (execution,) = account.executions()[: len(account.executions()) - started]
+    assert execution["status"] == "SUCCEEDED"  # one that fails sets off the alarm of the publisher
+
+    account.manifest(bad)
+    found = run("fleet", "publish", manifest, *FLEET)
+    assert (found.status, found.out.splitlines()[-1]) == (1, "0 published, 1 unchanged, 1 failed")
+    assert len(account.executions()) == started + 1
+
+
+def test_an_archive_that_is_deleted_while_its_execution_runs_is_a_failure(
+    messages: Messages, account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = account.manifest("deleted", "kept")
+    served = layout.fleet_prefix(account.fleet.name_in_store, PLATFORM.label)
+    key = served + account.target("deleted")
+
+    def deleting(*arguments: Any, **named: Any) -> Any:
+        """The end of an execution that finds the archive gone when it counts."""
+        found = follow(*arguments, **named)
+        account.s3.delete_object(Bucket=account.bucket, Key=key)
+        return replace(found, succeeded=False, cause="1 of 2 ensembles could not be changed: …")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "follow", deleting)
+        found = run("fleet", "publish", manifest, *FLEET)
+
+    assert (found.status, found.out.splitlines()[-1]) == (1, "1 published, 1 failed")
+    messages.record("cdk-triton fleet", found.out.splitlines()[0])
+    assert run("fleet", "publish", manifest, *FLEET).out.splitlines()[-1] == "1 published, 1 unchanged"
+
+
+def test_an_upload_that_is_damaged_is_uploaded_again_with_recheck(
+    messages: Messages, account: Account, run: Run
+) -> None:
+    manifest = account.manifest("damaged")
+    fleet = place.open_fleet(FLEET[1])
+    key = artifact_key(ModelRepository.from_directory(manifest.parent / "tenants" / "damaged"), PLATFORM)
+    account.s3.put_object(Bucket=account.bucket, Key=f"{fleet.requests}archives/{key}.tar.gz", Body=b"\x1f\x8b")
+
+    found = run("fleet", "publish", manifest, *FLEET)
+    assert found.status == 1
+    messages.record("cdk-triton fleet", found.out.splitlines()[0])
+    assert "--recheck" in found.out
+
+    assert run("fleet", "publish", manifest, "--recheck", *FLEET).out.splitlines() == [
+        "published, packed now: damaged",
+        "1 published",
+    ]
 
 
 def test_the_warnings_of_the_checks_are_printed_again_and_again(account: Account, run: Run) -> None:

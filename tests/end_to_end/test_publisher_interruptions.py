@@ -49,7 +49,13 @@ def test_the_next_command_uploads_only_what_is_missing_or_has_changed(
 
     account.write(names[-1], "# corrected")
     monkeypatch.setattr(publishing, "upload", recorded)
-    assert run("fleet", "publish", manifest, *FLEET).status == 0
+    found = run("fleet", "publish", manifest, *FLEET)
+    assert found.status == 0
+    assert found.out.splitlines()[-3:] == [
+        "published, packed now: tenant-15, tenant-16",
+        "published, uploaded by an earlier command: tenant-14",
+        "3 published",
+    ]
     first, second = uploaded
     assert (len(first), len(second), len(second & first)) == (3, 2, 1)
     assert account.current().keys() >= {*names}

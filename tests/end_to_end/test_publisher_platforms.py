@@ -141,7 +141,7 @@ def test_everything_that_is_live_is_published_for_the_next_platform(
     assert rejected.startswith("rejected tenant-3: model/config.pbtxt:4:42: error CT247")
     assert hint == "    more about a rule: cdk-triton explain CT247"
     assert lines == [
-        "published, built in AWS: built-0",
+        "published, built in AWS now or before: built-0",
         "published, copied from the present platform: tenant-0, tenant-1",
         "3 published, 1 rejected by the checks, 1 failed",
     ]

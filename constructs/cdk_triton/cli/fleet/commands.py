@@ -48,7 +48,13 @@ Platform = Annotated[
 All = Annotated[
     bool, typer.Option("--all", help="Publish everything that is live now, for the platform of --platform.")
 ]
-Recheck = Annotated[bool, typer.Option("--recheck", help="Hash and check unchanged repositories, too.")]
+Recheck = Annotated[
+    bool,
+    typer.Option(
+        "--recheck",
+        help="Hash and check unchanged repositories, too, and upload again what an earlier command has uploaded.",
+    ),
+]
 Version = Annotated[
     str | None,
     typer.Option(metavar="VERSION", help="A target model of `fleet list`; by default the one that was live before."),

@@ -45,9 +45,10 @@ class Report:
     """The end of a publication.
 
     Attributes:
-        packed: the ensembles that are live now, and whose archives were packed.
-        built: those that are live now, and whose archives the machine has built.
-        reused: those that are live now, and whose archives were there.
+        packed: the ensembles that are live now, and whose archives this command has uploaded.
+        built: those that are live now, and whose archives are built. Whether the machine has built one now is not
+            known: a deployment or another publisher may have built it before.
+        reused: those that are live now, and whose archives the endpoint served before.
         unchanged: those that were live already.
         rejected: the errors of the checks, by ensemble.
         failed: the reason by ensemble.
@@ -55,6 +56,7 @@ class Report:
         unpublished: those that are not live any more.
         warnings: the warnings of the checks, by ensemble.
         first_code: the code of the first finding, errors first; None if the checks found nothing.
+        uploaded: those that are live now, and whose archives an earlier command has uploaded.
     """
 
     packed: Sequence[str]
@@ -67,6 +69,7 @@ class Report:
     unpublished: Sequence[str] = ()
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     first_code: str | None = None
+    uploaded: Sequence[str] = ()
 
 
 def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Say) -> Report:
@@ -75,7 +78,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     Args:
         fleet: the publisher.
         ensembles: the repositories.
-        recheck: whether to check also what has not changed.
+        recheck: whether to check also what has not changed, and to upload again what earlier commands have uploaded.
         say: is called with what a person has to know meanwhile.
 
     Raises:
@@ -93,22 +96,34 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
         kept = {
             each.listed.ensemble
             for each in sound
-            if is_live(each, catalogue.get(each.listed.ensemble)) and fleet.served + each.target_model in served
+            if is_live(each, catalogue.get(each.listed.ensemble)) and _is_served(each, fleet, served)
         }
         new = [each for each in sound if each.listed.ensemble not in kept]
         unchanged = [each.listed.ensemble for each in sound if each.listed.ensemble in kept]
         if not new:
             return Report([], [], [], unchanged, rejected, {}, warnings=warnings, first_code=_first_code(verdicts))
-        publication = Publication(fleet.requests, tuple(publish_item(each) for each in new))
-        packed, faults = _upload(fleet, publication, new, served)
-    failed = _failures(fleet, publication, new, faults, say)
-    live = [each for each in new if each.listed.ensemble not in failed]
-    fresh = [each for each in live if each.listed.ensemble in packed]
-    reused = [each.listed.ensemble for each in live if each.listed.ensemble not in packed]
-    plain = [each.listed.ensemble for each in fresh if each.build is None]
-    built = [each.listed.ensemble for each in fresh if each.build is not None]
+        uploaded, failed = _upload(fleet, _publication(fleet, new), new, served, again=recheck)
+        going = [each for each in new if each.listed.ensemble not in failed]
+        publication = _publication(fleet, going)
+        if going:  # an execution that fails sets off the alarm
+            write_builds(fleet, publication, going)
+            write_request(fleet, publication)
+    if going:
+        failed |= _failures(fleet, publication, going, say)
+    kinds: dict[str, list[str]] = {"packed": [], "built": [], "reused": [], "uploaded": []}
+    for each in going:
+        if each.listed.ensemble not in failed:
+            kinds[_kind(each, fleet, served, uploaded)].append(each.listed.ensemble)
     return Report(
-        plain, built, reused, unchanged, rejected, failed, warnings=warnings, first_code=_first_code(verdicts)
+        kinds["packed"],
+        kinds["built"],
+        kinds["reused"],
+        unchanged,
+        rejected,
+        failed,
+        warnings=warnings,
+        first_code=_first_code(verdicts),
+        uploaded=kinds["uploaded"],
     )
 
 
@@ -157,7 +172,7 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         publication = Publication(following.requests, tuple(items))
         write_builds(following, publication, sound)
         write_request(following, publication)
-    failed |= _failures(following, publication, sound, {}, say, surplus)
+    failed |= _failures(following, publication, sound, say, surplus)
     done = [each for each in sound if each.listed.ensemble not in failed]
     built = [each.listed.ensemble for each in done if each.build is not None]
     copied = [each.listed.ensemble for each in done if each.build is None]
@@ -214,28 +229,56 @@ def _catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
         return read_catalogue(fleet)
 
 
+def _publication(fleet: Fleet, verdicts: Iterable[Verdict]) -> Publication:
+    return Publication(fleet.requests, tuple(publish_item(each) for each in verdicts))
+
+
+def _is_served(verdict: Verdict, fleet: Fleet, served: Set[str]) -> bool:
+    """Whether the endpoint can load the target model.
+
+    Args:
+        verdict: the repository.
+        fleet: the publisher.
+        served: the object keys of the archives that are served.
+    """
+    return fleet.served + verdict.target_model in served
+
+
+def _kind(verdict: Verdict, fleet: Fleet, served: Set[str], uploaded: Set[str]) -> str:
+    """The member of the report that has an ensemble that is live now.
+
+    Args:
+        verdict: the ensemble.
+        fleet: the publisher.
+        served: the object keys of the archives that were served before.
+        uploaded: the ensembles whose archives this command has uploaded.
+    """
+    if _is_served(verdict, fleet, served):
+        return "reused"
+    if verdict.build is not None:
+        return "built"
+    return "packed" if verdict.listed.ensemble in uploaded else "uploaded"
+
+
 def _upload(
-    fleet: Fleet, publication: Publication, new: Sequence[Verdict], served: Set[str]
+    fleet: Fleet, publication: Publication, new: Sequence[Verdict], served: Set[str], *, again: bool
 ) -> tuple[set[str], dict[str, str]]:
-    """Upload what the store does not have, then the request.
+    """Upload what the store does not have.
 
     Args:
         fleet: the publisher.
         publication: the work.
         new: its ensembles.
         served: the object keys of the archives that are served.
+        again: whether to upload also what an earlier command has uploaded, which may be damaged.
 
     Returns:
-        The ensembles whose archives are new, and why some cannot be packed. The machine fails these.
+        The ensembles whose archives are uploaded, and why some cannot be packed.
     """
-    there = {*served, *fleet.keys(publication.uploads)}
-    keys = {each.listed.ensemble: publication.upload_key(each.artifact_key) for each in new}
-    missing = {
-        keys[each.listed.ensemble]: each
-        for each in new
-        if not {fleet.served + each.target_model, keys[each.listed.ensemble]} & there
-    }
-    write_builds(fleet, publication, new)
+    absent = [each for each in new if not _is_served(each, fleet, served)]
+    keys = {each.listed.ensemble: publication.upload_key(each.artifact_key) for each in absent}
+    there = set() if again else set(fleet.keys(publication.uploads))
+    missing = {keys[each.listed.ensemble]: each for each in absent if keys[each.listed.ensemble] not in there}
     with working(f"packing {len(missing):,} archives") as shown:
         faults = upload(
             fleet,
@@ -243,9 +286,8 @@ def _upload(
             is_as_checked=lambda key: is_current(missing[key], fleet.description),
             progress=Countdown(shown, "uploaded {} archives", len(missing)),
         )
-    write_request(fleet, publication)
-    packed = {ensemble for ensemble, key in keys.items() if key in missing}
-    return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}
+    uploaded = {ensemble for ensemble, key in keys.items() if key in missing}
+    return uploaded, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}
 
 
 def _first_code(verdicts: Iterable[Verdict]) -> str | None:
@@ -265,7 +307,6 @@ def _failures(
     fleet: Fleet,
     publication: Publication,
     new: Sequence[Verdict],
-    faults: Mapping[str, str],
     say: Say,
     surplus: Mapping[str, CatalogueEntry] = MappingProxyType({}),
 ) -> dict[str, str]:
@@ -275,7 +316,6 @@ def _failures(
         fleet: the publisher.
         publication: the work.
         new: the ensembles that it makes live.
-        faults: reasons that are known before.
         say: is called with what a person has to know meanwhile.
         surplus: the ensembles that it unpublishes or forgets, as the present platform has them.
     """
@@ -283,11 +323,15 @@ def _failures(
     if outcome.succeeded:
         with suppress(StoreError, ClientError, BotoCoreError):  # what is live is live, whether or not this succeeds
             _catalogue(fleet)  # so that the next run finds the new documents in the cache
-        return dict(faults)
-    catalogue = _catalogue(fleet)
-    names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
-    names += [name for name, entry in surplus.items() if _is_surplus(entry, catalogue.get(name))]
-    return {name: faults.get(name) or outcome.failures.get(name, outcome.cause) for name in names}
+        return {}
+    catalogue, served = _catalogue(fleet), set(fleet.keys(fleet.served))
+    reasons = {name: outcome.cause for name, entry in surplus.items() if _is_surplus(entry, catalogue.get(name))}
+    for each in new:
+        if not is_live(each, catalogue.get(each.listed.ensemble)):
+            reasons[each.listed.ensemble] = outcome.cause
+        elif not _is_served(each, fleet, served):
+            reasons[each.listed.ensemble] = f"{each.target_model} was deleted meanwhile; publish the ensemble again"
+    return {name: outcome.failures.get(name, reason) for name, reason in reasons.items()}
 
 
 def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:

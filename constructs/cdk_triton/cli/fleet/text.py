@@ -44,7 +44,9 @@ def report(found: Report) -> Iterator[str]:
     if found.packed:
         yield f"published, packed now: {listed(found.packed)}"
     if found.built:
-        yield f"published, built in AWS: {listed(found.built)}"
+        yield f"published, built in AWS now or before: {listed(found.built)}"
+    if found.uploaded:
+        yield f"published, uploaded by an earlier command: {listed(found.uploaded)}"
     if found.copied:
         yield f"published, copied from the present platform: {listed(found.copied)}"
     if found.reused:
@@ -52,7 +54,7 @@ def report(found: Report) -> Iterator[str]:
     if found.unpublished:
         yield f"unpublished, as on the present platform: {listed(found.unpublished)}"
     counts = {
-        "published": sum(map(len, (found.packed, found.built, found.copied, found.reused))),
+        "published": sum(map(len, (found.packed, found.built, found.uploaded, found.copied, found.reused))),
         "unpublished": len(found.unpublished),
         "unchanged": len(found.unchanged),
         "rejected by the checks": len(found.rejected),
