@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import random
+import signal
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +16,13 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import HTTPClientError
 from moto import mock_aws
 
 from cdk_triton import ServingPlatform
 from cdk_triton.artifacts import write_archive
 from cdk_triton.artifacts.publisher_description import PublisherDescription
+from cdk_triton.artifacts.reading import Progress
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.fleet import uploads
 from cdk_triton.cli.fleet.place import Fleet
@@ -96,3 +103,75 @@ def test_an_upload_that_fails_leaves_neither_an_object_nor_parts(store: Store, t
     assert "AbortMultipartUpload" in store.calls
     assert "Uploads" not in store.s3.list_multipart_uploads(Bucket=STORE)
     assert "Contents" not in store.s3.list_objects_v2(Bucket=STORE)
+
+
+ENDS = {"Ctrl-C": (signal.SIGINT, KeyboardInterrupt), "SIGTERM, as from a CI": (signal.SIGTERM, SystemExit)}
+
+
+@pytest.fixture(name="temporary")
+def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "temporary"
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(("number", "error"), ENDS.values(), ids=ENDS)
+def test_an_interruption_ends_the_transfers_and_leaves_nothing(
+    store: Store, tmp_path: Path, temporary: Path, number: signal.Signals, error: type[BaseException]
+) -> None:
+    """boto3 takes the error that ends a transfer for one of the network, which it would send again for minutes."""
+    source, left = repository(tmp_path / "large", 8 * PART), [number]
+
+    attempts: list[str] = []
+    blocks: list[int] = []
+
+    def send_slowly(request: Any, **_: Any) -> None:
+        attempts.append(request.url)
+        if left:
+            os.kill(os.getpid(), left.pop())
+        try:
+            while block := request.body.read(64 << 10):
+                blocks.append(len(block))
+                time.sleep(0.05)
+        except Exception as error:
+            raise HTTPClientError(error=error) from error  # as boto3 does
+        request.body.seek(0)
+
+    store.fleet.aws.client("s3").meta.events.register_first("before-send.s3.UploadPart", send_slowly)
+    with pytest.raises(error):
+        uploads.upload(store.fleet, {str(each): source for each in range(4)})
+    gc.collect()  # the files of parts that were never sent, which boto3 does not close
+
+    assert len(attempts) <= 16  # those that had begun
+    assert sum(blocks) < 8 * PART
+    assert "CompleteMultipartUpload" not in store.calls
+    assert "Uploads" not in store.s3.list_multipart_uploads(Bucket=STORE)
+    assert list(temporary.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize(("number", "error"), ENDS.values(), ids=ENDS)
+def test_an_interruption_ends_the_packing_and_leaves_nothing(
+    store: Store,
+    tmp_path: Path,
+    temporary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    error: type[BaseException],
+) -> None:
+    def endless(source: Path, target: Path, *, progress: Progress) -> Any:
+        def go_on(done: int, total: int) -> None:
+            os.kill(os.getpid(), number)
+            while True:
+                progress(done, total)
+                time.sleep(0.01)
+
+        return write_archive(source, target, progress=go_on)
+
+    monkeypatch.setattr(uploads, "write_archive", endless)
+    with pytest.raises(error):
+        uploads.upload(store.fleet, {"large": repository(tmp_path / "large", 1000)})
+
+    assert store.calls == []
+    assert list(temporary.iterdir()) == []

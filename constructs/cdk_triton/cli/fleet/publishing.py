@@ -85,8 +85,9 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
         ConfigurationError: more ensembles would change than one execution changes.
         StoreError: an upload failed, or a document of the catalogue cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
+        SystemExit: the process got SIGTERM during the uploads.
     """
-    with _explained(_NOT_STARTED, say, KeyboardInterrupt):
+    with _explained(_NOT_STARTED, say, KeyboardInterrupt, SystemExit):
         verdicts = _judged(fleet, ensembles, recheck=recheck)
         sound = [each for each in verdicts if not each.errors]
         rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
