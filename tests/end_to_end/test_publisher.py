@@ -276,6 +276,29 @@ def test_a_rollback_that_must_fail_starts_no_execution(messages: Messages, accou
     assert account.current()["tenant-8"] == account.target("tenant-8")
 
 
+def test_a_rollback_to_a_version_that_the_catalogue_does_not_list_any_more_names_those_that_it_lists(
+    messages: Messages, account: Account, run: Run
+) -> None:
+    manifest = account.manifest("forgotten")
+    first = account.target("forgotten")
+    assert run("fleet", "publish", manifest, *FLEET).status == 0
+    assert run("fleet", "unpublish", "forgotten", "--forget", *FLEET).status == 0
+    account.write("forgotten", "# second")
+    assert run("fleet", "publish", manifest, *FLEET).status == 0
+
+    found = run("fleet", "rollback", "forgotten", "--to", first, *FLEET)
+    assert found.status == 2
+    assert f"the catalogue does not list the version '{first}'" in found.said  # whose archive is still there
+    assert account.target("forgotten") in found.said
+    messages.record("cdk-triton fleet rollback", found.said)
+
+    served = layout.fleet_prefix(account.fleet.name_in_store, PLATFORM.label)
+    account.s3.delete_object(Bucket=account.bucket, Key=served + account.target("forgotten"))
+    found = run("fleet", "rollback", "forgotten", "--to", first, *FLEET)
+    assert found.status == 2
+    messages.record("cdk-triton fleet rollback", found.said)
+
+
 def test_a_rollback_of_an_ensemble_whose_archives_were_deleted_names_those_that_are_there(
     messages: Messages, account: Account, run: Run
 ) -> None:

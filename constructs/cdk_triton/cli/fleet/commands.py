@@ -214,7 +214,8 @@ def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -
         version: the target model; None for the one that was live before.
 
     Raises:
-        ConfigurationError: the store does not have the version; the message names the versions that it has.
+        ConfigurationError: the catalogue does not list the version, or the store does not have it; the message names
+            the versions that are there.
     """
     if not entry.versions:
         raise ConfigurationError(f"the catalogue does not list a version of {entry.ensemble}: publish the ensemble")
@@ -228,9 +229,12 @@ def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -
     there = set(fleet.keys(f"{fleet.served}{entry.ensemble}-"))
     versions = [each.target_model for each in entry.versions if fleet.served + each.target_model in there]
     if version not in versions:
-        gone = f"the store does not have the version {version!r} of {entry.ensemble}"
+        is_listed = version in [each.target_model for each in entry.versions]
+        lacks = "store does not have" if is_listed else "catalogue does not list"
+        gone = f"the {lacks} the version {version!r} of {entry.ensemble}"
         if not versions:
-            raise ConfigurationError(f"{gone}, and has no other version of it: publish the ensemble")
+            no_other = "has no other version" if is_listed else "the store has no version"
+            raise ConfigurationError(f"{gone}, and {no_other} of it: publish the ensemble")
         raise ConfigurationError(f"{gone}, but has {', '.join(versions)}: name one of these, or publish the ensemble")
 
 
