@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 from tests.cli.conftest import PROGRAM, run
 from tests.end_to_end.publisher_account import FLEET, Account, Run, account, deployed
 
-from cdk_triton.cli.fleet import place, publishing
+from cdk_triton.cli.fleet import place, publishing, uploads
 from cdk_triton.cli.fleet.execution import start
 from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.uploads import upload
@@ -99,6 +100,25 @@ def test_a_command_that_is_interrupted_before_it_starts_an_execution_reports_so(
 
     assert run("fleet", "publish", manifest, *FLEET).status == 0
     assert account.current()[ensemble] == account.target(ensemble)
+
+
+def test_a_command_that_gets_sigterm_during_its_uploads_reports_that_it_has_started_nothing(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = account.manifest("terminated")
+    started = len(account.executions())
+
+    def endless(*_: Any, progress: Callable[[int, int], object]) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        while True:
+            progress(0, 1)
+            threading.Event().wait(0.01)
+
+    monkeypatch.setattr(uploads, "write_archive", endless)
+    found = run("fleet", "publish", manifest, *FLEET)
+    assert found.status == 128 + signal.SIGTERM
+    assert "this command has not started an execution" in found.said
+    assert len(account.executions()) == started
 
 
 def test_a_command_that_is_interrupted_while_it_starts_an_execution_leads_to_it(
