@@ -40,6 +40,8 @@ __all__ = ["Verdict", "is_current", "judge"]
 _KIND: Final = "verdict"
 _FORMAT: Final = 2
 """The number is raised when `_checked` returns other members, so that older verdicts are not read."""
+_PART: Final = 8
+"""Repositories that a process checks before it returns their verdicts."""
 _WORTH_PROCESSES: Final = 16
 """Repositories. A process of its own takes as long to start as these take to check."""
 
@@ -179,16 +181,24 @@ def _answers(ask: Callable[[str], _Answer], directories: Sequence[str]) -> Itera
     # A fork would copy the locks of the threads that boto3 may have started.
     context = multiprocessing.get_context("forkserver")
     pool = ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=_end_with_command)
+    parts = [directories[first : first + _PART] for first in range(0, len(directories), _PART)]
     try:
         with _interrupts_held():
-            answers = pool.map(ask, directories, chunksize=8)
-        yield from answers
+            futures = [pool.submit(_each, ask, part) for part in parts]
+        for future in futures:
+            yield from future.result()
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
+        # No future is cancelled, as `map` would do: the pool gives each future the end of the processes as its error,
+        # and Python 3.11 fails with a traceback at a cancelled one.
         for process in multiprocessing.active_children():  # a check of a large repository takes long
             process.terminate()
         raise
-    pool.shutdown()
+    finally:
+        pool.shutdown()
+
+
+def _each(ask: Callable[[str], _Answer], directories: Sequence[str]) -> list[_Answer]:
+    return [ask(each) for each in directories]
 
 
 def _end_with_command() -> None:
