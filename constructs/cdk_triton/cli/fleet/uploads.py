@@ -6,7 +6,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -22,6 +22,7 @@ __all__ = ["upload"]
 
 _AT_ONCE: Final = 4
 _PARTS_AT_ONCE: Final = 4
+_LONGEST_WAIT_SECONDS: Final = 0.5
 _PART_BYTES: Final = 8 << 20
 """At most 16 parts of this size are in memory. boto3 makes them larger where S3's 10,000 parts would not do."""
 
@@ -87,10 +88,14 @@ def upload(
                 pool.submit(_upload, fleet, key, source, Path(directory, str(number)), is_as_checked, stop): key
                 for number, (key, source) in enumerate(archives.items())
             }
-            for done, future in enumerate(as_completed(work), start=1):
-                if (failure := future.result()) is not None:
-                    failures[work[future]] = failure
-                progress(done)
+            pending = set(work)
+            while pending:
+                # A signal that comes right before a wait is handled only when the wait has ended.
+                done, pending = wait(pending, timeout=_LONGEST_WAIT_SECONDS, return_when=FIRST_COMPLETED)
+                for future in done:
+                    if (failure := future.result()) is not None:
+                        failures[work[future]] = failure
+                progress(len(work) - len(pending))
         except BaseException:  # an interruption too
             stop.set()
             raise
