@@ -100,6 +100,8 @@ DIFFERENCES = (
     "in JSONata, a task that waits for its job (`.sync`) and a direct call of CodeBuild or SageMaker fail here. A "
     "direct call of another service (`aws-sdk:`) takes the names of boto3's parameters, and its errors have other "
     "names than on AWS.",
+    "The quotas of Step Functions are not enforced, such as 256 KiB for the input or output of a state and 25,000 "
+    "events for an execution.",
     "The local AWS rejects `RedriveExecution`, and a state machine does not write a log.",
     "IAM, bucket, queue and key policies are recorded, but never enforced. Nothing is encrypted.",
     "The state is in memory and is lost when the process ends. S3 objects above 5 MB are in unnamed temporary files.",

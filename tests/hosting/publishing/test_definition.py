@@ -200,3 +200,20 @@ def test_a_child_that_fails_does_not_stop_the_others() -> None:
     for each in maps.values():
         assert each["ToleratedFailureCount"] > 10_000_000
         assert "ToleratedFailurePercentage" not in each  # the lower threshold would end the map run
+
+
+def test_the_outputs_of_children_do_not_become_the_output_of_a_map() -> None:
+    """Step Functions fails an execution whose state has an output of more than 256 KiB."""
+    arns, builds = replace(ARNS, build=ARNS.change), Builds(2, "assets", "description", "0" * 64, "image")
+    document = definition(
+        arns, bucket=STORE, prefix=PREFIX, platform=PLATFORM, partition="aws", max_concurrency=3, builds=builds
+    )
+    maps = [state for state in document["States"].values() if state["Type"] == "Map"]
+    assert len(maps) == 2
+    for each in maps:
+        assert each["ResultWriter"] == {
+            "Resource": "arn:aws:states:::s3:putObject",
+            "Parameters": {"Bucket": STORE, "Prefix": f"{PREFIX}results"},
+        }
+        ends = [state for state in each["ItemProcessor"]["States"].values() if state["Type"] in {"Pass", "Succeed"}]
+        assert [end.get("Result") for end in ends] == [{}]

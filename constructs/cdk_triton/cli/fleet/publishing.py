@@ -336,7 +336,7 @@ def _failures(
 
 
 def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:
-    with _explained(_MAYBE_STARTED, say, KeyboardInterrupt):
+    with _explained(_MAYBE_STARTED, say, KeyboardInterrupt, BotoCoreError):
         arn = start(fleet, publication)
     return attach(fleet, arn, ensembles=len(publication.items), say=say)
 
