@@ -178,7 +178,7 @@ class ParameterNames:
         elif not self._published.look_up(ensemble):
             raise ConfigurationError(
                 f"the Parameter Store has no {self._path}/{name}, and no such ensemble is published: give the name "
-                "of an ensemble of the multi-model endpoint"
+                "of an ensemble of the multi-model endpoint, or publish the ensemble"
             )
 
     def _catalogue(self) -> str | None:
