@@ -154,6 +154,8 @@ def _take(members: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, st
             f"contains the path {name[:MAX_PATH_LENGTH]!r}, which is absolute, has more than {MAX_PATH_LENGTH} "
             "characters, or has a part that is empty, '.' or '..'"
         )
+    if "\0" in name:  # only PAX can write it, and no file system has it
+        raise _RejectedError(f"contains the path {name!r}, which has a NUL character")
     if member.isdir():
         return
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():

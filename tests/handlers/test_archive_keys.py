@@ -110,6 +110,7 @@ BAD = {
     "an absolute path": renamed("/text"),
     "a dot": renamed("text/./x"),
     "a long path": renamed("n" * 2000),
+    "a NUL character": gzip.compress(extended(path="text/a\0b")),
     "a link": typed(tarfile.SYMTYPE),
     "a device": typed(tarfile.CHRTYPE),
     "a file twice": twice(),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
+import tarfile
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -45,20 +48,23 @@ class Broken(io.BytesIO):
 
 
 class AwsDouble:
-    """A store with one archive, whose first connections break."""
+    """A store with one archive, and others by name; the first connections break."""
 
-    def __init__(self, content: bytes, breaks: int, fault: Exception | None) -> None:
-        self._content, self._breaks, self._fault = content, breaks, fault
+    def __init__(
+        self, content: bytes, breaks: int, fault: Exception | None, others: Mapping[str, bytes] | None = None
+    ) -> None:
+        self._content, self._breaks, self._fault, self._others = content, breaks, fault, others or {}
         self.downloads = 0
 
     def client(self, _: str) -> AwsDouble:
         return self
 
-    def get_object(self, **_: str) -> dict[str, Any]:
+    def get_object(self, **asked: str) -> dict[str, Any]:
         self.downloads += 1
         is_whole = self.downloads > self._breaks
-        body: io.BytesIO = io.BytesIO(self._content) if is_whole else Broken(self._content, self._fault)
-        return {"Body": StreamingBody(body, len(self._content))}
+        content = self._others.get(asked["Key"].rpartition("/")[2], self._content)
+        body: io.BytesIO = io.BytesIO(content) if is_whole else Broken(content, self._fault)
+        return {"Body": StreamingBody(body, len(content))}
 
 
 def fleet(aws: AwsDouble, platform: ServingPlatform) -> Fleet:
@@ -109,3 +115,19 @@ def test_a_connection_that_breaks_twice_is_the_reason_of_its_ensemble_alone(
     assert (verdicts, list(failed), aws.downloads) == ([], ["acme"], 2)
     reason = failed["acme"].replace(version.target_model, "acme-KEY.tar.gz")
     messages.record("cdk-triton fleet", re.sub(r"\d+ read, (.*) is \d+", r"5 read, \1 is 10", reason))
+
+
+def test_an_archive_that_cannot_be_unpacked_is_the_reason_of_its_ensemble_alone(
+    messages: Messages, published: tuple[PublishedVersion, bytes]
+) -> None:
+    version, archive = published
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        member = tarfile.TarInfo("model")
+        member.pax_headers = {"path": "model/a\0b"}
+        tar.addfile(member)
+    other = dataclasses.replace(version, target_model="other-KEY.tar.gz")
+    aws = AwsDouble(archive, 0, None, {"other-KEY.tar.gz": buffer.getvalue()})
+    (verdict,), failed = judge_published(fleet(aws, PRESENT), fleet(aws, NEXT), {"acme": version, "other": other})
+    assert (verdict.listed.ensemble, verdict.errors, list(failed)) == ("acme", [], ["other"])
+    messages.record("cdk-triton fleet", failed["other"])

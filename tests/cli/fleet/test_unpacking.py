@@ -31,9 +31,9 @@ def packed(*members: tarfile.TarInfo) -> bytes:
     return buffer.getvalue()
 
 
-def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = "") -> tarfile.TarInfo:
+def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = "", **pax: str) -> tarfile.TarInfo:
     found = tarfile.TarInfo(name)
-    found.type, found.size, found.linkname = kind, size, link
+    found.type, found.size, found.linkname, found.pax_headers = kind, size, link, pax
     return found
 
 
@@ -51,6 +51,7 @@ BAD = {
     "an absolute path": packed(member("/outside")),
     "a link": packed(member("model", tarfile.SYMTYPE, link="..")),
     "a device": packed(member("model", tarfile.CHRTYPE)),
+    "a NUL character": packed(member("model", path="model/a\0b")),
     "a file twice": packed(member("model"), member("model")),
     "cut off": packed(member("model", size=5000))[:-9],
     "not an archive": b"not an archive",

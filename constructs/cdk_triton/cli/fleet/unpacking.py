@@ -49,7 +49,7 @@ def unpack(body: IO[bytes], target: Path, name: str) -> None:
                 _take(archive, member, target, name)
             while content.read(1 << 20):
                 pass  # the checksum is behind the end of the tar
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
         raise StoreError(f"the archive {name} is damaged ({error}); publish its repository again") from error
     except BotoCoreError:  # its timeouts are OSErrors too
         raise
@@ -61,6 +61,10 @@ def unpack(body: IO[bytes], target: Path, name: str) -> None:
 
 def _take(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, name: str) -> None:
     path = PurePosixPath(member.name)
+    if "\0" in member.name:
+        raise StoreError(
+            f"the archive {name} has the path {member.name!r}, which has a NUL character; publish its repository again"
+        )
     if path.is_absolute() or ".." in path.parts or not (member.isdir() or member.isreg()):
         raise StoreError(
             f"the archive {name} has {member.name!r}, which is a link or another special file, or leaves the "
