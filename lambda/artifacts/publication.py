@@ -7,11 +7,11 @@
         <id>/request.json                                    what is to be changed
         <id>/<artifact key>.json                             how an archive is built
     staging/publishing/<fleet>/<platform>/                   written by the machine
-        executions/<execution>/items.json                    one item for each ensemble
-        executions/<execution>/builds.json                   batches of what is to be built
-        executions/<execution>/builds/<artifact key>/<repository>.json
+        executions/<machine>/<execution>/items.json          one item for each ensemble
+        executions/<machine>/<execution>/builds.json         batches of what is to be built
+        executions/<machine>/<execution>/builds/<artifact key>/<repository>.json
                                                              why an archive was not built
-        failures/<execution>/<ensemble>.json                 why an ensemble was not changed
+        failures/<machine>/<execution>/<ensemble>.json       why an ensemble was not changed
         results/                                             written by Step Functions; nothing reads it
 
 Sources that have been compared with their keys are kept beside the archive that is built from them. So they outlive
@@ -23,7 +23,10 @@ caller can overwrite what another one uploads. Any of them may start an executio
 Functions does not give an execution the caller that has started it. CloudTrail has the caller.
 
 Publishers of one store share no prefix: two machines may have executions of the same name, and a caller of one machine
-may be forbidden to use the other. Failures have a prefix of their own, because callers read nothing else.
+may be forbidden to use the other. Two machines publish even for one platform of a `TritonMultiModel`: that of the next
+platform, and after the change that of the present one. So the prefix names the machine too, and CloudFormation gives
+each machine another name. An execution that is redriven keeps its ARN, so it finds what it wrote. Failures have a
+prefix of their own, because callers read nothing else.
 All of it expires with `staging/`. Neither is taken on trust: object keys are derived here, from names that are checked.
 """
 
@@ -226,7 +229,8 @@ class Place:
 
     @property
     def _name(self) -> str:
-        return self.execution.rsplit(":", 1)[-1]
+        """The names of the machine and of the execution, which end the ARN."""
+        return "/".join(self.execution.split(":")[-2:])
 
 
 def caller_of(publication: str) -> str:

@@ -16,7 +16,6 @@ from artifacts.publishing import Publisher
 from memory_aws import S3, Client, Clock, CodeBuild, Logs, ProgramDouble, Wire
 from publisher_machine import (
     CALLER,
-    EXECUTION,
     FLEET,
     KEYS,
     PLATFORM,
@@ -179,5 +178,5 @@ class BuildingMachine(Machine):
         """The answer of `prepare`, for a test that calls the function that builds by itself."""
         from artifacts.publication import Place
 
-        place = Place(FLEET, PLATFORM, EXECUTION + execution)
+        place = Place(FLEET, PLATFORM, self.executions + execution)
         return self.attempt(place, lambda publisher: publisher.prepare(f"{CALLER}/{publication}", 2))

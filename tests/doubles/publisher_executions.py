@@ -12,7 +12,7 @@ from artifacts.publication import Item, Place
 from build_model.faults import Fault, Killed
 from memory_aws import Call
 from publisher_builds import BuildingMachine
-from publisher_machine import ATTEMPTS, CALLER, EXECUTION, FLEET, STORE, Machine, Work
+from publisher_machine import ATTEMPTS, CALLER, FLEET, STORE, Machine, Work
 
 __all__ = ["Execution", "Meanwhile"]
 
@@ -53,6 +53,7 @@ class Execution:
         machine: the store and the functions.
         publication: the id of its request.
         name: its name.
+        place: the places of its documents.
         failure: why it has failed; None while it runs, and after a success.
         has_ended: whether it has ended, or was aborted.
     """
@@ -65,7 +66,7 @@ class Execution:
     past: list[Work] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._place = Place(FLEET, self.machine.platform, EXECUTION + self.name)
+        self.place = Place(FLEET, self.machine.platform, self.machine.executions + self.name)
         builds = self.machine.max_builds if isinstance(self.machine, BuildingMachine) else 0
         self._tasks = [
             _Task(
@@ -122,7 +123,7 @@ class Execution:
     def _attempt(self, work: Work, fault: Fault | None) -> dict[str, Any]:
         outer, self.machine.fault = self.machine.fault, fault
         try:
-            return self.machine.attempt(self._place, work)
+            return self.machine.attempt(self.place, work)
         finally:
             self.machine.fault = outer
 

@@ -80,7 +80,7 @@ def storage_on(s3: S3, wire: Wire | None = None) -> Storage:
 class Machine:
     """A store and the functions; `fault` happens at one call of what runs next, `meanwhile` runs before each item.
 
-    The machines of two platforms share a store.
+    The machines of two platforms share a store. `executions` begins the ARNs of its executions.
     """
 
     s3: S3 = field(default_factory=lambda: S3(Clock()))
@@ -91,6 +91,7 @@ class Machine:
     platform: str = PLATFORM
     keys: KeyDocument = KEYS
     present: str | None = None
+    executions: str = EXECUTION
 
     def __post_init__(self) -> None:
         self._later: list[Call] = []
@@ -118,7 +119,7 @@ class Machine:
 
     def run(self, publication: str, execution: str = "") -> str | None:
         """Run an execution to its end: None, or why it failed."""
-        place = Place(FLEET, self.platform, EXECUTION + (execution or publication))
+        place = Place(FLEET, self.platform, self.executions + (execution or publication))
         try:
             prepared = self._attempts(place, lambda publisher: publisher.prepare(f"{CALLER}/{publication}"))
             for document in json.loads(self.s3.get(STORE, prepared["items"]) or b"[]"):

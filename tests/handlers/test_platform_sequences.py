@@ -26,7 +26,7 @@ from artifacts.invocation import Invocation
 from build_model.faults import Fault
 from cdk_triton.artifacts import layout
 from publisher_executions import Execution
-from publisher_machine import FLEET, KEYS, STORE, Machine, packed, storage_on
+from publisher_machine import EXECUTION, FLEET, KEYS, STORE, Machine, packed, storage_on
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -35,6 +35,7 @@ FAULTS = ("crash before", "crash after", "limbo", "unsent", "lost", "late", "ask
 VERSIONS = [packed({"text/config.pbtxt": b"name: 'text'", "text/1/model.py": f"# {n}".encode()}) for n in range(3)]
 TARGETS = {f"{archive_keys(iter([each]), KEYS, 'it').source[:10]}.tar.gz": each for each in VERSIONS}
 NAMES = ("one", "two", "three")
+PUBLISHER, NEXT_PUBLISHER = (EXECUTION.replace(":machine:", f":{name}:") for name in ("Publisher", "NextPublisher"))
 OTHER = KEYS._replace(target={"image": "image:26.05", "gpu": {"name": "A10G"}})
 
 
@@ -43,12 +44,12 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.serving = Machine()
-        self.following = Machine(self.serving.s3, platform="26.05-a10g", keys=OTHER)
+        self.serving = Machine(executions=PUBLISHER)
+        self.following = Machine(self.serving.s3, platform="26.05-a10g", keys=OTHER, executions=NEXT_PUBLISHER)
         self.serving.watch = self.following.watch = self.check
         self.executions: list[Execution] = []
-        self.names = Counter[str]()
-        self.changes = self.left_behind = 0
+        self.started = Counter[str]()
+        self.changes = self.left_behind = self.met = 0
 
     def run(self) -> None:
         """One sequence, then a publication of everything and a change without a fault."""
@@ -73,14 +74,14 @@ class World:
         """Publish some versions, mostly for the platform that serves."""
         machine = self.random.choice((self.serving, self.serving, self.following))
         chosen = self.random.sample(NAMES, self.random.randint(1, 3))
-        publication = self._name("publish")
-        machine.publish(publication, **{name: self.random.choice(VERSIONS) for name in chosen})
-        self.executions.append(Execution(machine, publication, publication))
+        archives = {name: self.random.choice(VERSIONS) for name in sorted(chosen)}
+        publication = digest([[name, VERSIONS.index(archive)] for name, archive in archives.items()], machine)
+        machine.publish(publication, **archives)
+        self._start(machine, publication)
 
     def unpublish(self) -> None:
-        publication = self._name("unpublish")
-        self.serving.upload(publication, [{"ensemble": self.random.choice(NAMES), "action": "unpublish"}])
-        self.executions.append(Execution(self.serving, publication, publication))
+        machine = self.random.choice((self.serving, self.serving, self.following))
+        self._start_items(machine, [{"ensemble": self.random.choice(NAMES), "action": "unpublish"}])
 
     def publish_all(self) -> None:
         """As `cdk-triton fleet publish --all` does for the platform that does not serve."""
@@ -91,10 +92,8 @@ class World:
                 keyed = {"source_key": keys.source, "artifact_key": keys.artifact, "repository": name}
                 copied = {"from_platform": self.serving.platform, **keyed}
                 items.append({"ensemble": name, "action": "publish", **copied})
-        publication = self._name("all")
         nothing = [{"ensemble": "nobody", "action": "roll_back"}]  # a request has at least one item
-        self.following.upload(publication, items or nothing)
-        self.executions.append(Execution(self.following, publication, publication))
+        self._start_items(self.following, items or nothing)
 
     def change(self) -> None:
         """Deploy the change of the platform; the publishers change their places."""
@@ -132,11 +131,24 @@ class World:
 
     def _switch(self) -> None:
         self.serving, self.following = self.following, self.serving
+        self.serving.executions, self.following.executions = PUBLISHER, NEXT_PUBLISHER
         self.changes += 1
 
-    def _name(self, kind: str) -> str:
-        self.names[kind] += 1
-        return f"{kind}-{self.names[kind]}"
+    def _start_items(self, machine: Machine, items: list[dict[str, Any]]) -> None:
+        publication = digest(items, machine)
+        machine.upload(publication, items)
+        self._start(machine, publication)
+
+    def _start(self, machine: Machine, publication: str) -> None:
+        """Start an execution as the command does: its name is new for its machine, and not for others."""
+        arn = machine.executions + publication
+        self.started[arn] += 1
+        execution = Execution(machine, publication, f"{publication}-{self.started[arn]}")
+        written = [*storage_on(machine.s3).keys(execution.place.failures)]
+        assert not written, written
+        assert machine.s3.get(STORE, execution.place.items) is None
+        self.met += any(other != arn and other.endswith(f":{publication}") for other in self.started)
+        self.executions.append(execution)
 
     # -- what Step Functions does, and what holds
 
@@ -155,6 +167,11 @@ class World:
                 key = layout.fleet_prefix(FLEET, machine.platform) + entry["current"]
                 owner = machine.s3.head_object({"Bucket": STORE, "Key": key})["Metadata"]["artifact-key"]
                 assert owner == archive_keys(iter([archive or b""]), machine.keys, "it").artifact
+
+
+def digest(items: list[Any], machine: Machine) -> str:
+    """The id of a publication; the items that publish have keys of their platform."""
+    return hashlib.sha256(json.dumps([items, machine.platform]).encode()).hexdigest()[:40]
 
 
 def live(machine: Machine) -> dict[str, dict[str, Any]]:
@@ -189,12 +206,13 @@ def index(machine: Machine) -> str:
 def test_whatever_happens_a_change_of_the_platform_leaves_no_live_ensemble_behind(sequences: int | None) -> None:
     logging.getLogger("artifacts").setLevel(logging.CRITICAL)
     first = 0 if sequences is None else time.time_ns()
-    left_behind = 0
+    left_behind = met = 0
     for seed in range(first, first + (sequences or 100)):
         world = World(seed)
         try:
             world.run()
         except Exception as error:
             raise AssertionError(f"the sequence of the seed {seed}: {error}") from error
-        left_behind += world.left_behind
+        left_behind, met = left_behind + world.left_behind, met + world.met
     assert left_behind  # else no rollback has met what the comparison rejects
+    assert met  # else no two machines have executed the same publication

@@ -215,9 +215,19 @@ def test_repositories_with_the_same_key_have_each_its_own_reason() -> None:
     machine.publish_sources("first", one=SOURCES[0], two=SOURCES[0])
     assert run(machine, "first", "one", "two") is not None
     for name in ("one", "two"):
-        found = machine.s3.get(STORE, f"staging/publishing/fleet/25.09-a10g/failures/first/{name}.json")
+        found = machine.s3.get(STORE, f"staging/publishing/fleet/25.09-a10g/failures/machine/first/{name}.json")
         reason = json.loads(found or b"")["reason"]
         assert reason.startswith(f"{name} for 25.09-a10g could not be built")
+
+
+def test_a_machine_builds_what_another_one_of_the_fleet_could_not() -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    assert run(machine, "first", "one") is not None
+    machine.tick(9000)
+    machine.executions = machine.executions.replace(":machine:", ":other:")
+    assert run(machine, "first") is None
+    assert machine.live("one") is not None
 
 
 def read_slowly(machine: BuildingMachine, monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[str]:

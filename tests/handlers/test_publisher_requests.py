@@ -103,9 +103,11 @@ def test_a_request_that_is_not_there_is_named(messages: Messages) -> None:
 
 
 def test_publishers_of_one_store_share_no_object() -> None:
-    places = [Place(fleet, platform, f"{EXECUTION}first") for fleet in ("a", "b") for platform in ("x", "y")]
+    """Each `TritonMultiModel` has two machines for a platform: the publisher of the next one, and later its own."""
+    arns = [EXECUTION.replace(":machine:", f":{machine}:") + "first" for machine in ("Publisher", "NextPublisher")]
+    places = [Place(fleet, platform, arn) for fleet in ("a", "b") for platform in ("x", "y") for arn in arns]
     own = [{each.items, each.builds, each.build_failure("1" * 64, "one"), each.failure("one")} for each in places]
-    assert len(set.union(*own)) == 4 * 4
+    assert len(set.union(*own)) == 8 * 4
     asked = [
         {each.request(name), each.upload(name, "1" * 64), each.build(name, "1" * 64)}
         for each in places
@@ -129,6 +131,6 @@ def test_a_machine_ignores_what_the_one_of_another_fleet_writes() -> None:
 def test_items_and_failures_of_builds_lie_outside_of_what_callers_read(execution: str) -> None:
     place = Place(FLEET, PLATFORM, EXECUTION + execution)
     failures = layout.publishing_failures_prefix(FLEET, PLATFORM)
-    assert place.failures == layout.publishing_failures_prefix(FLEET, PLATFORM, execution)
+    assert place.failures == layout.publishing_failures_prefix(FLEET, PLATFORM, EXECUTION + execution)
     written = (place.items, place.builds, place.build_failure("1" * 64, "one"))
     assert not [key for key in written if key.startswith(failures)]

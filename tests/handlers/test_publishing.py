@@ -119,7 +119,7 @@ def test_a_bad_ensemble_fails_alone_with_its_reason(messages: Messages, spoil: A
     messages.record("ArtifactError", failure)
     assert [machine.live("one"), machine.live("three")] == [VERSIONS[0], VERSIONS[2]]
     assert machine.entry("two") is None
-    assert machine.s3.get(STORE, "staging/publishing/fleet/25.09-a10g/failures/first/two.json") is not None
+    assert machine.s3.get(STORE, "staging/publishing/fleet/25.09-a10g/failures/machine/first/two.json") is not None
 
 
 def test_the_publisher_of_the_next_platform_rejects_the_names_of_the_stack() -> None:
@@ -136,6 +136,19 @@ def test_the_publisher_of_the_next_platform_rejects_the_names_of_the_stack() -> 
     assert "'two': the stack has an ensemble of the same name" in failure
     assert machine.live("one") == VERSIONS[0]
     assert machine.entry("two") is None
+
+
+def test_a_machine_ignores_what_another_one_of_the_fleet_wrote() -> None:
+    """The publisher of the next platform and the later one of the endpoint have executions of the same names."""
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0])
+    spoil = f"{REQUESTS}archives/{packed_keys(VERSIONS[0]).artifact}.tar.gz"
+    machine.s3.expire(STORE, spoil)
+    assert machine.run("first") is not None
+    other = Machine(machine.s3, executions=EXECUTION.replace(":machine:", ":other:"))
+    other.publish("first", one=VERSIONS[0])
+    assert other.run("first") is None
+    assert other.live("one") == VERSIONS[0]
 
 
 BEFORE = "24.09-a10g"
@@ -190,7 +203,7 @@ def test_however_long_the_reasons_are_the_message_has_the_place_of_all_of_them()
     failure = machine.run("first")
     assert failure is not None
     assert failure.endswith("...")  # it is cut
-    assert f"s3://{STORE}/staging/publishing/{FLEET}/{PLATFORM}/failures/first/" in failure
+    assert f"s3://{STORE}/staging/publishing/{FLEET}/{PLATFORM}/failures/machine/first/" in failure
 
 
 AS_BEFORE = [

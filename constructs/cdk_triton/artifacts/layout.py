@@ -283,9 +283,15 @@ def publishing_prefix(fleet: str, platform: str) -> str:
 
 
 def publishing_failures_prefix(fleet: str, platform: str, execution: str = "") -> str:
-    """Below it the machine writes why ensembles were not changed; without an execution, those of all executions."""
+    """Below it the machine writes why ensembles were not changed.
+
+    Args:
+        fleet: the name of the `TritonMultiModel` in the store.
+        platform: the platform's label.
+        execution: the ARN of an execution, whose end names the machine and the execution; "" for all executions.
+    """
     prefix = f"{publishing_prefix(fleet, platform)}failures/"
-    return f"{prefix}{execution}/" if execution else prefix
+    return f"{prefix}{'/'.join(execution.split(':')[-2:])}/" if execution else prefix
 
 
 def target_model(ensemble: str, source_key: str) -> str:

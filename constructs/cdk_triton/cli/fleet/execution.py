@@ -131,7 +131,7 @@ def _arn(fleet: Fleet, name: str) -> str:
 
 def _outcome(fleet: Fleet, arn: str, found: dict[str, Any]) -> Outcome:
     name = arn.rsplit(":", 1)[-1]
-    keys = list(fleet.keys(fleet.failures(name)))
+    keys = list(fleet.keys(fleet.failures(arn)))
     failures = dict(in_parallel(lambda key: _failure(fleet, key), keys))
     succeeded = found["status"] == "SUCCEEDED"
     cause = "" if succeeded else _message(str(found.get("cause") or found["status"]))

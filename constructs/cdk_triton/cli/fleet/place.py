@@ -73,7 +73,7 @@ class Fleet:
         return layout.publish_prefix(self.description.fleet, self.caller)
 
     def failures(self, execution: str) -> str:
-        """The prefix of the reasons why an execution did not change ensembles."""
+        """The prefix of the reasons why the execution of this ARN did not change ensembles."""
         return layout.publishing_failures_prefix(self.description.fleet, self.description.platform.label, execution)
 
     def keys(self, prefix: str) -> Iterator[str]:
