@@ -172,8 +172,14 @@ class Publisher:
         }
         modify = actions[item.action]
         fleet, platform = self.place.fleet, self.place.platform
+        # If another execution writes the catalogue first, the archive is in its place at the next attempt.
+        first, later = iter([item]), dataclasses.replace(item, is_there=True)
         entry = catalogue.update(
-            fleet, platform, item.ensemble, lambda entry: modify(entry, item, by, publication), self.storage
+            fleet,
+            platform,
+            item.ensemble,
+            lambda entry: modify(entry, next(first, later), by, publication),
+            self.storage,
         )
         log.info("%s of %s: callers get %s", item.action, item.ensemble, entry.current)
         return {}
@@ -245,7 +251,9 @@ class Publisher:
         version = Version(item.target_model, item.artifact_key, item.source_key, item.repository, by, item.built)
         changed = catalogue.publish(entry, version)
         if changed != entry or not item.is_there:  # somebody may have deleted the archive of what is live
-            check_owner(self._served(item, publication), item.artifact_key)
+            is_there = item.is_there or changed == entry  # an earlier run of this function may have copied it
+            served = self._served(dataclasses.replace(item, is_there=is_there), publication)
+            check_owner(served, item.artifact_key)
         return changed
 
     def _roll_back(self, entry: Entry, item: Item, by: Change, _: str) -> Entry:

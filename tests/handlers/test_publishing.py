@@ -8,6 +8,7 @@ import json
 from collections import deque
 from contextlib import suppress
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from artifacts.turn import RESERVE_MILLIS, Turn
 from build_model.faults import Fault, Killed
 from cdk_triton.artifacts import layout
 from golden_messages import Messages
+from publisher_executions import Meanwhile
 from publisher_machine import CALLER, EXECUTION, FLEET, PLATFORM, REQUESTS, STORE, Machine, packed, packed_keys
 
 VERSIONS = [packed({"text/config.pbtxt": b"name: 'text'", "text/1/model.py": f"# {n}".encode()}) for n in range(4)]
@@ -386,6 +388,47 @@ def test_an_upload_that_is_overwritten_with_the_same_content_is_served_whole(mon
         if fault.seen <= number:
             break
     assert number > 5
+
+
+def prepared_item(machine: Machine, name: str) -> tuple[Place, Item]:
+    """The place and the only item of a prepared execution."""
+    place = Place(FLEET, PLATFORM, EXECUTION + name)
+    prepared = machine.attempt(place, lambda publisher: publisher.prepare(f"{CALLER}/{name}"))
+    (document,) = json.loads(machine.s3.get(STORE, prepared["items"]) or b"")
+    return place, Item.parse(document)
+
+
+def test_an_archive_is_read_once_if_another_execution_changes_its_ensemble_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine()
+    other = Machine(machine.s3)
+    for publication, archive in (("first", VERSIONS[0]), ("second", VERSIONS[1])):
+        machine.publish(publication, one=archive)
+    (place, item), (there, theirs) = prepared_item(machine, "first"), prepared_item(machine, "second")
+    read = Mock(side_effect=machine.s3.get_object)
+    monkeypatch.setattr(machine.s3, "get_object", read)
+
+    def change_it() -> None:
+        other.attempt(there, lambda publisher: publisher.change(f"{CALLER}/second", theirs))
+
+    machine.fault = Meanwhile(6, change_it)  # before the catalogue is written
+    machine.attempt(place, lambda publisher: publisher.change(f"{CALLER}/first", item))
+    assert machine.live("one") == VERSIONS[0]
+    assert len(machine.documents("one")) == 2
+    uploaded = f"{REQUESTS}archives/{packed_keys(VERSIONS[0]).artifact}.tar.gz"
+    assert [call.args[0]["Key"] for call in read.mock_calls].count(uploaded) == 1
+
+
+def test_an_ensemble_that_is_live_needs_no_upload_if_its_function_runs_again() -> None:
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0])
+    place, item = prepared_item(machine, "first")
+    for _ in range(2):
+        machine.attempt(place, lambda publisher: publisher.change(f"{CALLER}/first", item))
+        machine.s3.expire(STORE, f"{REQUESTS}archives/{packed_keys(VERSIONS[0]).artifact}.tar.gz")
+    assert machine.live("one") == VERSIONS[0]
+    assert machine.attempt(place, lambda publisher: publisher.count()) == {"changed": 1}
 
 
 def test_an_archive_that_takes_longer_to_read_than_a_function_may_run_fails_alone(
