@@ -58,12 +58,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """As `cdk_triton.artifacts.layout.check_name` has it."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
-_PLATFORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
+_EMPTY = re.compile("")
+_PLATFORM = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,199})?")
 _PUBLICATION = re.compile(r"(?P<caller>[A-Za-z0-9][\w+=,.@:-]{0,127})/[A-Za-z0-9-]{1,80}", re.ASCII)
 """A caller and an id. A userid has the id of a role and the name of a session, up to 64 of these characters ("AWS
 global condition context keys", and `RoleSessionName` of `AssumeRole`)."""
 
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
+_PUBLISHED = {"repository": _NAME, "source_key": _KEY, "artifact_key": _KEY, "from_platform": _PLATFORM}
+"""The fields of an item that is published; they are empty in others."""
+
 _SOURCE_DIGITS = 10
 
 
@@ -115,16 +119,13 @@ class Item:
         try:
             item = cls(**document)
         except TypeError as error:
-            raise _malformed(f"the item {document!r} is invalid ({error})") from error
-        fields = [("ensemble", _NAME)]
-        if item.action == "publish":
-            fields += [("repository", _NAME), ("source_key", _KEY), ("artifact_key", _KEY)]
-            fields += [("from_platform", _PLATFORM)] if item.from_platform else []
-        elif item.action == "roll_back" and item.to is not None:
-            fields += [("to", _TARGET)]
-        elif item.action not in ACTIONS:
+            raise _malformed(f"an item is {document!r} ({error})") from error
+        if item.action not in ACTIONS:
             raise _malformed(f"the action of {item.ensemble!r} is {item.action!r}, not one of {', '.join(ACTIONS)}")
-        for name, form in fields:
+        fields = {"ensemble": _NAME} | (_PUBLISHED if item.action == "publish" else dict.fromkeys(_PUBLISHED, _EMPTY))
+        if item.to is not None:  # an item is the input of a state, so nothing in it is of any size
+            fields["to"] = _TARGET if item.action == "roll_back" else _EMPTY
+        for name, form in fields.items():
             value = getattr(item, name)
             if not isinstance(value, str) or not form.fullmatch(value):
                 raise _malformed(f"the field {name!r} of the ensemble {item.ensemble!r} is invalid: {value!r:.300}")
