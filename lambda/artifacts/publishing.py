@@ -45,7 +45,7 @@ MAX_NAMES = 20
 256 KiB at most ("Quotas related to state machine executions"); another batch finds the archive."""
 
 SHOWN_FAILURES = 5
-"""How many failures the message of an execution has; all of them are in the store."""
+"""How many failures the message of an execution has. All that were recorded are in the store."""
 
 log = logging.getLogger(__name__)
 
@@ -224,7 +224,7 @@ class Publisher:
         if failed:
             shown = "; ".join(f"{name!r}: {reason}" for name, reason in sorted(failed.items())[:SHOWN_FAILURES])
             raise ArtifactError(  # the reasons come last, because long ones are cut
-                f"{len(failed)} of {len(items)} ensembles could not be changed (all reasons are below "
+                f"{len(failed)} of {len(items)} ensembles could not be changed (recorded reasons are below "
                 f"s3://{self.storage.bucket}/{self.place.failures}): {shown}"
             )
         return {"changed": len(items)}

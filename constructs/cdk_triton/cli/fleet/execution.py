@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ POLL_SECONDS: Final = 2.0
 OFFLINE_SECONDS: Final = 600
 """How long the command goes on without a connection. The execution goes on anyway."""
 
+_OF_OTHERS: Final = re.compile(r"\d+ of \d+ ensembles could not be changed ")
+"""The message of `count`, in `lambda/artifacts/publishing.py`, which has the first reasons of all ensembles."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -41,6 +45,12 @@ class Outcome:
     succeeded: bool
     cause: str
     failures: dict[str, str]
+
+    def reason(self, ensemble: str) -> str:
+        """Why an ensemble was not changed; the cause of an execution that was not able to change others names these."""
+        if ensemble in self.failures or not _OF_OTHERS.match(self.cause):
+            return self.failures.get(ensemble, self.cause)
+        return "the execution ended before it changed this ensemble; run the same command again"
 
 
 def start(fleet: Fleet, publication: Publication) -> str:

@@ -324,15 +324,11 @@ def _failures(
     if outcome.succeeded:
         with suppress(StoreError, ClientError, BotoCoreError):  # what is live is live, whether or not this succeeds
             _catalogue(fleet)  # so that the next run finds the new documents in the cache
-        return {}
-    catalogue, served = _catalogue(fleet), set(fleet.keys(fleet.served))
-    reasons = {name: outcome.cause for name, entry in surplus.items() if _is_surplus(entry, catalogue.get(name))}
-    for each in new:
-        if not is_live(each, catalogue.get(each.listed.ensemble)):
-            reasons[each.listed.ensemble] = outcome.cause
-        elif not _is_served(each, fleet, served):
-            reasons[each.listed.ensemble] = f"{each.target_model} was deleted meanwhile; publish the ensemble again"
-    return {name: outcome.failures.get(name, reason) for name, reason in reasons.items()}
+        return dict(faults)
+    catalogue = _catalogue(fleet)
+    names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
+    names += [name for name, entry in surplus.items() if _is_surplus(entry, catalogue.get(name))]
+    return {name: faults.get(name) or outcome.reason(name) for name in names}
 
 
 def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:
