@@ -183,7 +183,6 @@ def test_a_network_that_turns_out_to_be_static_is_built_without_shapes(
     [
         pytest.param("CDK_TRITON_STAND_IN_GPU", "NVIDIA L4", id="GPU"),
         pytest.param("CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY", "8.9", id="compute capability"),
-        pytest.param("CDK_TRITON_STAND_IN_TENSORRT", "8.6.1.6", id="TensorRT"),
     ],
 )
 def test_another_machine_than_the_plan_was_made_for_is_refused_before_any_work(
@@ -231,6 +230,20 @@ def test_a_directory_appears_in_the_output_with_all_that_is_in_it(messages: Mess
     assert {name for name, _ in appeared} >= {done, failed}
     assert all(moved for _, moved in appeared)
     messages.record("failure.json", build.failure(failed)["reason"])
+
+
+def test_a_step_for_another_tensorrt_fails_its_ensemble_and_no_other(
+    messages: Messages, build: Any, tensorrt_step: Any
+) -> None:
+    """A caller of a publisher writes the steps of an ensemble, and one build has a batch of ensembles."""
+    other = build.add("other", steps=[tensorrt_step(tensorrt_major="99")])
+    good = build.add("good", {"tiny/config.pbtxt": b""}, steps=[], remove=[])
+
+    code, _ = build.run()
+
+    assert code == 1
+    messages.record("failure.json", build.failure(other)["reason"])
+    assert build.report(good)["archive"]["size"] > 0
 
 
 def test_a_recipe_that_the_program_does_not_know_is_named(messages: Messages, build: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from cdk_triton.artifacts.build_program.gpu_names import MODELS, compare_gpu_names
 from cdk_triton.artifacts.build_program.plan import BuildPlan, Ensemble
-from cdk_triton.artifacts.build_program.probe import check, probe
+from cdk_triton.artifacts.build_program.probe import check, check_tensorrt, probe
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.sagemaker import gpu_instances
 
@@ -101,13 +101,14 @@ def test_what_a_step_needs_of_tensorrt_is_refused_too(
     (tmp_path / "trtexec").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert check(plan(step), PROBED) == []
+    (ensemble,) = plan(step).ensembles
+    check_tensorrt(ensemble, PROBED["tensorrt"])
     with messages.raises(BuildError):
-        check(plan(step), {**PROBED, "tensorrt": "11.0.0.114"})
+        check_tensorrt(ensemble, "11.0.0.114")
 
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     with messages.raises(BuildError):
-        check(plan(step), PROBED)
+        check_tensorrt(ensemble, PROBED["tensorrt"])
 
 
 def test_smaller_differences_are_warnings(messages: Messages) -> None:

@@ -12,6 +12,7 @@ from .files import digest_of, is_safe_path, write_json
 from .log import Log, utc_time
 from .pack import pack
 from .plan import BuildPlan, Ensemble
+from .probe import check_tensorrt
 from .step import BuildError
 from .steps import build_step
 from .stop import Stop, StoppedError
@@ -92,6 +93,7 @@ def _write_failure(ensemble: Ensemble, machine: Machine, failure: BuildError) ->
 
 def _build(ensemble: Ensemble, plan: BuildPlan, machine: Machine, log: Log, workspace: Path) -> None:
     started, begin = utc_time(), time.monotonic()
+    check_tensorrt(ensemble, machine.probed.get("tensorrt"))
     journal = Journal(list(machine.warnings), list(machine.stand_ins))
     repository = workspace / "repository"
     repository.mkdir()

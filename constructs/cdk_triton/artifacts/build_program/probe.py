@@ -7,12 +7,12 @@ import sys
 from typing import Any, Iterable, Mapping, Sequence
 
 from .gpu_names import compare_gpu_names
-from .plan import BuildPlan
+from .plan import BuildPlan, Ensemble
 from .step import BuildError, Work
 from .stop import StoppedError
 from .trtexec import find_trtexec, version_in
 
-__all__ = ["check", "probe"]
+__all__ = ["check", "check_tensorrt", "probe"]
 
 _QUERY = "--query-gpu=name,compute_cap,driver_version"
 _QUERY_WITHOUT_CAPABILITY = "--query-gpu=name,driver_version"
@@ -53,10 +53,9 @@ def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence
         Warnings about smaller differences.
 
     Raises:
-        BuildError: another GPU, another compute capability, or another major version of TensorRT than a step needs.
+        BuildError: another GPU, or another compute capability.
     """
     warnings = _check_gpu(plan.platform, probed)
-    _check_tensorrt(plan, probed["tensorrt"])
     for name in ("tensorrt", "dali", "python"):
         expected, found = plan.platform[name], probed[name]
         agree = expected is None or found is None or _agree(expected, found)
@@ -66,6 +65,32 @@ def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence
                 "uses the image's version; please report the difference"
             )
     return warnings
+
+
+def check_tensorrt(ensemble: Ensemble, version: str | None) -> None:
+    """Reject an ensemble whose steps are for another TensorRT; others of the plan go on.
+
+    Args:
+        ensemble: the ensemble.
+        version: of the machine's TensorRT; None if it has none.
+
+    Raises:
+        BuildError: the machine has no trtexec, or another major version of TensorRT than a step needs.
+    """
+    for step in ensemble.steps:
+        major = step.get("tensorrt_major")
+        if major is None:
+            continue
+        if version is None or find_trtexec() is None:
+            raise BuildError(
+                f"{step['name']} needs trtexec, and this image has none on PATH, in /usr/src/tensorrt/bin or in "
+                "/opt/tensorrt/bin: build in the endpoint's Triton image"
+            )
+        if version.split(".")[0] != str(major):
+            raise BuildError(
+                f"{step['name']} has flags for TensorRT {major}, but this image has {version}: correct the "
+                "platform's release or image; if both are right, report cdk-triton's table of releases"
+            )
 
 
 def _gpu(work: Work) -> dict[str, str | None]:
@@ -127,24 +152,6 @@ def _check_gpu(platform: Mapping[str, Any], probed: Mapping[str, str | None]) ->
     if comparison == "unknown":
         return [f"the GPU's name is {gpu}, but {expected} was expected; the compute capability {found} matches"]
     return []
-
-
-def _check_tensorrt(plan: BuildPlan, version: str | None) -> None:
-    for ensemble in plan.ensembles:
-        for step in ensemble.steps:
-            major = step.get("tensorrt_major")
-            if major is None:
-                continue
-            if version is None or find_trtexec() is None:
-                raise BuildError(
-                    f"{step['name']} needs trtexec, but this image does not have trtexec on PATH, in "
-                    "/usr/src/tensorrt/bin or in /opt/tensorrt/bin: build in the endpoint's Triton image"
-                )
-            if version.split(".")[0] != str(major):
-                raise BuildError(
-                    f"{step['name']} has flags for TensorRT {major}, but this image has {version}: correct the "
-                    "platform's release or image; if both are right, report an error in cdk-triton's table of releases"
-                )
 
 
 def _agree(expected: str, found: str) -> bool:
