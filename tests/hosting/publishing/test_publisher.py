@@ -37,12 +37,13 @@ if TYPE_CHECKING:
 class Fleet:
     """A store with a key in a stack of its own, and a multi-model without an ensemble in another."""
 
-    def __init__(self, world: World, **properties: Any) -> None:
+    def __init__(self, world: World, *, has_former_key: bool = False, **properties: Any) -> None:
         self.app = world.app()
         env = cdk.Environment(account="111122223333", region="eu-west-1")
         artifacts, self.stack = (cdk.Stack(self.app, name, env=env) for name in ("Artifacts", "Serving"))
+        key, former = (kms.Key(artifacts, name, enable_key_rotation=True) for name in ("Key", "Former"))
         self.store = TritonArtifactStore(
-            artifacts, "Store", encryption_key=kms.Key(artifacts, "Key", enable_key_rotation=True)
+            artifacts, "Store", encryption_key=key, former_keys=[former] if has_former_key else []
         )
         given = {"platform": world.platform, **properties}
         self.model = TritonMultiModel(self.stack, "Fleet", ensembles={}, store=self.store, **given)
@@ -83,28 +84,34 @@ def test_each_function_may_do_what_it_does_and_no_more(world: World, fleet: Flee
     served, catalogue = (f"/{part}/{fleet.model.name_in_store}/25.09-a10g/" for part in ("fleets", "catalogue"))
     requests = f"/staging/publish/{fleet.model.name_in_store}/*"
     own = f"/staging/publishing/{fleet.model.name_in_store}/25.09-a10g/*"
-    common = {"logs:CreateLogStream", "logs:PutLogEvents", "kms:Decrypt", "kms:GenerateDataKey"}
-    expected = {
+    reads, writes = {"kms:Decrypt": ["?"], "s3:ListBucket": ["?"]}, {"kms:GenerateDataKey": ["?"]}
+    expected: dict[str, dict[str, list[str]]] = {
         "Prepare": {
-            "s3:GetObject": [requests, f"{served}index.json"],
+            "s3:GetObject": [f"{requests}/request.json", f"{served}index.json"],
             "s3:PutObject": [own, f"{served}index.json"],
-            "s3:ListBucket": ["?"],
+            **reads,
+            **writes,
         },
         "Change": {
-            "s3:GetObject": [requests, f"{served}*", f"{catalogue}*"],
-            "s3:PutObject": [f"{served}*", f"{catalogue}*"],
-            "s3:ListMultipartUploadParts": [f"{served}*"],
-            "s3:ListBucketMultipartUploads": ["?"],
-            "s3:ListBucket": ["?"],
+            "s3:GetObject": [f"{requests}/archives/*.tar.gz", f"{served}*.tar.gz", f"{catalogue}*.json"],
+            "s3:PutObject": [f"{served}*.tar.gz", f"{catalogue}*.json"],
+            **reads,
+            **writes,
         },
-        "Record": {"s3:PutObject": [own]},
-        "Count": {"s3:GetObject": [own, f"{catalogue}*"], "s3:ListBucket": ["?"]},
+        "Record": {"s3:PutObject": [own], "kms:Decrypt": ["?"], **writes},  # for the S3 bucket key
+        "Count": {"s3:GetObject": [own, f"{catalogue}*.json"], **reads},
     }
+    logs = {"logs:CreateLogStream": ["?"], "logs:PutLogEvents": ["?"]}
     for name, allowed in expected.items():
         found = actions(world, fleet, f"FleetPublisher{name}Role")
-        assert {action: found[action] for action in found.keys() - common} == {
-            action: sorted(places) for action, places in allowed.items()
-        }
+        assert found == logs | {action: sorted(places) for action, places in allowed.items()}
+
+
+def test_a_function_that_reads_nothing_does_not_use_former_keys(world: World) -> None:
+    fleet = Fleet(world, has_former_key=True)
+    fleet.add_publisher()
+    found = {name: actions(world, fleet, f"FleetPublisher{name}Role") for name in ("Prepare", "Record", "Count")}
+    assert {name: len(each["kms:Decrypt"]) for name, each in found.items()} == {"Prepare": 2, "Record": 1, "Count": 2}
 
 
 def test_the_machine_calls_the_four_functions_and_logs_everything(fleet: Fleet) -> None:
@@ -233,7 +240,9 @@ def test_a_next_platform_has_a_machine_of_its_own_that_copies_from_the_present_o
     found = [PublisherDescription.parse(each, "Serving/Fleet") for each in described]
     assert sorted((each.platform.label, each.is_next) for each in found) == [("25.09-a10g", False), ("26.05-l4", True)]
     assert {each.multi_model for each in found} == {"Fleet"}
-    present, following = (f"/fleets/{fleet.model.name_in_store}/{label}/*" for label in ("25.09-a10g", "26.05-l4"))
+    present, following = (
+        f"/fleets/{fleet.model.name_in_store}/{label}/*.tar.gz" for label in ("25.09-a10g", "26.05-l4")
+    )
     reading = actions(world, fleet, "FleetNextPublisherChangeRole")
     assert {present, following} <= set(reading["s3:GetObject"])
     assert present not in reading["s3:PutObject"]

@@ -128,12 +128,17 @@ def test_a_publisher_without_recipes_has_no_states_for_builds(fleet: Fleet) -> N
 
 def test_only_the_store_s_handler_builds(world: World, fleet: Fleet) -> None:
     fleet.add_publisher(recipes=RECIPES)
-    served, catalogue = (f"/{part}/{fleet.model.name_in_store}/25.09-a10g/*" for part in ("fleets", "catalogue"))
+    served, catalogue = (
+        f"/{part}/{fleet.model.name_in_store}/25.09-a10g/{name}"
+        for part, name in (("fleets", "*.tar.gz"), ("catalogue", "*.json"))
+    )
     found = actions(world, fleet, "FleetPublisherChangeRole")
-    requests = f"/staging/publish/{fleet.model.name_in_store}/*"
+    requests = f"/staging/publish/{fleet.model.name_in_store}/*/archives/*.tar.gz"
     own = f"/staging/publishing/{fleet.model.name_in_store}/25.09-a10g/*"
     assert found["s3:GetObject"] == sorted([requests, own, "/artifacts/*", served, catalogue])
     assert found["s3:PutObject"] == [catalogue, served]
+    # The copy of a large archive that was built is resumed.
+    assert (found["s3:ListMultipartUploadParts"], found["s3:ListBucketMultipartUploads"]) == ([served], ["?"])
     assert "codebuild:StartBuild" not in found
     machine = actions(world, fleet, "FleetPublisherStateMachineRole")
     assert len(machine["lambda:InvokeFunction"]) == 5

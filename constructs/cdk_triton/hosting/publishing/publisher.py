@@ -160,14 +160,15 @@ class TritonPublisher(Construct):
     def _statements(self, name: str) -> tuple[list[Statement], dict[str, str]]:
         """The permissions of a function, and the reasons for wildcards, by ARN."""
         store, fleet, platform = self._served
-        served = f"{layout.fleet_prefix(fleet, platform.label)}*"
-        catalogue = f"{layout.catalogue_prefix(fleet, platform.label)}*"
-        requests = f"{layout.publish_prefix(fleet)}*"
+        served = f"{layout.fleet_prefix(fleet, platform.label)}*.tar.gz"
+        catalogue = f"{layout.catalogue_prefix(fleet, platform.label)}*.json"
+        requests = f"{layout.publish_prefix(fleet)}*/request.json"
+        uploads = f"{layout.publish_prefix(fleet)}*/archives/*.tar.gz"
         own = f"{layout.publishing_prefix(fleet, platform.label)}*"
         index = layout.index_key(fleet, platform.label)
         read, write = {
             "prepare": ([requests, index], [own, index]),
-            "change": ([requests, served, catalogue], [served, catalogue]),
+            "change": ([uploads, served, catalogue], [served, catalogue]),
             "record": ([], [own]),
             "count": ([own, catalogue], []),
         }[name]
@@ -176,28 +177,29 @@ class TritonPublisher(Construct):
         if name == "change" and self._recipes is not None:
             read = [*read, own, f"{layout.ARTIFACTS_PREFIX}*"]
         if name == "change" and self._present is not None:  # what is published there is copied
-            read = [*read, f"{layout.fleet_prefix(fleet, self._present.platform.label)}*"]
+            read = [*read, f"{layout.fleet_prefix(fleet, self._present.platform.label)}*.tar.gz"]
         statements = []
         for action, keys in (("s3:GetObject", read), ("s3:PutObject", write)):
             if keys:
                 statements.append(Statement([action], [f"{arn_of(store.bucket)}/{key}" for key in keys]))
-        if name == "change":
-            uploads = [f"{arn_of(store.bucket)}/{served}"]
-            statements.append(Statement(["s3:ListMultipartUploadParts"], uploads))
+        if name == "change" and self._recipes is not None:  # the copy of an archive that was built is resumed
+            statements.append(Statement(["s3:ListMultipartUploadParts"], [f"{arn_of(store.bucket)}/{served}"]))
             statements.append(Statement(["s3:ListBucketMultipartUploads"], [arn_of(store.bucket)]))
         if read:  # s3:ListBucket makes a missing object a 404 instead of a 403
             statements.append(Statement(["s3:ListBucket"], [arn_of(store.bucket)]))
-        statements += self._key_statements()
-        why = "Ensembles are published after synth, so their names are not known at synth."
-        wild = {key for key in (*read, *write) if key.endswith("*")}
+        statements += self._key_statements(reads=bool(read), writes=bool(write))
+        why = "Ensembles that are published have names that come later."
+        wild = {key for key in (*read, *write) if "*" in key}
         return statements, {arn: why for key in sorted(wild) for arn in imported_objects_arns(self, store.bucket, key)}
 
-    def _key_statements(self) -> list[Statement]:
+    def _key_statements(self, *, reads: bool = True, writes: bool = True) -> list[Statement]:
         store = self._served.store
         key, statements = encryption_key_of(store.bucket), []
         if key is not None:
-            statements.append(Statement(["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn]))
-        if store.former_keys:
+            # A function that only writes decrypts the S3 bucket key ("Configure AWS KMS key policies for CloudTrail").
+            actions = ["kms:Decrypt", "kms:GenerateDataKey"] if writes else ["kms:Decrypt"]
+            statements.append(Statement(actions, [key.key_arn]))
+        if store.former_keys and reads:
             statements.append(Statement(["kms:Decrypt"], [each.key_arn for each in store.former_keys]))
         return statements
 
