@@ -40,7 +40,10 @@ from typing import Any
 from .documents import parse_json
 from .failure import ArtifactError
 
-__all__ = ["ACTIONS", "MAX_REQUEST_BYTES", "Item", "Place", "caller_of", "parse_request"]
+__all__ = ["ACTIONS", "MAX_REQUEST_BYTES", "PUBLISH_PREFIX", "Item", "Place", "caller_of", "parse_request"]
+
+PUBLISH_PREFIX = "staging/publish/"
+"""Below it lies what callers upload."""
 
 SCHEMA = 1
 ACTIONS = ("publish", "roll_back", "unpublish", "forget")
@@ -183,7 +186,7 @@ class Place:
         Raises:
             ArtifactError: the publication cannot be part of an object key.
         """
-        return f"staging/publish/{self.fleet}/{caller_of(publication)}/archives/{artifact_key}.tar.gz"
+        return f"{PUBLISH_PREFIX}{self.fleet}/{caller_of(publication)}/archives/{artifact_key}.tar.gz"
 
     def build(self, publication: str, artifact_key: str) -> str:
         """The object key of a build that was uploaded for a request.
@@ -218,7 +221,7 @@ class Place:
 
     def _publication(self, publication: str) -> str:
         caller_of(publication)
-        return f"staging/publish/{self.fleet}/{publication}/"
+        return f"{PUBLISH_PREFIX}{self.fleet}/{publication}/"
 
     @property
     def _own(self) -> str:

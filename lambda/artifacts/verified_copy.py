@@ -10,6 +10,7 @@ from __future__ import annotations
 from .archive_keys import ArchiveKeys, KeyDocument, archive_keys
 from .copying import copy_if_absent
 from .failure import ArtifactError
+from .publication import PUBLISH_PREFIX
 from .storage import Storage, StoredObject
 from .turn import RESERVE_MILLIS, Turn, TurnIsOverError
 
@@ -31,7 +32,10 @@ def verified(origin: str, wanted: ArchiveKeys, document: KeyDocument, storage: S
     """
     opened = storage.open(origin)
     if opened is None:
-        raise ArtifactError(f"the archive {origin} is missing; publish again to upload it")
+        fix = "publish again, which uploads it"
+        if not origin.startswith(PUBLISH_PREFIX):  # of another platform: what it serves, or what that was built from
+            fix = "publish the ensemble from its repository"
+        raise ArtifactError(f"the archive {origin} is missing; {fix}")
     source, chunks = opened
     # Some time stays for the copy. Another attempt would read everything again, and come no further.
     keys = archive_keys(chunks, document, origin, lambda: turn.is_over(RESERVE_MILLIS))

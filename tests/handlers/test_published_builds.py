@@ -341,6 +341,10 @@ def test_what_another_platform_was_built_from_is_built_again(messages: Messages)
     messages.record("ArtifactError", failure)  # the catalogue does not list it
 
     listed(machine, SOURCES[0])
+    failure = run(machine, "copy", name="listed")
+    assert failure is not None
+    messages.record("ArtifactError", failure)  # its sources are gone
+
     machine.s3.put(STORE, layout.kept_sources_key("one", "f" * 64), SOURCES[0])
     execution = Execution(machine, "copy", "again")
     for _ in range(60):
