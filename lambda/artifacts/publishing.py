@@ -93,6 +93,7 @@ class Publisher:
         now: the time.
         each: applies a function to items, some at once.
         present: the platform that the endpoint serves, if this publisher is for the next one.
+        is_repeated: whether an earlier attempt of this function has failed.
     """
 
     storage: Storage
@@ -102,6 +103,7 @@ class Publisher:
     now: Callable[[], datetime]
     each: Each = map
     present: str | None = None
+    is_repeated: bool = False
 
     def prepare(self, publication: str, max_builds: int = 0) -> dict[str, Any]:
         """See the function of this name.
@@ -251,7 +253,8 @@ class Publisher:
         version = Version(item.target_model, item.artifact_key, item.source_key, item.repository, by, item.built)
         changed = catalogue.publish(entry, version)
         if changed != entry or not item.is_there:  # somebody may have deleted the archive of what is live
-            is_there = item.is_there or changed == entry  # an earlier run of this function may have copied it
+            # An earlier run of this function may have copied it.
+            is_there = item.is_there or changed == entry or self.is_repeated
             served = self._served(dataclasses.replace(item, is_there=is_there), publication)
             check_owner(served, item.artifact_key)
         return changed
@@ -344,6 +347,7 @@ def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]
             lambda: datetime.now(UTC),
             pool.map,
             os.environ.get("PRESENT_PLATFORM"),
+            is_repeated=bool(event.get("state", {}).get("RetryCount")),
         )
         return attempted(publisher, work)
 

@@ -145,6 +145,31 @@ def test_a_function_that_lambda_does_not_run_is_called_again(functions: Function
 
 
 @pytest.mark.slow
+def test_an_archive_that_is_in_its_place_is_not_read_again_by_the_next_attempt(
+    functions: FunctionDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, write = storage.Storage.open, storage.Storage.write
+    opened, faults = list[str](), iter([ConnectionError("the connection broke")])
+
+    def counted(self: storage.Storage, key: str) -> Any:
+        opened.append(key)
+        return read(self, key)
+
+    def broken(self: storage.Storage, key: str, body: bytes, **condition: Any) -> str:
+        if key.startswith("catalogue/") and (fault := next(faults, None)) is not None:
+            raise fault
+        return write(self, key, body, **condition)
+
+    monkeypatch.setattr(storage.Storage, "open", counted)
+    monkeypatch.setattr(storage.Storage, "write", broken)
+    upload("first", one=ARCHIVES[0])
+    assert run("first")["status"] == "SUCCEEDED"
+    assert live("one") == ARCHIVES[0]
+    assert functions.calls["change"] == 2
+    assert len(opened) == 1
+
+
+@pytest.mark.slow
 def test_a_request_that_is_missing_fails_the_execution(functions: FunctionDouble) -> None:
     failed = run("nobody")
     assert failed["status"] == "FAILED"

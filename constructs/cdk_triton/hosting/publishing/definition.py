@@ -234,13 +234,16 @@ def _builds(functions: Functions, builds: Builds, place: _Place, platform: str) 
 
 def _change(functions: Functions, platform: str) -> dict[str, Any]:
     record = {"execution.$": "$.execution", "item.$": "$.item", "failure.$": "$.failure", "platform": platform}
+    # RetryCount of the state tells an attempt from the first one ("Accessing execution data from the Context object").
+    change = {"item.$": "$.item", "publish.$": "$.publish", "execution.$": "$.execution", "platform.$": "$.platform"}
+    change |= {"state.$": "$$.State"}
     # Count finds the ensemble that neither is what was asked for nor has a failure.
     unrecorded = [_caught("unrecorded", "Done")]
     return {
         "StartAt": "Change",
         "States": {
             "Change": _task(
-                functions.change, None, Catch=[_caught("failure", "Record")], ResultPath="$.changed", Next="Done"
+                functions.change, change, Catch=[_caught("failure", "Record")], ResultPath="$.changed", Next="Done"
             ),
             "Record": _task(functions.record, record, Catch=unrecorded, ResultPath="$.recorded", Next="Done"),
             "Done": _END,
@@ -252,12 +255,12 @@ def _caught(name: str, then: str) -> dict[str, Any]:
     return {"ErrorEquals": ["States.ALL"], "ResultPath": f"$.{name}", "Next": then}
 
 
-def _task(function: str, parameters: Mapping[str, Any] | None, **more: Any) -> dict[str, Any]:
+def _task(function: str, parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     pause = {"BackoffRate": 2, "MaxDelaySeconds": LONGEST_PAUSE, "JitterStrategy": "FULL"}
     return {
         "Type": "Task",
         "Resource": function,
-        **({} if parameters is None else {"Parameters": dict(parameters)}),
+        "Parameters": dict(parameters),
         "Retry": [
             {"ErrorEquals": list(NOT_RUN), "IntervalSeconds": 1, "MaxAttempts": WAITING_ATTEMPTS, **pause},
             {"ErrorEquals": ["ArtifactError"], "MaxAttempts": 0},  # another attempt fails too
