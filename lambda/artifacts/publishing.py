@@ -255,8 +255,8 @@ class Publisher:
         if changed != entry or not item.is_there:  # somebody may have deleted the archive of what is live
             # An earlier run of this function may have copied it.
             is_there = item.is_there or changed == entry or self.is_repeated
-            served = self._served(dataclasses.replace(item, is_there=is_there), publication)
-            check_owner(served, item.artifact_key)
+            known = dataclasses.replace(item, is_there=is_there)
+            check_owner(self._served(known, publication), item.artifact_key)
         return changed
 
     def _roll_back(self, entry: Entry, item: Item, by: Change, _: str) -> Entry:
