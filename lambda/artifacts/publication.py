@@ -122,7 +122,7 @@ class Item:
         try:
             item = cls(**document)
         except TypeError as error:
-            raise _malformed(f"an item is {document!r} ({error})") from error
+            raise _malformed(f"the item {document!r} is invalid ({error})") from error
         if item.action not in ACTIONS:
             raise _malformed(f"the action of {item.ensemble!r} is {item.action!r}, not one of {', '.join(ACTIONS)}")
         fields = {"ensemble": _NAME} | (_PUBLISHED if item.action == "publish" else dict.fromkeys(_PUBLISHED, _EMPTY))

@@ -32,7 +32,7 @@ def verified(origin: str, wanted: ArchiveKeys, document: KeyDocument, storage: S
     """
     opened = storage.open(origin)
     if opened is None:
-        fix = "publish again, which uploads it"
+        fix = "publish again to upload it"
         if not origin.startswith(PUBLISH_PREFIX):  # of another platform: what it serves, or what that was built from
             fix = "publish the ensemble from its repository"
         raise ArtifactError(f"the archive {origin} is missing; {fix}")

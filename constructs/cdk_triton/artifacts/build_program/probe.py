@@ -83,13 +83,13 @@ def check_tensorrt(ensemble: Ensemble, version: str | None) -> None:
             continue
         if version is None or find_trtexec() is None:
             raise BuildError(
-                f"{step['name']} needs trtexec, and this image has none on PATH, in /usr/src/tensorrt/bin or in "
-                "/opt/tensorrt/bin: build in the endpoint's Triton image"
+                f"{step['name']} needs trtexec, but this image does not have trtexec on PATH, in "
+                "/usr/src/tensorrt/bin or in /opt/tensorrt/bin: build in the endpoint's Triton image"
             )
         if version.split(".")[0] != str(major):
             raise BuildError(
                 f"{step['name']} has flags for TensorRT {major}, but this image has {version}: correct the "
-                "platform's release or image; if both are right, report cdk-triton's table of releases"
+                "platform's release or image; if both are right, report an error in cdk-triton's table of releases"
             )
 
 

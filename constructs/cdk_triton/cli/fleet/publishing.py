@@ -324,11 +324,17 @@ def _failures(
     if outcome.succeeded:
         with suppress(StoreError, ClientError, BotoCoreError):  # what is live is live, whether or not this succeeds
             _catalogue(fleet)  # so that the next run finds the new documents in the cache
-        return dict(faults)
-    catalogue = _catalogue(fleet)
-    names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
-    names += [name for name, entry in surplus.items() if _is_surplus(entry, catalogue.get(name))]
-    return {name: faults.get(name) or outcome.reason(name) for name in names}
+        return {}
+    catalogue, served = _catalogue(fleet), set(fleet.keys(fleet.served))
+    reasons = {name: outcome.reason(name) for name, entry in surplus.items() if _is_surplus(entry, catalogue.get(name))}
+    for each in new:
+        name = each.listed.ensemble
+        if not is_live(each, catalogue.get(name)):
+            reasons[name] = outcome.reason(name)
+        elif not _is_served(each, fleet, served):
+            gone = f"{each.target_model} was deleted meanwhile; publish the ensemble again"
+            reasons[name] = outcome.failures.get(name, gone)
+    return reasons
 
 
 def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:

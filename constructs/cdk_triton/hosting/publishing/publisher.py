@@ -188,7 +188,7 @@ class TritonPublisher(Construct):
         if read:  # s3:ListBucket makes a missing object a 404 instead of a 403
             statements.append(Statement(["s3:ListBucket"], [arn_of(store.bucket)]))
         statements += self._key_statements(reads=bool(read), writes=bool(write))
-        why = "Ensembles that are published have names that come later."
+        why = "Ensembles are published after synth, so their names are not known at synth."
         wild = {key for key in (*read, *write) if "*" in key}
         return statements, {arn: why for key in sorted(wild) for arn in imported_objects_arns(self, store.bucket, key)}
 
