@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar, cast, get_args, overload
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.environment import ContainerEnvironment
-from cdk_triton.triton.repository import Mode, Model, ModelRepository, RepositoryFile
+from cdk_triton.triton.model import Model
+from cdk_triton.triton.repository import Mode, ModelRepository, RepositoryFile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from cdk_triton.checks import Report, Rule, rule_of
 from cdk_triton.triton import Finding, ModelRepository
 from cdk_triton.triton.findings import joined, printable
 from cdk_triton.triton.locations import Locations
-from cdk_triton.triton.repository import CONFIG_NAME
+from cdk_triton.triton.model import CONFIG_NAME
 
 __all__ = ["failed_log", "sarif_log"]
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from cdk_triton._lazy import lazy_names
 from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding, Severity
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.releases import Release, release, releases
-from cdk_triton.triton.repository import Mode, Model, ModelRepository, Recipe, RepositoryFile
+from cdk_triton.triton.repository import Mode, ModelRepository, Recipe, RepositoryFile
 from cdk_triton.triton.serve import serve_arguments, server_environment
 
 if TYPE_CHECKING:

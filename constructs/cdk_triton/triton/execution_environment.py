@@ -10,7 +10,7 @@ from posixpath import normpath
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from cdk_triton.triton.repository import Model
+    from cdk_triton.triton.model import Model
 
 __all__ = ["FIELD", "PARAMETER", "VARIABLE", "environment_path", "environment_text", "written_environment"]
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from google.protobuf import text_format
 
 from cdk_triton.triton.findings import Finding
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.model_config import fault_of
-from cdk_triton.triton.repository import Model, ModelRepository
+from cdk_triton.triton.repository import ModelRepository
 from cdk_triton.triton.text_format_dialect import as_python_reads_it, decoded
 
 __all__ = ["Location", "Locations", "locate"]

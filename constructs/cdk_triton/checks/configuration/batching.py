@@ -14,7 +14,7 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig
 
 if TYPE_CHECKING:
-    from cdk_triton.triton.repository import Model
+    from cdk_triton.triton.model import Model
     from cdk_triton.triton.schema import ModelQueuePolicy
 
 _UTILS = "src/model_config_utils.cc"

@@ -12,7 +12,7 @@ from cdk_triton.checks.derived.releases import is_at_least
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 _LIBRARY_PATH = "TRITON_BATCH_STRATEGY_PATH"
 _UNPACKED = "/opt/ml/model"

@@ -13,7 +13,7 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core, server
 from cdk_triton.sagemaker import gpu_instances
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelInstanceGroup

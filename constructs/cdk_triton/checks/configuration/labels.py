@@ -14,7 +14,7 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 _WHOLE_NAMES_SINCE = "26.06"  # before, the server compares beginnings: `model2` begins with `model`
 

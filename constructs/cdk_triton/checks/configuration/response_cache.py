@@ -10,7 +10,7 @@ from cdk_triton.checks.derived.response_cache import breaks_ordering, has_cache
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core, server
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 _UTILS = "src/model_config_utils.cc"
 

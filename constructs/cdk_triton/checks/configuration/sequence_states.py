@@ -14,7 +14,7 @@ from cdk_triton.checks.derived.tensors import BYTES_OF
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import enum_name
 
 if TYPE_CHECKING:

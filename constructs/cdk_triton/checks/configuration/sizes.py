@@ -13,7 +13,7 @@ from cdk_triton.checks.derived.warm_ups import warm_up_inputs
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import enum_name
 
 _MOST = 2**63 - 1

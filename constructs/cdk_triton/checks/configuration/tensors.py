@@ -14,7 +14,7 @@ from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors, t
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import DataType
 
 _UTILS = "src/model_config_utils.cc"

@@ -13,7 +13,8 @@ from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
 from cdk_triton.triton.contents.magic import is_git_lfs_pointer
-from cdk_triton.triton.repository import Model, ModelRepository, RepositoryFile
+from cdk_triton.triton.model import Model
+from cdk_triton.triton.repository import ModelRepository, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
 __all__ = ["BackendFile", "Files", "backend_files", "below", "is_pointer", "model_files", "repository_files"]

@@ -15,7 +15,7 @@ from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
 from cdk_triton.checks.derived.python_modules import python_version
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.contents.python_source import PythonSource, python_source
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig
 
 __all__ = [

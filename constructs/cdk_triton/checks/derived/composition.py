@@ -13,7 +13,7 @@ from cdk_triton.checks.derived.cycles import ensemble_cycles
 from cdk_triton.checks.derived.onnx_completion import completed
 from cdk_triton.checks.derived.swapped_maps import exchanged_steps
 from cdk_triton.triton.ensemble import EnsembleStep
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
 __all__ = ["End", "RunStep", "fits", "flow_ends", "passed_on", "run_steps"]

@@ -8,7 +8,7 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.releases import knows_aoti, knows_libtorch
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
-from cdk_triton.triton.repository import CONFIG_NAME, Model
+from cdk_triton.triton.model import CONFIG_NAME, Model
 from cdk_triton.triton.schema import ModelConfig
 from cdk_triton.triton.server_options import given_options
 

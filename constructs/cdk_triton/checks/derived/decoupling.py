@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig
 
 __all__ = ["decoupled_models", "mixed_tensors"]

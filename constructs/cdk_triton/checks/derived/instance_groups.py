@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.derived.configured import said_name
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelInstanceGroup

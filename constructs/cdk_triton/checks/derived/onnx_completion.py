@@ -13,7 +13,7 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_tensors, known_backend
 from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor
-from cdk_triton.triton.repository import CONFIG_NAME, Model
+from cdk_triton.triton.model import CONFIG_NAME, Model
 from cdk_triton.triton.schema import DataType, ModelConfig
 
 __all__ = ["completed"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models, pairs
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 __all__ = ["output_dims"]
 

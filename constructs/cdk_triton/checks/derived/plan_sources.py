@@ -21,8 +21,9 @@ from cdk_triton._wording import did_you_mean
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import backend_files, repository_files
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.plans import PlanRecipe, Profile, ProfileShapes, configured_profile, open_shape
-from cdk_triton.triton.repository import Model, RepositoryFile
+from cdk_triton.triton.repository import RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
 __all__ = [

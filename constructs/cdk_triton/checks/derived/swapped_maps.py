@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.onnx_completion import completed
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 __all__ = ["Exchanged", "exchanged_maps", "exchanged_steps"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import Side
 from cdk_triton.checks.derived.configured import configured
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
 
 __all__ = ["BYTES_OF", "ConfiguredTensor", "named_tensors", "tensors"]

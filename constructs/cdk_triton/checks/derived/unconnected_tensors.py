@@ -15,7 +15,7 @@ from cdk_triton.checks.derived.cycles import cycles
 from cdk_triton.checks.derived.swapped_maps import exchanged_steps
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep, EnsembleTensor
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig
 
 __all__ = ["LooseEnds", "Source", "flows", "key_of", "unready_outputs"]

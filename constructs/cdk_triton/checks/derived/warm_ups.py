@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import configured
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig
 
 if TYPE_CHECKING:

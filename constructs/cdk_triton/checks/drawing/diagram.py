@@ -11,7 +11,8 @@ from cdk_triton.checks.derived.onnx_completion import completed
 from cdk_triton.checks.drawing.places import Place, place_of_inputs, place_of_instances, place_of_outputs
 from cdk_triton.triton.ensemble import EnsembleStep, EnsembleTensor
 from cdk_triton.triton.findings import Finding
-from cdk_triton.triton.repository import Model, ModelRepository
+from cdk_triton.triton.model import Model
+from cdk_triton.triton.repository import ModelRepository
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
 __all__ = ["REQUEST", "RESPONSE", "Arrow", "Box", "Diagram", "diagrams"]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from cdk_triton.triton.repository import Model
+    from cdk_triton.triton.model import Model
     from cdk_triton.triton.schema import ModelConfig
 
 __all__ = ["Place", "place_of_inputs", "place_of_instances", "place_of_outputs"]

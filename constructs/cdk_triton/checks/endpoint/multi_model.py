@@ -14,7 +14,7 @@ from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import CONFIG_NAME
+from cdk_triton.triton.model import CONFIG_NAME
 
 _LOADER = "src/sagemaker_server.cc"
 _MANY = 5

@@ -14,7 +14,7 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES, MAX_VOLUME_GB
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
 
 _INVOKE_ENDPOINT = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"

@@ -10,8 +10,8 @@ from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.model import CONFIG_NAME
 from cdk_triton.triton.releases import release_order
-from cdk_triton.triton.repository import CONFIG_NAME
 
 _SERVE = "docker/sagemaker/serve"
 _ADDITIONAL_ARGS_SINCE = "23.07"

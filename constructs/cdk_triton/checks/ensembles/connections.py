@@ -10,7 +10,7 @@ from cdk_triton.checks.derived.unconnected_tensors import LooseEnds, Source, flo
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 _UTILS = "src/model_config_utils.cc"
 _SAME_NAME = "write the same name in both places if the two names mean the same tensor"

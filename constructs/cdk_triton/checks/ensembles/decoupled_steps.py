@@ -12,7 +12,7 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core, server
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
 _REFUSED = "HTTP end point doesn't support models with decoupled transaction policy"

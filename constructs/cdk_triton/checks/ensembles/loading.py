@@ -12,7 +12,7 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import CONFIG_NAME, Model
+from cdk_triton.triton.model import CONFIG_NAME, Model
 
 _MANAGER = "src/model_repository_manager/model_repository_manager.cc"
 

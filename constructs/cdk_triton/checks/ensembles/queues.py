@@ -14,7 +14,7 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core_commit
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 _ANSWERS_SINCE = "26.02"  # core 8d0aaf6
 _SURVIVES_SINCE = "26.04"  # core a02b0c0

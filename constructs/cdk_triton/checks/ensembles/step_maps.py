@@ -16,7 +16,7 @@ from cdk_triton.checks.sources import core
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
 
 _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"

@@ -12,9 +12,9 @@ from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.model import CONFIG_NAME
 from cdk_triton.triton.model_config import fault_of
 from cdk_triton.triton.releases import release_order
-from cdk_triton.triton.repository import CONFIG_NAME
 from cdk_triton.triton.schema import SCHEMA_RELEASE
 from cdk_triton.triton.versions import is_version_name
 

@@ -13,8 +13,9 @@ from cdk_triton.checks.files.python_environments import environments
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.releases import backends_in
-from cdk_triton.triton.repository import Model, RepositoryFile
+from cdk_triton.triton.repository import RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")

@@ -21,8 +21,9 @@ from cdk_triton.triton.contents.unsafe_members import UnsafeMember, unsafe_membe
 from cdk_triton.triton.execution_environment import FIELD, VARIABLE, environment_text, written_environment
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.image_modules import installed_modules, standard_modules
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.releases import Release
-from cdk_triton.triton.repository import Model, RepositoryFile
+from cdk_triton.triton.repository import RepositoryFile
 
 _CUSTOM = "https://github.com/triton-inference-server/python_backend#using-custom-python-execution-environments"
 _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)

@@ -16,7 +16,7 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.triton.execution_environment import FIELD
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 _STUB = "src/pb_stub.cc"
 _EXEC_SINCE = "25.08"  # python_backend #404: no shell reads the command any more, and names are checked

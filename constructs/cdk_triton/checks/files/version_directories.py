@@ -9,7 +9,7 @@ from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.versions import LARGEST_VERSION, directory_version, is_version_name
 
 _VERSIONS_TO_LOAD = core("src/model_repository_manager/model_lifecycle.cc", 84, 149)

@@ -11,7 +11,7 @@ from cdk_triton.checks.derived.instance_groups import no_such_gpu
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.model import Model
 
 _SHM_BYTES = 64 << 20
 """The shared memory of a container: Docker's default, for which SageMaker has no setting."""

@@ -16,8 +16,8 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core, server
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.releases import Release, backends_in, is_at_least, tensorrt_bounds
-from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
 
 _FIND_BACKEND = core("src/backend_model.cc", 408, 443)

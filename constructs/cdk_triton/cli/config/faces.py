@@ -13,8 +13,8 @@ from cdk_triton.errors import RepositoryError
 from cdk_triton.triton.contents import Unreadable
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
 from cdk_triton.triton.contents.python_source import PythonSource, python_source
+from cdk_triton.triton.model import CONFIG_NAME
 from cdk_triton.triton.model_config import parse_model_config
-from cdk_triton.triton.repository import CONFIG_NAME
 from cdk_triton.triton.schema import ModelInput, ModelOutput, enum_name
 from cdk_triton.triton.versions import is_version_name
 

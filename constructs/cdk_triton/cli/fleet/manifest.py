@@ -17,7 +17,7 @@ from typing import Any
 from cdk_triton._wording import quoted
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.triton.repository import CONFIG_NAME
+from cdk_triton.triton.model import CONFIG_NAME
 from cdk_triton.triton.repository_settings import SETTINGS_NAME
 
 __all__ = ["Listed", "read_manifest"]
