@@ -62,7 +62,7 @@ def _broken_promises(repository: ModelRepository) -> list[Finding]:
             Severity.ERROR,
             SETTINGS_NAME,
             "",
-            f"produced lists {path}, which the repository does not have and no recipe makes",
+            f"the list 'produced' names {path}, but the repository does not have this file, and no recipe makes it",
             "add the recipe, or put the file into the repository",
         )
         for promise in promises

@@ -95,7 +95,8 @@ class AsyncResult:
         """
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
             raise ConfigurationError(
-                f"timeout is {timeout!r}: give seconds, 0 or more; with 0, the call looks for the answer once"
+                f"timeout is {timeout!r}: give a number of seconds, 0 or more; with 0, the call looks for the answer "
+                "once"
             )
         s3 = default_client("s3") if self.s3 is None else self.s3
         end, pause = time.monotonic() + timeout, _FIRST_PAUSE

@@ -114,7 +114,7 @@ class ParameterNames:
         self, path: str, ssm: Any, max_age: float, *, s3: Any = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         if not max_age >= 0:
-            raise ConfigurationError(f"max_age is {max_age!r}: give seconds, 0 or more")
+            raise ConfigurationError(f"max_age is {max_age!r}: give a number of seconds, 0 or more")
         self._path, self._ssm, self._max_age, self._clock = path, ssm, max_age, clock
         self._lock = threading.Lock()
         self._looking_up, self._renewing = threading.Lock(), threading.Lock()

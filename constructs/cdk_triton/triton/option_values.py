@@ -252,7 +252,11 @@ def _restricted_feature(value: str, release: str) -> str | None:
     if not (features and colon and key and equals and given):
         return "'<apis>:<header>=<value>'"
     unknown = [name for name in names if name not in _RESTRICTED]
-    return f"APIs of {in_words(_RESTRICTED, 'and')}, each once" if unknown or len(set(names)) < len(names) else None
+    return (
+        f"one or more of {in_words(_RESTRICTED, 'and')}, each at most once"
+        if unknown or len(set(names)) < len(names)
+        else None
+    )
 
 
 _READERS: Final[Mapping[str, Callable[[str, str], str | None]]] = {

@@ -197,8 +197,8 @@ def _packed_paths(ensemble: Ensemble, steps: Sequence[Mapping[str, Any]], reposi
     missing = sorted(set(ensemble.remove) - paths)
     if missing:
         raise BuildError(
-            f"the plan is damaged, because it removes {missing[0]}, which is neither in the sources nor built; "
-            "deploy again"
+            f"the plan is damaged, because it removes the file {missing[0]!r}, which is neither in the sources nor "
+            "built; deploy again"
         )
     litter = {path.relative_to(repository).as_posix() for path in repository.rglob("*") if not path.is_dir()} - paths
     if litter:

@@ -68,12 +68,12 @@ def _take(
     stop: Stop,
 ) -> None:
     if not is_safe_path(member.name):
-        raise BuildError(f"the sources contain the path {member.name!r}, which leaves the repository")
+        raise BuildError(f"the sources contain the path {member.name!r}, which leaves the repository; deploy again")
     if member.isdir():
         (repository / member.name).mkdir(parents=True, exist_ok=True)
         return
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
-        raise BuildError(f"the sources contain {member.name!r}, which is a link or another special file")
+        raise BuildError(f"the sources contain {member.name!r}, which is a link or another special file; deploy again")
     if member.name not in files or member.name in found:
         fault = " twice" if member.name in found else ", which the plan does not list"
         raise BuildError(f"the sources contain {member.name!r}{fault}; deploy again")

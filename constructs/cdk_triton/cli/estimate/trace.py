@@ -113,7 +113,8 @@ def read_trace(file: Path) -> Trace:
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         if isinstance(error, ConfigurationError):
             raise
-        raise ConfigurationError(f"{file} is not a trace ({error}): {_FORM}") from error
+        why = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ConfigurationError(f"{file} is not a trace ({why}): {_FORM}") from error
 
 
 def _of_csv(content: str) -> dict[str, dict[datetime, float]]:

@@ -70,8 +70,8 @@ def check_takes_published(endpoint: Resource, variants: Sequence[TritonVariant])
     """
     if not any(variant.model.is_multi_model for variant in variants):
         raise ConfigurationError(
-            f"published narrows the permission to ensembles of a TritonMultiModel, but {endpoint.node.path} is not a "
-            "multi-model endpoint: remove published"
+            f"published= narrows the permission to ensembles of a TritonMultiModel, but {endpoint.node.path} is not a "
+            "multi-model endpoint: remove published="
         )
 
 

@@ -1,6 +1,6 @@
 """How many instances of each type SageMaker has free, as `cdk-triton local capacity` sets it.
 
-A type without a number has as many as anybody asks for. The numbers are in a file of the state directory, which every
+A type without a number has no limit. The numbers are in a file of the state directory, which every
 deployment of an endpoint reads, so that they hold for a local AWS that runs already. Each deployment gets up to that
 many instances. Endpoints that run keep theirs, and do not count.
 """
@@ -43,11 +43,11 @@ class Capacity:
             ) from error
 
     def of(self, instance_type: str) -> int | None:
-        """The instances of a type that are free; None: as many as anybody asks for."""
+        """The instances of a type that are free; None: no limit."""
         return self.limits().get(instance_type)
 
     def set(self, instance_type: str, instances: int | None) -> None:
-        """Let a type have so many instances that are free; None: as many as anybody asks for.
+        """Set the number of free instances of an instance type; None removes the limit.
 
         Raises:
             LocalError: the file cannot be written.
@@ -68,5 +68,5 @@ class Capacity:
             ) from error
 
     def clear(self) -> None:
-        """Limit nothing."""
+        """Remove the limits of all instance types."""
         self._file.unlink(missing_ok=True)

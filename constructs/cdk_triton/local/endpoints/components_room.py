@@ -38,7 +38,7 @@ def most_instances(variant: Mapping[str, Any], running: int, free: int | None) -
     Args:
         variant: as the endpoint configuration has it.
         running: the instances that it has.
-        free: those of its type that are free beside them; None: as many as anybody asks for.
+        free: those of its type that are free beside them; None: no limit.
     """
     _, most = _limits(variant)
     return most if free is None else min(most, running + free)

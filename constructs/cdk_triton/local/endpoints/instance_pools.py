@@ -82,7 +82,7 @@ def place(variant: Mapping[str, Any], count: int, capacity: Callable[[str], int 
     Args:
         variant: as an endpoint configuration has it.
         count: the number of instances to place.
-        capacity: how many instances of a type are free; None: as many as anybody asks for.
+        capacity: how many instances of a type are free; None: no limit.
     """
     pools, counts, lacking = _pools(variant), list[int](), list[str]()
     for pool in pools:

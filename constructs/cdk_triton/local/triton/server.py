@@ -251,7 +251,8 @@ class TritonServer:
         if self._settings.preload is not None and (exposed := exposed_sockets(self._child.pid)):
             raise LocalError(
                 f"tritonserver or one of its models listens at {', '.join(exposed)}, which other machines can reach, "
-                "although a preloaded library should prevent that; the local AWS stopped tritonserver"
+                "although a preloaded library should prevent that; the local AWS stopped tritonserver: remove the code "
+                "of the model that listens there, or report this as a fault of cdk-triton if no model does"
             )
 
 

@@ -72,7 +72,8 @@ def _agree(
     result = {tensor["name"]: tensor["data_type"] for tensor in configured}
     if not result:
         raise ValueError(
-            f"config.pbtxt names no {side}, but the stand-in does not complete config.pbtxt; write every {side} into it"
+            f"config.pbtxt names no {side}, but ONNX Runtime on the local AWS does not complete config.pbtxt; write "
+            f"every {side} into config.pbtxt"
         )
     for name, kind in result.items():
         if name not in types:
