@@ -32,7 +32,8 @@ __all__ = [
 ROOT: Final = Path(__file__).parents[1]
 BASELINE: Final = ROOT / "tests" / "architecture" / "prose_baseline.txt"
 _FOLDERS = ("docs", "examples", "constructs", "lambda", "tools", "benchmarks", "model_assets")
-_PLACES = ("*.md", "app.py", *(f"{folder}/**/*.{ending}" for folder in _FOLDERS for ending in ("md", "py")))
+_INIT = "constructs/cdk_triton/cli/init/files/*.md.txt"  # the pages of a project that `cdk-triton init` writes
+_PLACES = ("*.md", "app.py", _INIT, *(f"{folder}/**/*.{ending}" for folder in _FOLDERS for ending in ("md", "py")))
 _GENERATED, _INDEX = "docs/rules", "docs/rules.md"  # made of docstrings, which are looked at themselves
 
 _TEXTS = (  # things that contain text, as regular expressions

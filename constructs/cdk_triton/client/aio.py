@@ -33,7 +33,7 @@ __all__ = ["AsyncTritonClient"]
 class AsyncTritonClient:
     """Invokes one SageMaker endpoint whose container is Triton, with many requests at a time on one event loop.
 
-    It needs the extra `aio`. `async with` opens one session for all requests::
+    It needs the extra `aio`. `async with` opens one session for all requests:
 
         async with AsyncTritonClient("my-endpoint") as client:
             answers = await asyncio.gather(*(client.infer(each) for each in requests))

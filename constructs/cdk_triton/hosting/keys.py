@@ -186,7 +186,9 @@ def warn_about_store_key(store: IConstruct, key: kms.IKey) -> None:
         warn_about_key(
             store,
             key,
-            f"{service} to use the key, and IAM policies to grant access to the key, as the guide's page on keys shows",
+            f"{service} to use the key (kms:Encrypt*, kms:Decrypt*, kms:ReEncrypt*, kms:GenerateDataKey*, "
+            "kms:Describe*), and IAM policies to grant access to the key. The page 'Keys and names' of the user guide has "
+            "these statements",
         )
 
 

@@ -354,5 +354,5 @@ def test_the_page_lists_every_method_with_the_defaults_that_there_are(world: Wor
     assert METHOD.findall(page)
     assert sorted(METHOD.findall(page)) == sorted(name for name in dir(ScalableInstanceCount) if "scale_on" in name)
     assert f"safety factor {scaling.SAFETY_FACTOR} " in page
-    assert f"does not add more for {scaling.SCALE_OUT_COOLDOWN_SECONDS // 60} minutes" in words
-    assert f"does not remove more for {scaling.SCALE_IN_COOLDOWN_SECONDS // 60} minutes" in words
+    assert f"does not add more instances for {scaling.SCALE_OUT_COOLDOWN_SECONDS // 60} minutes" in words
+    assert f"does not remove more instances for {scaling.SCALE_IN_COOLDOWN_SECONDS // 60} minutes" in words

@@ -189,7 +189,7 @@ def is_loopback(url: str) -> bool:
 def _fix(error: ClientError) -> str:
     refused = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 403
     return (
-        "; the permissions that the command needs are listed in the user guide, on the page of the command"
+        "; get the permission for this operation (the page of this command in the user guide lists all permissions)"
         if refused
         else ""
     )

@@ -154,8 +154,8 @@ def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
             subject=subject,
             state=State.UNKNOWN,
             found=f"AWS rejected {error.operation_name} ({_code(error)}): {_message(error)}",
-            fix="let somebody with the permissions run this command, or get the permissions that the page of this "
-            "command in the user guide lists",
+            fix="let somebody with the permission run this command, or get the permission for this operation; the page "
+            "of this command in the user guide lists all permissions that it needs",
         )
     return Answer(
         subject=subject,
