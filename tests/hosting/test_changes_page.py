@@ -346,7 +346,12 @@ ROWS: list[tuple[str, App, App, Effects]] = [
         ONE,
         {ENDPOINT: "in place"},
     ),
-    ("`endpoint_name`, also if you add it", ONE, replace(ONE, endpoint=options(endpoint_name="search")), {ENDPOINT: "replaced"}),
+    (
+        "`endpoint_name`, also if you add it",
+        ONE,
+        replace(ONE, endpoint=options(endpoint_name="search")),
+        {ENDPOINT: "replaced"},
+    ),
     (
         "the construct id or stack of an endpoint without",
         ONE,

@@ -41,8 +41,8 @@ def let_log_delivery_decrypt(scope: IConstruct, key: kms.IKey) -> None:
         warn_about_key(
             scope,
             key,
-            f"{LOG_DELIVERY_SERVICE} to decrypt with the key (kms:Decrypt). The page 'Keys and names' of the user guide "
-            "has this statement",
+            f"{LOG_DELIVERY_SERVICE} to decrypt with the key (kms:Decrypt). The page 'Keys and names' of the user "
+            "guide has this statement",
         )
     context = stack_of(scope).format_arn(service="logs", resource="*", arn_format=ArnFormat.COLON_RESOURCE_NAME)
     key.add_to_resource_policy(
