@@ -38,14 +38,15 @@ def blocks(readme: str) -> dict[str, str]:
 def script(readme: str) -> str:
     """The lines that a reader types on this machine. The load is shorter."""
     block = blocks(readme)
-    ask = block["Run it on this machine 1"].replace("ENDPOINT", '"$endpoint"')
+    ask = block["Run it on this machine 1"] + block["Run it on this machine 2"]
+    ask = ask.replace("ENDPOINT", '"$endpoint"')
     assert "--duration 20" in ask
     endpoint = """endpoint=$(sed -n 's/.*"EndpointName": "\\(.*\\)".*/\\1/p' outputs.json)\n"""
     return SCRIPT.format(
         look=block["Look at it 0"],
         run=block["Run it on this machine 0"],
         ask=endpoint + ask.replace("--duration 20", SHORT),
-        down=block["Run it on this machine 2"],
+        down=block["Run it on this machine 3"],
     )
 
 

@@ -106,10 +106,10 @@ class TestVolume:
 
     def test_the_guide_says_what_the_table_says(self, world: World) -> None:
         guide = (world.root / "docs" / "endpoints.md").read_text(encoding="utf-8")
-        rows = re.findall(r"^\| ((?:(?:g|p)\d\S*(?:, )?)+) \| (\S+)", guide, re.MULTILINE)
+        rows = re.findall(r"^\| ((?:(?:g|p)\d\S*(?:, )?)+) \| (an error|a warning|1 to 512)", guide, re.MULTILINE)
         said = {f"ml.{family}": answer for families, answer in rows for family in families.split(", ")}
         hosting = [instance for instance in gpu_instances().values() if instance.hosting]
-        words = {False: "rejected", None: "a", True: "1"}
+        words = {False: "an error", None: "a warning", True: "1 to 512"}
         assert said == {each.family: words[instance_storage(each).takes_volume_size] for each in hosting}
 
 
