@@ -114,7 +114,7 @@ def _check_places(files: Iterable[ArchiveFile], root: Path, target: Path) -> Non
         if file.source is not None and not file.source.resolve().is_relative_to(root):
             raise ArchiveError(
                 f"{file.source} is a link to {file.source.resolve()}, which is outside the repository: replace the "
-                f"link with the file, or put the file into {root}"
+                "link with the file itself"
             )
 
 

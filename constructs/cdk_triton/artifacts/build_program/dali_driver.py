@@ -96,7 +96,7 @@ def _pipeline_in(source: str) -> tuple[str, bool]:
     if not marked and len(defined) != 1:
         names = f" ({', '.join(defined)})" if defined else ""
         raise PipelineError(
-            f"{source} has {len(defined)} functions with @pipeline_def{names}, but none with @autoserialize: define "
+            f"{source} has {len(defined)} functions with @pipeline_def{names}, and none with @autoserialize: define "
             "exactly one function with @pipeline_def, or mark the function to serve with @autoserialize of "
             "nvidia.dali.plugin.triton"
         )

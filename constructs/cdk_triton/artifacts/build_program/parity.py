@@ -104,8 +104,8 @@ def compare_with_tolerance(name: str, figures: Mapping[str, Any], tolerance: Map
     if figures["special_values_differ"]:
         raise BuildError(
             f"{output} differs from ONNX Runtime's in {figures['special_values_differ']} of {figures['elements']} "
-            "elements, where only one of the two is NaN or infinite: the precision is too low for the network; choose "
-            "a higher precision"
+            "elements, where at least one of the two is NaN or infinite: the precision is too low for the network; "
+            "choose a higher precision"
         )
     if error > allowed:
         raise BuildError(
