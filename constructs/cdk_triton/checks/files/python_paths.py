@@ -152,8 +152,8 @@ def unimportable_file(context: CheckContext) -> Iterator[Problem]:
                 each.model.config_path if each.field else each.path,
                 f"the file {each.path} cannot be imported as a module, and the server would not load "
                 f"{each.model.name!r}: {found}",
-                "name a file, not a directory, in the version directory, such as model.py: its name ends in '.py' and "
-                "has no other dot, and no other module or package has the name of its directory",
+                "name a file, not a directory, in the version directory, such as model.py; its name must end in '.py' "
+                "without another dot, and no other module or package may have the name of the file's directory",
                 each.field,
             )
 
