@@ -107,7 +107,9 @@ def archive_keys(
             "recipes (S3File), and publish again"
         ) from error
     except (tarfile.TarError, zlib.error, EOFError, ValueError) as error:
-        raise ArtifactError(f"the archive {name} is damaged ({error}); publish it again with --recheck") from error
+        raise ArtifactError(
+            f"the archive {name} is damaged ({error}); publish the ensemble from its repository with --recheck"
+        ) from error
     source = {**document.source, "files": files}
     return ArchiveKeys(sha256_of_json(source), sha256_of_json(source | dict(document.target)))
 
