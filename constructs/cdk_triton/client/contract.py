@@ -88,18 +88,19 @@ class TensorContract:
         try:
             if self.datatype == "BYTES":
                 return np.array(value, dtype=object)
-            return self._without_loss(np.asarray(value))
+            array = np.asarray(value)
         except ValueError as error:
-            raise ConfigurationError(
-                f"input '{self.name}' cannot become an array of {self.datatype}: {str(error).rstrip('.')}; give "
-                f"values of {self.datatype} in rows of the same length"
-            ) from error
+            raise self._misfit(str(error).rstrip("."), "give rows of the same length") from error
+        return self._without_loss(array)
+
+    def _misfit(self, reason: str, fix: str) -> ConfigurationError:
+        return ConfigurationError(f"input '{self.name}' cannot become an array of {self.datatype}: {reason}; {fix}")
 
     def _without_loss(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
         import numpy as np
 
         if given.dtype.kind not in "biuf":
-            raise ValueError("it has values that are not numbers")
+            raise self._misfit("it has values that are not numbers", "give numbers")
         with np.errstate(all="ignore"):
             array: npt.NDArray[Any] = given.astype(numpy_type(self.datatype))
             if array.dtype.kind in "biu":
@@ -110,7 +111,7 @@ class TensorContract:
             else:
                 is_same = bool(np.all(np.isfinite(array.astype(np.float64)) | ~np.isfinite(given)))
         if not is_same:
-            raise ValueError(f"it has values that {self.datatype} cannot hold")
+            raise self._misfit(f"it has values that {self.datatype} cannot hold", f"give values of {self.datatype}")
         return array
 
     @property

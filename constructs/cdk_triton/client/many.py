@@ -167,13 +167,15 @@ def check_bounds(max_batch_size: int, concurrency: int) -> None:
 
 
 def _rows(inputs: Arrays) -> int:
+    if not inputs:
+        raise ConfigurationError("a request has no inputs: give at least one input, or use max_batch_size=1")
     rows = {array.shape[0] if array.ndim else None for array in inputs.values()}
     first = next(iter(rows), None)
     if len(rows) != 1 or not first:
         shapes = ", ".join(f"'{name}' {list(array.shape)}" for name, array in inputs.items())
-        found = f"the inputs of a request have the shapes {shapes}" if shapes else "a request has no inputs"
         raise ConfigurationError(
-            f"{found}: give each input the same first dimension of at least 1, the batch size, or use max_batch_size=1"
+            f"the inputs of a request have the shapes {shapes}: give each input the same first dimension of at least "
+            "1, the batch size, or use max_batch_size=1"
         )
     return first
 

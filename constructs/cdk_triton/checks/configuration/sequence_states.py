@@ -103,7 +103,7 @@ def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
         elif (words := _misfit(context, state, initial)) is not None:
             yield Problem(
                 model.config_path,
-                f"the initial state has the dims {list(initial.dims)}, but the state has {list(state.dims)}; the "
+                f"the initial state has the dims {list(initial.dims)}, and the state has {list(state.dims)}; the "
                 f"server would not load {model.name!r}: {words}",
                 "write the dims of the state, with a fixed size in place of each -1",
                 f"{field}.dims",

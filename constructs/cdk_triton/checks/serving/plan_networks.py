@@ -243,12 +243,13 @@ def _shapes(
             continue
         own = "reshape.shape" if tensor.HasField("reshape") else "dims"
         added = " (max_batch_size adds the batch dimension)" if source.config.max_batch_size > 0 else ""
+        without = " without the batch dimension" if added else ""
         yield (
             f"the {kind} {tensor.name!r} has the {own} {_text(written)}{added}, but has the shape {_text(shape)} in "
             f"the network {source.network.path}",
             f"model '{source.model.name}', tensor '{tensor.name}': the model expects {len(shape)} dimensions but the "
             f"model configuration specifies {len(readings[0])} dimensions",
-            f"write the dimensions of the network into {own}, or export the network with other dimensions",
+            f"write the dimensions of the network{without} into {own}, or export the network with other dimensions",
             f"{kind}[{index}].{own}",
         )
 
