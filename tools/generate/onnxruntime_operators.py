@@ -67,7 +67,7 @@ def table_of(folder: Path, committed: Mapping[str, Any]) -> dict[str, Any]:
         if lost := known[older] - known[newer]:
             raise GenerateError(
                 f"onnxruntime {newer} does not have {sorted(lost)} any more, but the table has only the first version "
-                "of each operator"
+                "of each operator: give the table ranges of versions"
             )
     found: dict[str, dict[str, str]] = {}
     for domain, name in sorted(known[versions[-1]]):

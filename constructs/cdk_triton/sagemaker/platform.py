@@ -127,7 +127,7 @@ class ServingPlatform:
         if versions is None or not versions.assumed:
             return None
         fields = in_words([_WORDS[field] for field in versions.assumed], "and")
-        return f"this cdk-triton was released without a source for {fields} of Triton {versions.release}"
+        return f"no source for {fields} of Triton {versions.release} was known when this cdk-triton was released"
 
     @property
     def image_identity(self) -> str:

@@ -106,7 +106,7 @@ def _written(tensor: ModelInput | ModelOutput) -> Tensor:
 def _of_network(file: Path, name: str, labels: Labels) -> Face:
     network = onnx_file(file)
     if isinstance(network, Unreadable):
-        cut = ", or is cut off" if network.reason.startswith("is not an ONNX file") else ""
+        cut = ", or the file is cut off" if network.reason.startswith("is not an ONNX file") else ""
         raise _unusable(f"{file} {network.reason}{cut}; name a complete network in the ONNX format")
     files = {"1/model.onnx": file, **_external_data(file, network)}
     tensors = (*network.inputs, *network.outputs)

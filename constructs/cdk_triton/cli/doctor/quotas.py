@@ -77,8 +77,8 @@ def unlisted(subject: str, name: str, account: Account) -> Answer:
         subject=subject,
         state=State.UNKNOWN,
         found=f"Service Quotas lists no '{name}' in {account.region}",
-        fix="check whether AWS offers this service and instance type in the region; if not, use another region or "
-        "instance type",
+        fix="check whether AWS offers the service or instance type of this quota in the region; if not, use another "
+        "region or instance type",
     )
 
 

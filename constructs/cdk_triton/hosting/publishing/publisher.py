@@ -295,7 +295,7 @@ class TritonPublisher(Construct):
                 "PublisherFailures",
                 "an execution failed, was stopped or timed out, so ensembles were not published",
                 "Read the error of the execution, which has the number of failures and the first reasons; then run "
-                "the same cdk-triton command again, which publishes the rest",
+                "the same cdk-triton command again, which completes the rest",
                 runbook_url,
             ),
             metric=cloudwatch.MathExpression(

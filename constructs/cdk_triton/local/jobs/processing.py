@@ -158,7 +158,7 @@ def _check(request: Mapping[str, Any]) -> None:
             raise JsonApiError(f"LocalPath {path!r} must be below {ROOT}/processing")
     if len({path.rstrip("/") for path in paths}) != len(paths):
         raise JsonApiError(
-            "two inputs or outputs of the processing job have one LocalPath; give each its own LocalPath"
+            "two inputs or outputs of the processing job have the same LocalPath; give each its own LocalPath"
         )
 
 

@@ -119,7 +119,7 @@ def _compile(library: Path) -> None:
             made.replace(library)
     except FileNotFoundError:
         raise LocalError(
-            "gcc is missing, but the local AWS compiles a library with gcc without which tritonserver would listen on "
+            "gcc is missing, so the local AWS cannot compile the library without which tritonserver would listen on "
             "every network interface; install gcc with: apt-get install gcc libc6-dev"
         ) from None
     except OSError as error:
