@@ -13,8 +13,8 @@
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what a build writes; expires after 7 days
     staging/locks/<artifact key>.json                         which build makes an archive at the moment
-    staging/publish/<fleet>/<caller>/                         the request of a publication, and its archives or sources
-    staging/publishing/<fleet>/<release>-<gpu>/               what the state machine of the publisher makes of it
+    staging/publish/<fleet>/<caller>/                         the requests of a caller, with their archives or sources
+    staging/publishing/<fleet>/<release>-<gpu>/               what the state machine of the publisher makes of them
 
 An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
 that is packed: a multi-model endpoint may serve one archive as several ensembles, under names of its own. Repositories

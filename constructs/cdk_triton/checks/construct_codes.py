@@ -370,7 +370,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:SharedModelNames",
         "ensembles of a multi-model endpoint have inner models of the same name",
         "Python writes bytecode beside the model's file. Each time SageMaker loads one of these ensembles, Triton "
-        "looks at the models of the same names in all archives, and loads the models again whose directories have "
+        "looks at the models of the same names in all archives, and reloads the models whose directories have "
         "changed. Give the inner models of each ensemble names of their own, or serve with 24.11 or newer.",
         "Concepts",
     ),

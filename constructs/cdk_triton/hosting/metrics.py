@@ -274,7 +274,7 @@ class VariantMetrics(InvocationMetrics):
     def metric_model_cache_hit(
         self, *, statistic: str = "Average", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """The share of requests, from 0 to 1, whose archive was loaded. The sum is the number of such requests."""
+        """The share of requests (0 to 1) whose archive was already loaded. The sum is the number of such requests."""
         return self.metric("ModelCacheHit", statistic=statistic, period=period)
 
     def metric_model_loading_wait_time(

@@ -47,7 +47,7 @@ class Outcome:
     failures: dict[str, str]
 
     def reason(self, ensemble: str) -> str:
-        """Why an ensemble was not changed; the cause of an execution that was not able to change others names these."""
+        """Why an ensemble was not changed, without the reasons of other ensembles that the cause may have."""
         if ensemble in self.failures or not _OF_OTHERS.match(self.cause):
             return self.failures.get(ensemble, self.cause)
         return "the execution ended before it changed this ensemble; run the same command again"

@@ -199,8 +199,8 @@ class TritonComponents(Resource):
             accelerators: the number of whole GPUs that one copy gets, at least 1.
             memory: the host memory that one copy reserves, at least 128 MiB and in whole MiB. A copy may use more.
             cpus: the number of vCPUs that one copy reserves, at least 0.25; by default none.
-            copies: the number of copies that the component starts with. Do not change this number after you have scaled
-                the copies.
+            copies: the number of copies that the component starts with. Do not change this number once the copies
+                scale, because a change resets the number of copies.
             deployment_policy: how an update replaces the copies, batch by batch. By default SageMaker decides.
 
         Returns:
