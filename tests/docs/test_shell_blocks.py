@@ -45,6 +45,7 @@ DEPLOYED = (
     ("docs/instance_pools.md", "cdk-triton"),
     ("docs/getting_started.md", "python -c"),
     ("docs/local_aws.md", "variables"),
+    ("docs/own_image.md", "cdk-triton validate"),
     ("docs/troubleshooting.md", "cdk-triton"),
     ("docs/upgrading.md", "cdk diff"),
 )

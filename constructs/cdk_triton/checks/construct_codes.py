@@ -249,7 +249,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the release is newer than the tables of the library",
         "The checks use the versions and rules of the newest release in the tables. Upgrade cdk-triton if a newer "
         "version has this release, or try the image in your account.",
-        "Network, images and data",
+        "An image of your own",
     ),
     ConstructCode(
         "cdk-triton:NoEndpointWait",
@@ -285,7 +285,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the subnets of a model have no route to an AWS service that the model needs",
         "An instance without a route to S3 waits for its archive until the start fails. Call add_vpc_endpoints(vpc), "
         "or select subnets with a NAT gateway.",
-        "Network, images and data",
+        "Network and data",
     ),
     ConstructCode(
         "cdk-triton:NothingScales",
@@ -328,7 +328,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "a model is in public subnets",
         "In public subnets, the network interfaces of SageMaker's instances get no public address, so they cannot "
         "reach S3. Select private subnets, or call add_vpc_endpoints(vpc).",
-        "Network, images and data",
+        "Network and data",
     ),
     ConstructCode(
         "cdk-triton:Recipe",
@@ -405,7 +405,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the models of an endpoint's variants differ in subnets or isolation",
         "AWS does not document whether one endpoint accepts such models. Give the models the same network, or try "
         "create-endpoint-config with both models, because this call starts no instance.",
-        "Network, images and data",
+        "Network and data",
     ),
     ConstructCode(
         "cdk-triton:VariantsServeDifferentModels",
