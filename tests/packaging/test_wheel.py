@@ -7,10 +7,12 @@ import re
 import subprocess
 import tarfile
 import zipfile
+from email.parser import Parser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from markdown_it import MarkdownIt
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -96,6 +98,28 @@ def test_the_sdist_holds_what_a_build_needs_and_nothing_else(distributions: Any)
     assert {name.partition("/")[0] for name in names} == {
         *("constructs", "lambda", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml", ".gitignore")
     }
+
+
+@pytest.mark.slow
+def test_each_link_of_the_description_works_on_a_package_index(wheel: Path, root: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(name).decode())
+    description = metadata.get_payload()
+    assert isinstance(description, str)
+    readme = (root / "README.md").read_text(encoding="utf-8")
+
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert targets(description) == [target for target in targets(readme) if target.startswith("https:")]
+    assert "](" not in re.sub(r"\]\(https:", "", description)
+    assert "[Not verified on AWS](docs/not_verified.md) lists" in readme
+    assert "Not verified on AWS lists" in description
+
+
+def targets(markdown: str) -> list[str]:
+    """The addresses of links and pictures, in order."""
+    parts = (part for block in MarkdownIt().enable("table").parse(markdown) for part in block.children or ())
+    return [str(part.attrs[name]) for part in parts for name in ("href", "src") if name in part.attrs]
 
 
 def test_the_sdist_builds_the_same_wheel(distributions: Any) -> None:
