@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from constructs import Construct
 
@@ -11,7 +11,10 @@ from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.per_construct import path_of
 
-__all__ = ["alarm_description", "check_runbook"]
+__all__ = ["Runbook", "alarm_description", "runbook_of"]
+
+CONTEXT_KEY: Final = "cdk-triton:runbookUrl"
+"""The context value with the address, for every construct that does not get `runbook_url`."""
 
 MAX_DESCRIPTION: Final = 1024
 """Characters in the description of an alarm (AlarmDescription of PutMetricAlarm in the API of CloudWatch)."""
@@ -20,21 +23,51 @@ MAX_PATH: Final = 500
 """An alarm's description has the end of a longer path."""
 
 
-def check_runbook(runbook_url: str | None) -> None:
-    """Reject an address to which no section can be added.
+class Runbook(NamedTuple):
+    """The runbook of a user.
+
+    Attributes:
+        url: the address of the page.
+        setting: the argument or context value that has the address, as messages name it.
+    """
+
+    url: str
+    setting: str
+
+
+def runbook_of(scope: Construct, runbook_url: str | None) -> Runbook | None:
+    """The runbook for the alarms of a construct.
+
+    Args:
+        scope: the construct, whose context has the address for all constructs.
+        runbook_url: the argument, which takes precedence over the context; or None.
+
+    Returns:
+        The runbook, or None if neither the argument nor the context has an address.
 
     Raises:
-        ConfigurationError: the address is empty or has a fragment.
+        ConfigurationError: no section can be added to the address, because the address is empty, has a fragment, or is
+            not text.
     """
-    if runbook_url is not None and (not runbook_url or "#" in runbook_url):
-        fault = ", which contains '#'" if runbook_url else ""
+    setting = "runbook_url"
+    url: object = runbook_url
+    if url is None:
+        setting = f"the context value {CONTEXT_KEY}"
+        url = scope.node.try_get_context(CONTEXT_KEY)
+    if url is None:
+        return None
+    if not isinstance(url, str):
+        raise ConfigurationError(f"{setting} is {url!r}, which is not text: use the address of a page")
+    if not url or "#" in url:
+        fault = ", which contains '#'" if url else ""
         raise ConfigurationError(
-            f"runbook_url is {quoted(runbook_url)}{fault}: use the address of a page without '#', because the library "
-            "adds '#' and the alarm's name"
+            f"{setting} is {quoted(url)}{fault}: use the address of a page without '#', because the library adds '#' "
+            "and the alarm's name"
         )
+    return Runbook(url, setting)
 
 
-def alarm_description(watched: Construct, name: str, meaning: str, first_step: str, runbook_url: str | None) -> str:
+def alarm_description(watched: Construct, name: str, meaning: str, first_step: str, runbook: Runbook | None) -> str:
     """The text that an alarm sends to the person on call.
 
     Args:
@@ -42,16 +75,16 @@ def alarm_description(watched: Construct, name: str, meaning: str, first_step: s
         name: the section of the runbook.
         meaning: the fault.
         first_step: the first step, for a reader without a runbook.
-        runbook_url: the address of the runbook, or None.
+        runbook: the runbook, or None.
 
     Raises:
         ConfigurationError: the address of the runbook is too long for a description.
     """
-    advice = first_step if runbook_url is None else f"Runbook: {runbook_url}#{name.lower()}"
+    advice = first_step if runbook is None else f"Runbook: {runbook.url}#{name.lower()}"
     description = f"{path_of(watched)[-MAX_PATH:]}: {meaning}. {advice}"
-    if len(description) > MAX_DESCRIPTION and not has_token(advice):
+    if runbook is not None and len(description) > MAX_DESCRIPTION and not has_token(advice):
         raise ConfigurationError(
-            f"runbook_url is {quoted(runbook_url)}, so the description of the alarm {name} has "
+            f"{runbook.setting} is {quoted(runbook.url)}, so the description of the alarm {name} has "
             f"{len(description):,} characters, but CloudWatch takes at most {MAX_DESCRIPTION:,}: use a shorter address"
         )
     return description

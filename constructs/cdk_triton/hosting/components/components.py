@@ -327,7 +327,8 @@ class TritonComponents(Resource):
             log_retention: how long CloudWatch keeps the logs. `INFINITE` does not change the retention of the log
                 groups.
             runbook_url: the address where you publish the guide's runbook, or a page of your own. Each alarm links to
-                this address, with `#` and the alarm's name in lower case at the end.
+                this address, with `#` and the alarm's name in lower case at the end. The default is the context value
+                `cdk-triton:runbookUrl`. Without an address, the alarms contain the first step.
             dashboard_name: up to 255 letters, digits, `-` and `_`. It must be unique in the account, because an account
                 has one list of dashboards for all regions. By default CloudFormation generates a name.
 
@@ -336,7 +337,8 @@ class TritonComponents(Resource):
 
         Raises:
             ConfigurationError: the endpoint is monitored already, the topic is known to be in another region,
-                `runbook_url` is empty, has a fragment or is too long, or CloudWatch rejects the dashboard's name.
+                the runbook's address is empty, has a fragment or is too long, or CloudWatch rejects the name of the
+                dashboard.
         """
         from cdk_triton.hosting.components.watched_component import watch_component
         from cdk_triton.hosting.monitoring.log_retention import component_log_group_name

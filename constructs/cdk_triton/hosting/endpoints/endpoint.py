@@ -21,25 +21,15 @@ from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
 from cdk_triton.hosting.capacity_reservations import check_reservations
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.async_inference import AsyncInference, check_async
-from cdk_triton.hosting.endpoints.async_storage import allow_async, async_property, async_storage
+from cdk_triton.hosting.endpoints.async_storage import allow_async, async_storage
 from cdk_triton.hosting.endpoints.callers import allow_caller
-from cdk_triton.hosting.endpoints.data_capture import (
-    DataCapture,
-    allow_capture,
-    capture_property,
-    check_capture,
-    warn_about_capture,
-)
+from cdk_triton.hosting.endpoints.config import endpoint_config
+from cdk_triton.hosting.endpoints.data_capture import DataCapture, allow_capture, check_capture, warn_about_capture
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
 from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
-from cdk_triton.hosting.endpoints.parameters import (
-    check_parameters,
-    parameter_names,
-    put_parameters,
-)
+from cdk_triton.hosting.endpoints.parameters import check_parameters, parameter_names, put_parameters
 from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployment, require_name
 from cdk_triton.hosting.endpoints.variant_set import (
-    acknowledge_local_disks,
     check_environments,
     check_shadow,
     production_variants,
@@ -49,11 +39,11 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_storage,
     warn_about_target_models,
 )
-from cdk_triton.hosting.keys import key_arn_for_service, warn_about_key
+from cdk_triton.hosting.keys import warn_about_key
 from cdk_triton.hosting.metrics import VariantMetrics
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
-from cdk_triton.hosting.variant import TritonVariant, production_variant
+from cdk_triton.hosting.variant import TritonVariant
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -112,7 +102,8 @@ class TritonEndpoint(Resource, VariantMetrics):
               endpoint of the account and region has the name or the parameters.
             * `deployment_policy`: the policy does not fit the name or the variants.
             * `asynchronous`: the endpoint serves several models or a multi-model one, or has a shadow or data capture.
-            * `encryption_key`, `data_capture`, `asynchronous`: a key, bucket or topic is in another region.
+            * `encryption_key`, `data_capture`, `asynchronous`: a key, bucket or topic is in another region; or a key is
+              asymmetric or an HMAC key.
     """
 
     @checked
@@ -164,17 +155,15 @@ class TritonEndpoint(Resource, VariantMetrics):
         if metrics_config is not None:
             metrics_config._warn(self)
         self._storage = async_storage(self, asynchronous)
-        self._config = sagemaker.CfnEndpointConfig(
+        self._config = endpoint_config(
             self,
-            "Config",
-            production_variants=[production_variant(variant) for variant in self._variants],
-            shadow_production_variants=None if shadow is None else [production_variant(shadow)],
-            kms_key_id=None if encryption_key is None else key_arn_for_service(encryption_key),
-            metrics_config=None if metrics_config is None else metrics_config._rendered(),
-            data_capture_config=None if data_capture is None else capture_property(data_capture),
-            async_inference_config=async_property(self._storage),
+            variants=self._variants,
+            shadow=shadow,
+            encryption_key=encryption_key,
+            metrics_config=metrics_config,
+            data_capture=data_capture,
+            storage=self._storage,
         )
-        acknowledge_local_disks(self._config, served)
         self._endpoint = sagemaker.CfnEndpoint(
             self,
             "Resource",
@@ -356,7 +345,8 @@ class TritonEndpoint(Resource, VariantMetrics):
             thresholds: the thresholds of the alarms, if you do not want the defaults.
             log_retention: how long CloudWatch keeps the logs. With `INFINITE`, this method does not set a period.
             runbook_url: the address where you publish the guide's runbook, or a page of your own. This method adds `#`
-                and the alarm's name in lower case.
+                and the alarm's name in lower case. The default is the context value `cdk-triton:runbookUrl`. Without
+                an address, the alarms contain the first step.
             dashboard_name: the name of the dashboard: up to 255 letters, digits, `-` and `_`. It must be unique in the
                 account, in all regions. By default CloudFormation makes one.
 
@@ -365,7 +355,8 @@ class TritonEndpoint(Resource, VariantMetrics):
 
         Raises:
             ConfigurationError: the endpoint already has monitoring; the topic is known to be in another region;
-                `runbook_url` is empty, has a fragment or is too long; or CloudWatch rejects the dashboard's name.
+                the runbook's address is empty, has a fragment or is too long; or CloudWatch rejects the name of the
+                dashboard.
         """
         from cdk_triton.hosting.monitoring.watched_variant import monitor_variants
 

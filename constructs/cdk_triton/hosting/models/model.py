@@ -125,7 +125,8 @@ class TritonModel(Resource):
               region.
             * `store`: the store cannot read the stack's assets; or the repository has recipes, but the store has no
               builder with the platform's GPU.
-            * `environment`: a field does not fit a single-model container.
+            * `environment`: a field does not fit a single-model container, or the value of a variable is a secret that
+              the template would show.
             * `role`: the role is in another account.
             * `vpc`: the VPC is in another region.
             * `vpc_subnets`, `security_groups`: `vpc` is missing, or SageMaker does not accept the subnets or groups.

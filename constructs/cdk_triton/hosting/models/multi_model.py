@@ -98,7 +98,8 @@ class TritonMultiModel(Resource):
               region.
             * `store`: the store cannot read the stack's assets; or a repository has recipes, but the store has no
               builder with the platform's GPU.
-            * `environment`: a field does not fit a multi-model container.
+            * `environment`: a field does not fit a multi-model container, or the value of a variable is a secret that
+              the template would show.
             * `role`: the role is in another account.
             * `vpc`: the VPC is in another region.
             * `vpc_subnets`, `security_groups`: `vpc` is missing, or SageMaker does not accept the subnets or groups.
@@ -258,15 +259,15 @@ class TritonMultiModel(Resource):
                 while the present platform serves. Run `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`.
                 Then change `platform` and remove this argument. No endpoint uses the next platform before this change.
             runbook_url: the address where you publish the guide's runbook, or a page of your own. The descriptions of
-                the alarms then link to its section `#publisherfailures`. By default the descriptions contain the first
-                step.
+                the alarms then link to its section `#publisherfailures`. The default is the context value
+                `cdk-triton:runbookUrl`. Without an address, the descriptions contain the first step.
 
         Raises:
             ConfigurationError: the model already has a publisher; the store promotes from another store; a number is
-                not within its bounds; the next platform serves the same archives as the present one; or `runbook_url`
-                is empty, has a fragment or is too long. With recipes also: a recipe is not from this library, two
-                recipes write the same file, or the store has no builder with the platform's GPU or belongs to another
-                app.
+                not within its bounds; the next platform serves the same archives as the present one; or the runbook's
+                address is empty, has a fragment or is too long. With recipes also: a recipe is not from this library,
+                two recipes write the same file, or the store has no builder with the platform's GPU or belongs to
+                another app.
         """
         # A plain model takes no state machine.
         from cdk_triton.hosting.models.published_recipes import declared_recipes

@@ -17,7 +17,7 @@ from constructs import Construct
 from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, VariantMetrics
-from cdk_triton.hosting.runbooks import alarm_description
+from cdk_triton.hosting.runbooks import Runbook, alarm_description
 
 __all__ = ["RULES", "AlarmRule", "AlarmThresholds", "Watched", "Widgets", "add_alarms", "in_units"]
 
@@ -349,7 +349,7 @@ def in_units(rule: AlarmRule, thresholds: AlarmThresholds) -> float | None:
     return (value.to_milliseconds() if isinstance(value, Duration) else value) * rule.unit
 
 
-def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook_url: str | None) -> dict[str, cloudwatch.Alarm]:
+def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook: Runbook | None) -> dict[str, cloudwatch.Alarm]:
     """Make the alarms of a variant or component below its child `Alarms`; returns them by name.
 
     An alarm links to its section of the runbook; without one, it contains the first step itself.
@@ -367,7 +367,7 @@ def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook_url: str |
         made[rule.name] = cloudwatch.Alarm(
             scope,
             rule.name,
-            alarm_description=alarm_description(watched.construct, rule.name, meaning, rule.first_step, runbook_url),
+            alarm_description=alarm_description(watched.construct, rule.name, meaning, rule.first_step, runbook),
             metric=watched.metric(rule),
             threshold=limit,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD

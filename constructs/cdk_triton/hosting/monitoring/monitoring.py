@@ -23,7 +23,7 @@ from cdk_triton.hosting.keys import warn_about_topic
 from cdk_triton.hosting.monitoring.alarms import AlarmThresholds, Watched, add_alarms
 from cdk_triton.hosting.monitoring.log_retention import LogRetention
 from cdk_triton.hosting.monitoring.widgets import COLUMNS
-from cdk_triton.hosting.runbooks import check_runbook
+from cdk_triton.hosting.runbooks import runbook_of
 
 __all__ = ["ID", "EndpointMonitoring", "check_not_monitored"]
 
@@ -65,7 +65,7 @@ class EndpointMonitoring(Construct):
         topic: the topic that every alarm notifies, or None.
         thresholds: the thresholds of the alarms.
         log_retention: how long the logs are kept.
-        runbook_url: the page that alarms and dashboard link to, or None.
+        runbook_url: the page that alarms and dashboard link to; None: the address in the context, if there is one.
         dashboard_name: the dashboard's name. None: CloudFormation generates a name. "All dashboards in your account are
             global, not region-specific" (PutDashboard).
     """
@@ -89,7 +89,7 @@ class EndpointMonitoring(Construct):
                 f"dashboard_name is {quoted(with_samples(dashboard_name))}{sample_note(dashboard_name)}: use 1 to 255 "
                 "letters, digits, '-' and '_'"
             )
-        check_runbook(runbook_url)
+        runbook = runbook_of(scope, runbook_url)
         if topic is not None:
             # "Invalid region ca-central-1 specified. Only us-west-2 is supported." (PutMetricAlarm's answer, in
             # cds-snc/notification-terraform#128)
@@ -98,7 +98,7 @@ class EndpointMonitoring(Construct):
         super().__init__(scope, id)
         self._kind = kind
         self._limits = AlarmThresholds() if thresholds is None else thresholds
-        self._runbook = runbook_url
+        self._runbook = runbook
         self._retention = log_retention
         self._alarms: dict[str, Mapping[str, cloudwatch.Alarm]] = NameLookup(f"there are no alarms of a {kind}", {})
         self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(self._alarms)
@@ -111,7 +111,7 @@ class EndpointMonitoring(Construct):
             topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=account))
             self._action = cloudwatch_actions.SnsAction(topic)
         links = f"# {endpoint_name}\nLogs: `{log_group}`."
-        links += "" if runbook_url is None else f" Runbook: {runbook_url}"
+        links += "" if runbook is None else f" Runbook: {runbook.url}"
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=dashboard_name)
         self.dashboard.add_widgets(cloudwatch.TextWidget(markdown=links, width=COLUMNS, height=2))
 
