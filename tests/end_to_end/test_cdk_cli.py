@@ -213,7 +213,7 @@ def test_an_update_after_a_rollback_works_also_without_a_change_set(cli: Cli, ho
 def test_what_is_not_modelled_is_refused_with_a_sentence(cli: Cli) -> None:
     output = cli.run("drift", ok=False)
     assert "DetectStackDrift" in output
-    assert "user guide: Coverage of the local AWS" in output
+    assert "is not modelled by the local CloudFormation, which models CreateChangeSet, CreateStack," in output
 
 
 def test_destroy_leaves_only_what_is_retained(cli: Cli, host: EndpointDouble) -> None:

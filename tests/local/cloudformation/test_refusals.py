@@ -63,6 +63,7 @@ def test_every_fault_that_the_template_shows_is_told_before_anything_is_created(
             "AWS::StepFunctions::StateMachine",
             id="no waiter",
         ),
+        pytest.param("AWS::SNS::TopicInlinePolicy", {}, "of this service only AWS::SNS::Subscription", id="no type"),
         pytest.param("Custom::X", {"ServiceToken": "arn:aws:sns:us-east-1:1:topic"}, ":topic'", id="no function"),
     ],
 )

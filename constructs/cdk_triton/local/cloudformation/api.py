@@ -19,7 +19,7 @@ from cdk_triton.local.cloudformation.describe import (
     summarise_stack,
 )
 from cdk_triton.local.cloudformation.engine import NO_CHANGES, ChangeSet, NoSuchStackError, TemplateEngine
-from cdk_triton.local.cloudformation.resource_types import DOCS, Services
+from cdk_triton.local.cloudformation.resource_types import Services
 from cdk_triton.local.cloudformation.stacks import Settings, Stack, Target
 from cdk_triton.local.cloudformation.template import Template, parse_template
 from cdk_triton.local.wire import QueryApiError, Reply
@@ -53,7 +53,10 @@ class CloudFormationApi:
     def _handle(self, operation: str, request: Request) -> Result:
         handler = OPERATIONS.get(operation)
         if handler is None:
-            raise QueryApiError("ValidationError", f"{operation} is not modelled by the local CloudFormation ({DOCS})")
+            raise QueryApiError(
+                "ValidationError",
+                f"{operation} is not modelled by the local CloudFormation, which models {', '.join(OPERATIONS)}",
+            )
         try:
             return handler(self, request)
         except TemplateError as error:
@@ -216,7 +219,8 @@ class CloudFormationApi:
         stack = self._existing(request["StackName"])
         if kind == "IMPORT":
             raise TemplateError(
-                f"change sets that import resources are not modelled by the local CloudFormation ({DOCS})"
+                "change sets that import resources are not modelled by the local CloudFormation: let the stack create "
+                "the resources"
             )
         if kind == "CREATE":
             if stack is not None and stack.status != "REVIEW_IN_PROGRESS":
@@ -378,7 +382,7 @@ class CloudFormationApi:
         }
         for name, present in unmodelled.items():
             if present:
-                raise TemplateError(f"{name} is not modelled by the local CloudFormation; remove it ({DOCS})")
+                raise TemplateError(f"{name} is not modelled by the local CloudFormation; remove it")
 
 
 def _settings(request: Request) -> Settings:

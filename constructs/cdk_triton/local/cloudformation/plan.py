@@ -16,7 +16,7 @@ from cdk_triton.errors import TemplateError
 from cdk_triton.local.cloudformation.exports import Exports
 from cdk_triton.local.cloudformation.graph import creation_order
 from cdk_triton.local.cloudformation.intrinsics import UNKNOWN, Environment, Resolver, contains_unknown, references
-from cdk_triton.local.cloudformation.resource_types import DOCS, ResourceType, find, is_custom
+from cdk_triton.local.cloudformation.resource_types import ResourceType, find, is_custom
 from cdk_triton.local.cloudformation.stacks import STACK_TYPE, Stack, StackResource, Target
 from cdk_triton.local.cloudformation.template import Resource
 
@@ -166,7 +166,7 @@ class _Planner:
             if literal and not runtime.startswith("python") and not handler.startswith("framework."):
                 raise TemplateError(
                     f"its function {name!r} has the runtime {runtime!r} and the handler {handler!r}; here only Python "
-                    f"functions and the CDK's Provider framework run ({DOCS})"
+                    "functions and the CDK's Provider framework run"
                 )
 
     def _dependencies(self, resource: Resource) -> tuple[str, ...]:

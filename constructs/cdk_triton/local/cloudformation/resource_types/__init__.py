@@ -8,7 +8,6 @@ import importlib
 import pkgutil
 
 from cdk_triton.local.cloudformation.resource_types.base import (
-    DOCS,
     Context,
     Mailbox,
     PhysicalResource,
@@ -21,7 +20,6 @@ from cdk_triton.local.cloudformation.resource_types.base import (
 )
 
 __all__ = [
-    "DOCS",
     "Context",
     "Mailbox",
     "PhysicalResource",

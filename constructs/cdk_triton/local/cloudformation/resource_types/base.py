@@ -20,7 +20,6 @@ from cdk_triton.local.cloudformation.schema import ResourceSchema, resource_sche
 from cdk_triton.local.lambdas import Executions
 
 __all__ = [
-    "DOCS",
     "Context",
     "Mailbox",
     "NotAttemptedError",
@@ -34,9 +33,6 @@ __all__ = [
     "register",
     "registered",
 ]
-
-DOCS = "user guide: Coverage of the local AWS"
-"""The page that has the fidelity table, by its title: a wheel does not contain the guide."""
 
 Properties = Mapping[str, Any]
 
@@ -198,7 +194,7 @@ class ResourceType(ABC):
         if foreign := sorted(set(coerced) - self.modelled - self.recorded):
             raise TemplateError(
                 f"{self.type_name}.{foreign[0]} is not modelled by the local CloudFormation, which models "
-                f"{', '.join(sorted(self.modelled | self.recorded))} ({DOCS})"
+                f"{', '.join(sorted(self.modelled | self.recorded))}: omit the property on the local AWS"
             )
         return coerced
 
@@ -214,7 +210,7 @@ class ResourceType(ABC):
         raise TemplateError(
             f"the attribute {attribute!r} of {self.type_name} "
             + ("is not modelled by the local CloudFormation" if known else "does not exist in CloudFormation")
-            + f"; the modelled attributes are {', '.join(sorted(self.attributes)) or 'none'} ({DOCS})"
+            + f"; the modelled attributes are {', '.join(sorted(self.attributes)) or 'none'}"
         )
 
     def replacing(self, changed: Iterable[str]) -> frozenset[str]:
@@ -267,7 +263,15 @@ def find(type_name: str) -> ResourceType:
     resource_type = _registry.get("AWS::CloudFormation::CustomResource" if is_custom(type_name) else type_name)
     if resource_type is None:
         raise TemplateError(
-            f"the resource type {type_name!r} is not modelled by the local CloudFormation; the docs list the types "
-            f"that are modelled ({DOCS})"
+            f"the resource type {type_name!r} is not modelled by the local CloudFormation, which models "
+            f"{_models_instead(type_name)}: put the resource into a stack that only AWS gets"
         )
     return resource_type
+
+
+def _models_instead(type_name: str) -> str:
+    """The modelled types of the service of a type that is not modelled, or the services that have modelled types."""
+    service = type_name.rpartition("::")[0]
+    if of_service := [each for each in registered() if each.startswith(f"{service}::")]:
+        return f"of this service only {', '.join(of_service)}"
+    return "types of " + ", ".join(dict.fromkeys(each.split("::")[1] for each in registered()))

@@ -21,7 +21,6 @@ from typing import Any, Literal
 from cdk_triton.errors import LocalError, TemplateError
 from cdk_triton.local.cloudformation.intrinsics import UNKNOWN
 from cdk_triton.local.cloudformation.resource_types.base import (
-    DOCS,
     Context,
     NotAttemptedError,
     PhysicalResource,
@@ -81,7 +80,7 @@ class CustomResource(ResourceType):
         token = properties["ServiceToken"]
         if token is not UNKNOWN and not re.match(r"arn:[^:]+:lambda:", str(token)):
             raise TemplateError(
-                f"the service token {token!r} is not a Lambda function, the only kind modelled ({DOCS})"
+                f"the service token {token!r} is not the ARN of a Lambda function, the only kind that is modelled"
             )
         timeout = properties.get("ServiceTimeout", MAX_SERVICE_TIMEOUT)
         if timeout is not UNKNOWN and not 1 <= int(timeout) <= MAX_SERVICE_TIMEOUT:

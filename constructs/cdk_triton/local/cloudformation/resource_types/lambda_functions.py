@@ -13,7 +13,6 @@ from cdk_triton.errors import TemplateError
 from cdk_triton.local.cloudformation.intrinsics import UNKNOWN
 from cdk_triton.local.cloudformation.resource_types._calls import missing_is_fine, picked, tag_map
 from cdk_triton.local.cloudformation.resource_types.base import (
-    DOCS,
     Context,
     PhysicalResource,
     Properties,
@@ -142,7 +141,7 @@ class StateMachine(ResourceType):
         if fault := not_modelled(json.loads(definition)):
             raise TemplateError(
                 "AWS::StepFunctions::StateMachine is modelled for waiters of custom resources and for distributed maps "
-                f"over a JSON file, but this definition has {fault} ({DOCS})"
+                f"over a JSON file, but this definition has {fault}"
             )
         return coerced
 
@@ -182,5 +181,5 @@ def _code(properties: Properties) -> dict[str, Any]:
     if "S3Bucket" in code:
         return picked(code, "S3Bucket", "S3Key", "S3ObjectVersion")
     raise TemplateError(
-        f"AWS::Lambda::Function is modelled with code in S3 or inline, not with {', '.join(sorted(code))} ({DOCS})"
+        f"AWS::Lambda::Function is modelled with code in S3 or inline, not with {', '.join(sorted(code))}"
     )
