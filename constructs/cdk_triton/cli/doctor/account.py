@@ -24,6 +24,7 @@ from botocore.exceptions import (
 
 from cdk_triton.cli.back_to_aws import unset_line
 from cdk_triton.cli.doctor.answers import Answer, State
+from cdk_triton.cli.permissions import permission_of
 from cdk_triton.cli.region import deployment_region
 
 __all__ = ["SCALING_ROLE", "Account", "bootstrap", "refused", "scaling_role", "sign_in"]
@@ -154,8 +155,7 @@ def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
             subject=subject,
             state=State.UNKNOWN,
             found=f"AWS rejected {error.operation_name} ({_code(error)}): {_message(error)}",
-            fix="let somebody with the permission run this command, or get the permission for this operation; the page "
-            "of this command in the user guide lists all permissions that it needs",
+            fix=f"get {permission_of(error)}, or let somebody who has it run this command",
         )
     return Answer(
         subject=subject,

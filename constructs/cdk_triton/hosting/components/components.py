@@ -336,8 +336,8 @@ class TritonComponents(Resource):
             The dashboard, and the alarms by the component's id. You may add other actions to the alarms.
 
         Raises:
-            ConfigurationError: the endpoint is monitored already, the topic is known to be in another region,
-                the runbook's address is empty, has a fragment or is too long, or CloudWatch rejects the name of the
+            ConfigurationError: the endpoint is monitored already; the topic is known to be in another region;
+                the runbook's address is empty, has a fragment or is too long; or CloudWatch rejects the name of the
                 dashboard.
         """
         from cdk_triton.hosting.components.watched_component import watch_component
