@@ -10,6 +10,7 @@ import pytest
 
 from cdk_triton.checks import documented_rules
 from cdk_triton.checks.construct_codes import CONSTRUCT_CODES
+from cdk_triton.triton import Severity
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -26,7 +27,7 @@ def test_without_a_code_it_lists_every_rule_and_then_the_codes_of_the_constructs
     assert [line.split(maxsplit=2) for line in lines[:count]] == [
         [rule.code, rule.severity.value, rule.title] for rule in documented_rules()
     ]
-    assert lines[count:] == [f"{each.code}  {each.title}" for each in CONSTRUCT_CODES]
+    assert lines[count:] == [f"{each.code}  {each.severity:<7}  {each.title}" for each in CONSTRUCT_CODES]
 
 
 def test_a_rule_is_told_with_its_example(messages: Messages, run: Any) -> None:
@@ -66,7 +67,8 @@ def test_every_code_of_the_constructs_can_be_explained(run: Any) -> None:
     assert printed == {each.code for each in CONSTRUCT_CODES}
     for each in CONSTRUCT_CODES:
         outcome = run("explain", each.code)
-        assert outcome.out.startswith(f"{each.code}  {each.title}\n")
+        assert outcome.out.startswith(f"{each.code}  {each.severity}  {each.title}\n")
+        assert (f'acknowledge_warning("{each.code}", ' in outcome.out) == (each.severity is Severity.WARNING)
         assert f"# {each.page}" in titles
 
 

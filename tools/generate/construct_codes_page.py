@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tools.generate import ROOT, Files, Generator
 
 from cdk_triton.checks.construct_codes import CONSTRUCT_CODES, ConstructCode
+from cdk_triton.triton import Severity
 
 PAGE = "docs/construct_codes.md"
 HEAD = """\
@@ -19,7 +20,7 @@ The constructs report these findings at `cdk synth`. Each finding is about an ap
 `cdk-triton explain cdk-triton:NoWayOut` prints an entry of this page. The CDK writes `Annotation::` before a code in
 its report of validations, and `explain` accepts this prefix, too.
 
-`cdk-triton:ProducedFile` and `cdk-triton:Recipe` are errors, and every other code is a warning. If the app is right as
+{errors} are errors, and every other code is a warning. If the app is right as
 it is, acknowledge the warning on the construct that the warning names:
 
 ```python
@@ -35,7 +36,8 @@ A code keeps its meaning. The code of a removed finding is not reused.
 def page(codes: Iterable[ConstructCode]) -> str:
     """The page's whole text."""
     codes = tuple(codes)
-    return "\n".join([HEAD, _index(codes), *map(_section, codes)])
+    errors = " and ".join(f"`{each.code}`" for each in codes if each.severity is Severity.ERROR)
+    return "\n".join([HEAD.format(errors=errors), _index(codes), *map(_section, codes)])
 
 
 def _index(codes: Iterable[ConstructCode]) -> str:

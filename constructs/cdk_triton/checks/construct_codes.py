@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from cdk_triton.triton.findings import Severity
+
 __all__ = ["CONSTRUCT_CODES", "ConstructCode"]
 
 
@@ -18,13 +20,15 @@ class ConstructCode(NamedTuple):
         code: as `cdk synth` prints it.
         title: the finding, in one line.
         reason: why it matters, and what to do.
-        page: the title of the page of the user guide; a wheel has no guide to open.
+        page: the title of a page of the user guide, for the guide itself: a wheel does not contain the guide.
+        severity: whether the app may be deployed nevertheless; a warning can be acknowledged.
     """
 
     code: str
     title: str
     reason: str
     page: str
+    severity: Severity = Severity.WARNING
 
     @property
     def name(self) -> str:
@@ -322,6 +326,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "The server would not find the file. Add the recipe that makes the file, to the repository or to the "
         "publisher, or put the file into the repository. `cdk-triton fleet publish` reports this error, too.",
         "Recipes of this library",
+        Severity.ERROR,
     ),
     ConstructCode(
         "cdk-triton:PublicSubnets",
@@ -336,6 +341,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "The build would fail, or the server could not load the files that the recipe makes. The message names the "
         "recipe, the value and the fix.",
         "Recipes of this library",
+        Severity.ERROR,
     ),
     ConstructCode(
         "cdk-triton:RoleNotGranted",

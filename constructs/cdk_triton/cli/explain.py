@@ -37,7 +37,7 @@ def explain(
         for each in documented_rules():
             typer.echo(f"{each.code}  {coloured(f'{each.severity:<7}', each.severity)}  {each.title}")
         for listed in CONSTRUCT_CODES:
-            typer.echo(f"{listed.code}  {listed.title}")
+            typer.echo(f"{listed.code}  {coloured(f'{listed.severity:<7}', listed.severity)}  {listed.title}")
         return
     code = re.sub(_OF_CDK, "", code, flags=re.IGNORECASE)
     for of_constructs in CONSTRUCT_CODES:
@@ -52,14 +52,19 @@ def explain(
 
 
 def _page_of_constructs(found: ConstructCode) -> str:
-    return "\n\n".join(
-        [
-            f"{bold(found.code)}  {bold(found.title)}",
-            _paragraphs(found.reason),
-            "The constructs report it at `cdk synth`; `cdk-triton validate` does not.",
-            f"More about it: the page {found.page!r} of the user guide",
-        ]
-    )
+    from cdk_triton.triton.findings import Severity
+
+    parts = [
+        f"{bold(found.code)}  {coloured(found.severity, found.severity)}  {bold(found.title)}",
+        _paragraphs(found.reason),
+        "The constructs report it at `cdk synth`; `cdk-triton validate` does not.",
+    ]
+    if found.severity is not Severity.ERROR:
+        parts.append(
+            "If the app is right as it is, acknowledge the warning on the construct that the warning names:\n\n"
+            f'    Annotations.of(construct).acknowledge_warning("{found.code}", "the reason")'
+        )
+    return "\n\n".join(parts)
 
 
 def _page(rule: Rule) -> str:

@@ -187,8 +187,8 @@ def warn_about_store_key(store: IConstruct, key: kms.IKey) -> None:
             store,
             key,
             f"{service} to use the key (kms:Encrypt*, kms:Decrypt*, kms:ReEncrypt*, kms:GenerateDataKey*, "
-            "kms:Describe*), and IAM policies to grant access to the key. The page 'Keys and names' of the user guide "
-            "has these statements",
+            "kms:Describe*), and IAM policies to grant access to the key. The statement for IAM policies allows kms:* "
+            "to the principal arn:aws:iam::<account>:root, where <account> is the key's account",
         )
 
 

@@ -35,7 +35,8 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
 
     SageMaker's images have the standard library of their Python and numpy, and few other packages: not pandas, PyTorch,
     transformers or scikit-learn, and no client of AWS. The table `triton/data/image_modules.json` lists the modules, by
-    release. The page "Packages for Python models" of the guide shows the three ways to bring packages.
+    release. There are three ways to bring a package: install it into a directory of the model, as in the example
+    below; let the recipe `WheelEnvironment` or `CondaEnvironment` pack an environment; or serve with your own image.
 
     An import counts if it certainly runs: at the top of the file, in the methods that the server calls, and in the
     functions that they call. It does not count under a condition, or in a `try` that catches `ImportError`.

@@ -38,12 +38,7 @@ def let_log_delivery_decrypt(scope: IConstruct, key: kms.IKey) -> None:
     account. The service decrypts with the same context, and may do nothing else with the key.
     """
     if not has_own_policy(key):
-        warn_about_key(
-            scope,
-            key,
-            f"{LOG_DELIVERY_SERVICE} to decrypt with the key (kms:Decrypt). The page 'Keys and names' of the user "
-            "guide has this statement",
-        )
+        warn_about_key(scope, key, f"{LOG_DELIVERY_SERVICE} to decrypt with the key (kms:Decrypt)")
     context = stack_of(scope).format_arn(service="logs", resource="*", arn_format=ArnFormat.COLON_RESOURCE_NAME)
     key.add_to_resource_policy(
         iam.PolicyStatement(
