@@ -94,10 +94,10 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
 def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
     """Each output of the entry model is larger than 6 MiB as binary, for one item.
 
-    SageMaker rejects larger answers, in the binary form and in JSON, whichever output a request names. A multi-model
-    endpoint offers no other call: asynchronous inference and batch transform, which pass on more, take a single model.
-    For that one CT650 is a warning. The rule skips an output with a `label_filename`, because its callers request
-    classes, which are a small answer.
+    SageMaker rejects larger answers, in the binary form and in JSON, whichever output a request names. InvokeEndpoint
+    is the only call that takes a target model. Asynchronous inference, response streams and batch transform, which have
+    other limits, take a single model. For a single model CT650 is a warning. The rule skips an output with a
+    `label_filename`, because its callers request classes, which are a small answer.
 
     Example:
         $ cdk-triton validate . --mode multi
