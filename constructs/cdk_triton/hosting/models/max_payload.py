@@ -88,8 +88,8 @@ def check_real_time_payload(what: str, model: ITritonModel) -> None:
     if isinstance(size, int) and size > MAX_INVOCATION_BYTES:
         raise ConfigurationError(
             f"the model {model.node.path} has a max_payload of {size:,} bytes, but {what} is real-time, and SageMaker "
-            f"takes at most {MAX_INVOCATION_BYTES:,} bytes in a request to a real-time endpoint: make the endpoint "
-            "asynchronous, or omit max_payload"
+            f"takes at most {MAX_INVOCATION_BYTES:,} bytes in a request to a real-time endpoint: serve the model on an "
+            "asynchronous TritonEndpoint, or omit max_payload"
         )
 
 
