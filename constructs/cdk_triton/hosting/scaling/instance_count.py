@@ -54,8 +54,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     PutScalingPolicy).
 
     A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects a
-    change of the instance type of a scaled variant; the guide's page on scaling shows how to change the type in two
-    steps.
+    change of the instance type of a scaled variant. So first deploy the variant without scaling, and then deploy the
+    other instance type with scaling.
 
     A variant's instance types can differ in GPUs or in the number of vCPUs. In this case, a policy on the utilization
     of GPUs, of GPU memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all

@@ -123,9 +123,9 @@ class TritonArtifactStore(Construct):
             any of SageMaker's Triton images.
         bucket_name: the bucket's name, for a store that another account or region promotes from. By default
             CloudFormation generates a name. If you change the name, the store gets a new, empty bucket.
-        vpc: the VPC that the store's functions run in. The functions must reach S3 and the services that the guide's
-            page on networks lists. By default the functions run in Lambda's own network. Builders have a `vpc` argument
-            of their own.
+        vpc: the VPC that the store's functions run in. If the VPC does not have a way to the internet,
+            `add_vpc_endpoints(vpc, store_functions=True)` adds the VPC endpoints of the services that the functions
+            call. By default the functions run in Lambda's own network. Builders have a `vpc` argument of their own.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
         security_groups: security groups in the VPC; by default a new one that allows all outbound and no inbound
             traffic.
@@ -254,7 +254,7 @@ class TritonArtifactStore(Construct):
                 app exports.
             encryption_keys: the store's own key and then its `former_keys`, or the key that the store is about to get.
                 Give this argument instead of `has_encryption_key`. CloudFormation does not change an exported key while
-                another stack imports it; see the guide's page on keys.
+                another stack imports it. So deploy the importing apps with both keys here before the store changes.
 
         Raises:
             ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, or both
