@@ -31,7 +31,7 @@ from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Builds,
 from cdk_triton.hosting.publishing.encryption import encryption, let_log_delivery_decrypt
 from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish, grant_read_published
 from cdk_triton.hosting.publishing.recipes import Recipes
-from cdk_triton.hosting.runbooks import Runbook, alarm_description, runbook_of
+from cdk_triton.hosting.runbooks import alarm_description, runbook_of
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
 from cdk_triton.hosting.trust import states_of_the_account
 from cdk_triton.sagemaker import ServingPlatform
@@ -80,7 +80,7 @@ class TritonPublisher(Construct):
         environment: ContainerEnvironment,
         max_concurrency: int,
         recipes: Recipes | None,
-        runbook: Runbook | None,
+        runbook_url: str | None,
         present: Served | None = None,
     ) -> None:
         super().__init__(scope, id)
@@ -111,7 +111,7 @@ class TritonPublisher(Construct):
         self._machine = self._state_machine(Functions(**made_of), log_group, max_concurrency, builds)
         self._machine.add_metadata(PUBLISHER_METADATA, described.document())
         self.state_machine_arn: str = self._machine.ref
-        self.alarm = self._alarm(runbook)
+        self.alarm = self._alarm(runbook_url)
 
     def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to publish, roll back and unpublish.
@@ -275,7 +275,7 @@ class TritonPublisher(Construct):
         acknowledge(inside, {"SF2": "Tracing is for requests of users. The log has every state of every execution."})
         return machine
 
-    def _alarm(self, runbook: Runbook | None) -> cloudwatch.Alarm:
+    def _alarm(self, runbook_url: str | None) -> cloudwatch.Alarm:
         names = ("ExecutionsFailed", "ExecutionsAborted", "ExecutionsTimedOut")
         failures: Mapping[str, cloudwatch.IMetric] = {
             f"m{number}": cloudwatch.Metric(
@@ -296,7 +296,7 @@ class TritonPublisher(Construct):
                 "an execution failed, was stopped or timed out, so ensembles were not published",
                 "Read the error of the execution, which has the number of failures and the first reasons; then run "
                 "the same cdk-triton command again, which completes the rest",
-                runbook,
+                runbook_of(self, runbook_url),
             ),
             metric=cloudwatch.MathExpression(
                 expression="+".join(f"FILL({id}, 0)" for id in failures),
@@ -360,7 +360,7 @@ def add_publisher(
             "platform"
         )
 
-    runbook = runbook_of(scope, runbook_url)
+    runbook_of(scope, runbook_url)  # before anything is created
 
     def made(id: str, where: Served, present: Served | None = None) -> TritonPublisher:
         return TritonPublisher(
@@ -370,7 +370,7 @@ def add_publisher(
             environment=environment,
             max_concurrency=max_concurrency,
             recipes=recipes(where),
-            runbook=runbook,
+            runbook_url=runbook_url,
             present=present,
         )
 
