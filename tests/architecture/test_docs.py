@@ -9,26 +9,47 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from tests.docs.blocks import of_kind
+from tests.docs.blocks import FENCE, of_kind
 from typer.main import get_command
+from typer.testing import CliRunner
 
 import cdk_triton
 from cdk_triton import errors
 from cdk_triton.checks import documented_rules
 from cdk_triton.cli.program import app
 
-LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
-
+LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)#]*)(?:#([^)]*))?\)")
+ADDRESS = re.compile(r"\b\w+://[^\s<>\])\"']*")
+HOSTS = {
+    "aws.amazon.com",
+    "docs.aws.amazon.com",
+    "docs.getmoto.org",
+    "docs.nvidia.com",
+    "docs.python.org",
+    "github.com",
+    "keepachangelog.com",
+    "kserve.github.io",
+    "locust.io",
+    "onnx.ai",
+    "pre-commit.com",
+    "pypi.org",
+    "www.checkov.io",
+    "www.infoq.com",
+}
+"""Where the pages lead outside. No test has a network, so add a host after you have opened its address."""
 
 FOLDERS = {"benchmarks", "constructs", "docs", "examples", "lambda", "model_assets", "tests", "tools"}
 
 
+@cache
 def heading_anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as MkDocs makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -47,12 +68,35 @@ def test_the_navigation_holds_every_page_once(root: Path) -> None:
     )
 
 
-def test_every_link_leads_somewhere(root: Path) -> None:
-    for page in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]:
-        for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+@pytest.fixture(scope="module")
+def markdown(root: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Every Markdown file of the checkout, and those of a project that `init` has written."""
+    listed = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=root, capture_output=True, text=True, check=True)
+    project = tmp_path_factory.mktemp("project")
+    assert CliRunner().invoke(app, ["init", str(project)]).exit_code == 0
+    return [*(root / name for name in listed.stdout.split("\0") if name), *sorted(project.rglob("*.md"))]
+
+
+def prose(page: Path) -> str:
+    """Return the text of a page without its code, in which brackets and addresses are not links."""
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.slow
+def test_every_link_leads_somewhere(markdown: list[Path]) -> None:
+    for page in markdown:
+        for target, anchor in LINK.findall(prose(page)):
             place = page.parent / target if target else page
-            assert place.exists(), f"{page.name}: {target}"
-            assert not anchor or anchor in heading_anchors(place), f"{page.name}: {target}#{anchor}"
+            assert place.exists(), f"{page}: {target}"
+            assert not anchor or anchor in heading_anchors(place), f"{page}: {target}#{anchor}"
+
+
+@pytest.mark.slow
+def test_every_address_outside_is_one_of_a_known_host(markdown: list[Path]) -> None:
+    found = [(page, address, urlsplit(address)) for page in markdown for address in ADDRESS.findall(prose(page))]
+    wrong = [f"{page}: {address}" for page, address, parts in found if parts.scheme != "https" or "//" in parts.path]
+    assert wrong == []
+    assert {parts.netloc for _, _, parts in found} == HOSTS
 
 
 def examples(page: Path, language: str) -> list[str]:
