@@ -85,11 +85,12 @@ def of_kind(name: str, blocks: Iterable[Block] | None = None) -> list[Block]:
 TEXT = ("text",)
 """The language of what nobody runs or reads by a program: trees, formulas, synopses, and output without its command."""
 
-PYTHON, SHELL, CONSOLE, DATA = (
+PYTHON, SHELL, CONSOLE, DATA, WORKFLOW = (
     "docs/test_python_blocks.py",
     "docs/test_shell_blocks.py",
     "docs/test_shell_blocks.py",
     "docs/test_every_block.py",
+    "docs/test_workflow_blocks.py",
 )
 CONTRIBUTORS = "docs/test_contributor_blocks.py"
 """Commands that start tests or generators, which run in a copy of the checkout."""
@@ -103,7 +104,7 @@ KINDS = {
     "py": PYTHON,
     "python": PYTHON,
     "toml": DATA,
-    "yaml": DATA,
+    "yaml": WORKFLOW,
 }
 """Language of a block → the test that runs it."""
 

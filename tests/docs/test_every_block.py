@@ -8,7 +8,6 @@ import tomllib
 from typing import Any
 
 import pytest
-import yaml
 from tests.docs.blocks import (
     DATA,
     ELSEWHERE,
@@ -72,6 +71,5 @@ def test_data_can_be_read(block: Block) -> None:
         "json": json.loads,
         "protobuf": parse_model_config,
         "toml": tomllib.loads,
-        "yaml": yaml.safe_load,
     }
     assert readers[block.language](block.text)
