@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 OUTSIDE = ("CONTRIBUTING.md", "README.md", "examples/platform_team/README.md", "model_assets/README.md")
@@ -82,6 +83,16 @@ def of_kind(name: str, blocks: Iterable[Block] | None = None) -> list[Block]:
     return [block for block in (every_block() if blocks is None else blocks) if kind(block) == name]
 
 
+def shape(value: Any) -> Any:
+    """Return the keys and types of a JSON document; of a list, those of its first element."""
+    match value:
+        case dict():
+            return {name: shape(each) for name, each in value.items()}
+        case list():
+            return [shape(each) for each in value[:1]]
+    return type(value).__name__
+
+
 TEXT = ("text",)
 """The language of what nobody runs or reads by a program: trees, formulas, synopses, and output without its command."""
 
@@ -89,7 +100,7 @@ PYTHON, SHELL, CONSOLE, DATA, WORKFLOW = (
     "docs/test_python_blocks.py",
     "docs/test_shell_blocks.py",
     "docs/test_shell_blocks.py",
-    "docs/test_every_block.py",
+    "docs/test_data_blocks.py",
     "docs/test_workflow_blocks.py",
 )
 CONTRIBUTORS = "docs/test_contributor_blocks.py"
@@ -118,6 +129,7 @@ ELSEWHERE = (
     ("docs/builds.md", "import sys", "hosting/builds/test_builds_page.py"),
     ("docs/callers.md", "endpoint.grant_invoke", "hosting/endpoints/test_updates_page.py"),
     ("docs/callers.md", "name = ssm", "hosting/endpoints/test_updates_page.py"),
+    ("docs/cli/artifacts.md", "{", "cli/artifacts/test_list_and_show.py"),
     ("docs/contributing/add-a-recipe.md", '"""', "artifacts/build_steps/test_recipe_page.py"),
     ("docs/contributing/add-a-recipe.md", "STEPS", "artifacts/build_steps/test_recipe_page.py"),
     ("docs/contributing/add-a-recipe.md", "def test", "artifacts/build_steps/test_recipe_page.py"),
@@ -126,6 +138,8 @@ ELSEWHERE = (
     ("docs/data_capture.md", "from cdk_triton", "hosting/endpoints/test_updates_page.py"),
     ("docs/data_capture.md", "import base64", "integration/test_captured_data.py"),
     ("docs/getting_started.md", "import ", "docs/test_shell_blocks.py"),
+    ("docs/keys.md", "[", "hosting/keys/test_keys_page.py"),
+    ("docs/keys.md", "{", "hosting/keys/test_keys_page.py"),
     ("docs/own_recipe.md", "import json", "hosting/builds/test_builds_page.py"),
     ("docs/platform_teams.md", "from aws_cdk import App", "examples/test_platform_team.py"),
     ("docs/platform_teams.md", "class AcmeEndpoint", "examples/test_platform_team.py"),
@@ -149,6 +163,7 @@ ELSEWHERE = (
     ("docs/reference_systems/two_ensembles.md", "import", "end_to_end/example_app/test_two_ensembles.py"),
     ("docs/rollback_alarms.md", "from aws_cdk", "hosting/endpoints/test_updates_page.py"),
     ("docs/rollback_alarms.md", "topic =", "hosting/endpoints/test_updates_page.py"),
+    ("docs/store.md", "{", "handlers/test_publishing.py"),
     ("docs/updates.md", "from aws_cdk", "hosting/endpoints/test_updates_page.py"),
     ("docs/upgrading.md", "cdk synth", "architecture/test_docs.py"),
     ("examples/platform_team/README.md", "from aws_cdk", "examples/test_platform_team.py"),

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
-from typing import Any
 
 import pytest
 from tests.docs.blocks import (
-    DATA,
     ELSEWHERE,
     KINDS,
     ROOT,
@@ -20,8 +16,6 @@ from tests.docs.blocks import (
     kind,
     of_kind,
 )
-
-from cdk_triton.triton.model_config import parse_model_config
 
 MOST_NOT_RUN = 20
 PROGRAMS = "aws|cdk|cdk-triton|git|make|pip|pytest|python3?|uv"
@@ -63,13 +57,3 @@ def test_the_page_of_tests_lists_what_is_not_run() -> None:
         for block in BLOCKS
         if block.reason is not None
     ]
-
-
-@pytest.mark.parametrize("block", of_kind(DATA, BLOCKS), ids=str)
-def test_data_can_be_read(block: Block) -> None:
-    readers: dict[str, Any] = {
-        "json": json.loads,
-        "protobuf": parse_model_config,
-        "toml": tomllib.loads,
-    }
-    assert readers[block.language](block.text)

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.docs.blocks import of_kind, shape
 
 from artifacts import copying
 from artifacts.failure import ArtifactError
@@ -47,6 +48,15 @@ def test_what_is_published_is_served_and_in_the_catalogue() -> None:
     assert entry["versions"][0]["live"]["execution"].endswith(":first")
     index = json.loads(machine.s3.get(STORE, f"fleets/{FLEET}/{PLATFORM}/index.json") or b"")
     assert index["schema"] == 2
+
+
+def test_the_catalogue_has_the_document_of_its_page() -> None:
+    (shown,) = of_kind("handlers/test_publishing.py")
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0])
+    assert machine.run("first") is None
+
+    assert shape(json.loads(shown.text)) == shape(machine.entry("one"))
 
 
 @pytest.mark.slow

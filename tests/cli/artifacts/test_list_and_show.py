@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.cli.artifacts.conftest import store_template
+from tests.docs.blocks import of_kind, shape
 
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.artifacts.users import read_users
@@ -127,6 +128,18 @@ def test_a_build_that_runs_is_listed(run: Any, world: World) -> None:
             "since": 1.8e9,
         }
     ]
+
+
+def test_the_document_has_the_keys_and_types_of_its_page(run: Any, world: World) -> None:
+    (shown,) = of_kind("cli/artifacts/test_list_and_show.py")
+    key = world.commit("text", "1", build=BUILD)
+    world.serve("fleet", "text-1.tar.gz", key)
+    world.index("fleet", {"text": "text-1.tar.gz"})
+    world.model("fleet-model", Mode="MultiModel", ModelDataUrl=f"s3://{world.bucket}/fleets/fleet/25.09-a10g/")
+    world.endpoint("fleet-endpoint", "fleet-model")
+    world.lock("ab" * 32)
+
+    assert shape(listed(run, world)) == shape(json.loads(shown.text))
 
 
 def test_the_table_is_for_a_person(run: Any, world: World) -> None:
