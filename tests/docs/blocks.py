@@ -68,11 +68,11 @@ def kind(block: Block) -> str:
     """Return which test runs a block: the name of a file below tests/, or one of "text", "data" and "not run"."""
     if block.reason is not None:
         return "not run"
-    if block.language in TEXT:
-        return "text"
     for page, beginning, test in ELSEWHERE:
         if block.page == page and block.text.startswith(beginning):
             return test
+    if block.language in TEXT:
+        return "text"
     if block.page.startswith("docs/contributing/") and KINDS[block.language] == SHELL:
         return CONTRIBUTORS
     return KINDS[block.language]
@@ -94,7 +94,7 @@ def shape(value: Any) -> Any:
 
 
 TEXT = ("text",)
-"""The language of what nobody runs or reads by a program: trees, formulas, synopses, and output without its command."""
+"""The language of trees, formulas and synopses, and of output without its command."""
 
 PYTHON, SHELL, CONSOLE, DATA, WORKFLOW = (
     "docs/test_python_blocks.py",
@@ -130,6 +130,8 @@ ELSEWHERE = (
     ("docs/callers.md", "endpoint.grant_invoke", "hosting/endpoints/test_updates_page.py"),
     ("docs/callers.md", "name = ssm", "hosting/endpoints/test_updates_page.py"),
     ("docs/cli/artifacts.md", "{", "cli/artifacts/test_list_and_show.py"),
+    ("docs/cli/validate.md", "$ cdk-triton validate", "docs/test_text_blocks.py"),
+    ("docs/contributing/add-a-local-resource.md", "the resource type", "docs/test_text_blocks.py"),
     ("docs/contributing/add-a-recipe.md", '"""', "artifacts/build_steps/test_recipe_page.py"),
     ("docs/contributing/add-a-recipe.md", "STEPS", "artifacts/build_steps/test_recipe_page.py"),
     ("docs/contributing/add-a-recipe.md", "def test", "artifacts/build_steps/test_recipe_page.py"),
@@ -140,7 +142,9 @@ ELSEWHERE = (
     ("docs/getting_started.md", "import ", "docs/test_shell_blocks.py"),
     ("docs/keys.md", "[", "hosting/keys/test_keys_page.py"),
     ("docs/keys.md", "{", "hosting/keys/test_keys_page.py"),
+    ("docs/load_tests.md", "max_requests", "cli/bench/test_report.py"),
     ("docs/own_recipe.md", "import json", "hosting/builds/test_builds_page.py"),
+    ("docs/pipelines.md", "Source →", "examples/test_pipeline_app.py"),
     ("docs/platform_teams.md", "from aws_cdk import App", "examples/test_platform_team.py"),
     ("docs/platform_teams.md", "class AcmeEndpoint", "examples/test_platform_team.py"),
     ("docs/platform_teams.md", "import aws_cdk", "end_to_end/example_app/test_published_ensembles.py"),
@@ -163,8 +167,14 @@ ELSEWHERE = (
     ("docs/reference_systems/two_ensembles.md", "import", "end_to_end/example_app/test_two_ensembles.py"),
     ("docs/rollback_alarms.md", "from aws_cdk", "hosting/endpoints/test_updates_page.py"),
     ("docs/rollback_alarms.md", "topic =", "hosting/endpoints/test_updates_page.py"),
+    ("docs/scale.md", "publication =", "docs/test_text_blocks.py"),
+    ("docs/scale_publishing.md", "batch", "docs/test_text_blocks.py"),
+    ("docs/scale_publishing.md", "upload", "docs/test_text_blocks.py"),
+    ("docs/scale_serving.md", "loaded", "docs/test_text_blocks.py"),
+    ("docs/store.md", "artifacts/", "hosting/store/test_store_layout.py"),
     ("docs/store.md", "{", "handlers/test_publishing.py"),
     ("docs/updates.md", "from aws_cdk", "hosting/endpoints/test_updates_page.py"),
+    ("docs/upgrading.md", "cdk-triton>=", "docs/test_text_blocks.py"),
     ("docs/upgrading.md", "cdk synth", "architecture/test_docs.py"),
     ("examples/platform_team/README.md", "from aws_cdk", "examples/test_platform_team.py"),
 )

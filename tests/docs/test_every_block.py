@@ -22,6 +22,12 @@ PROGRAMS = "aws|cdk|cdk-triton|git|make|pip|pytest|python3?|uv"
 COMMAND = re.compile(rf"^(\$ )?({PROGRAMS}) (?!.*(\[|\.\.\.|\b[A-Z]{{3,}}\b))", re.MULTILINE)
 """A command, and not the syntax of one, which has brackets or words in capitals."""
 BLOCKS = every_block()
+COMPARED_IN_PLACE = {
+    "docs/contributing/architecture.md": "a generated table",
+    "docs/getting_started.md": "a tree of files, in test_shell_blocks.py",
+    "docs/notebook_model.md": "a tree of files and a part of a configuration, in test_shell_blocks.py",
+}
+"""Pages with text that a test compares: text that is neither a synopsis of a command nor in a row of `ELSEWHERE`."""
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
@@ -47,6 +53,12 @@ def test_few_blocks_are_not_run() -> None:
 def test_text_does_not_have_commands() -> None:
     for block in of_kind("text", BLOCKS):
         assert block.reason is not None or not COMMAND.search(block.text), f"{block} has a command that no test runs"
+
+
+def test_every_other_text_is_compared() -> None:
+    for block in of_kind("text", BLOCKS):
+        if block.reason is None and not block.text.startswith("cdk-triton "):  # its options are compared
+            assert block.page in COMPARED_IN_PLACE, f"{block}: make it a console block, or give it a row in ELSEWHERE"
 
 
 def test_the_page_of_tests_lists_what_is_not_run() -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
+from tests.docs.blocks import of_kind
 from tests.snapshots.compare import assert_as_looked_at
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def test_the_pipeline_updates_itself_tests_and_waits_before_it_goes_live(good: C
     found = stages(good)
     deployed = ["Artifacts.Prepare", "Artifacts.Deploy", "Text.Prepare", "Text.Deploy"]
 
+    (shown,) = of_kind("examples/test_pipeline_app.py")
+    assert re.sub(r" \(.*?\)", "", shown.text).split(" → ") == [*list(found)[:-1], "approval", "Live\n"]
     assert list(found) == ["Source", "Build", "UpdatePipeline", "Assets", "Test", "Live"]
     assert found["UpdatePipeline"] == ["SelfMutate"]
     assert found["Test"] == deployed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.bench.measurements import rate
+from tests.docs.blocks import of_kind
 
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.report import Report, as_json, as_text
@@ -14,6 +15,14 @@ def test_on_aws_the_settings_are_those_of_one_instance() -> None:
 
     assert list(as_text(report))[-2:] == ["max_requests_per_second=20", "target_utilization_percent=61.2"]
     assert as_json(report)["max_requests_per_second"] == 20
+
+
+def test_the_page_shows_the_settings_as_they_are_printed() -> None:
+    (shown,) = of_kind("cli/bench/test_report.py")
+    report = Report("shop", is_local=False, instances=1, sweep=[rate(10, 5), rate(40, 5), rate(80, 50)])
+    report.knee, report.at_knee, report.gpu_percent = report.sweep[1], rate(41.5, 5), 68.3
+
+    assert list(as_text(report))[-2:] == shown.text.splitlines()
 
 
 def test_minutes_at_the_knee_that_failed_give_no_setting() -> None:

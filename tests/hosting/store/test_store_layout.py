@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import textwrap
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
+from tests.docs.blocks import of_kind
 
 from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
 from cdk_triton.artifacts import artifact_key, layout, source_key
@@ -14,12 +17,20 @@ if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
 
+(GUIDE,) = of_kind("hosting/store/test_store_layout.py")
+
+
 def documented(text: str) -> list[str]:
     return [
         re.sub(r"\s+", " ", line.strip())
         for line in text.splitlines()
         if re.match(r"\s*(artifacts|fleets|staging)/", line)
     ]
+
+
+def test_the_guide_has_the_layout_of_the_module() -> None:
+    assert layout.__doc__ is not None
+    assert inspect.cleandoc(layout.__doc__).count(textwrap.indent(GUIDE.text, "    ")) == 1
 
 
 def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:
@@ -39,7 +50,7 @@ def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:
         "ensemble": "text",
         "source10": source_key(repository)[:10],
     }
-    guide = documented((world.root / "docs" / "store.md").read_text())
+    guide = documented(GUIDE.text)
     # What is staged is the handler's, sources are a publisher's, and files are of another kind of model.
     others = ("<path>", layout.SOURCES)
     lines = [line for line in guide if not line.startswith("staging/") and not any(each in line for each in others)]
@@ -66,7 +77,7 @@ def test_a_plan_puts_files_where_it_is_documented(world: World) -> None:
         "artifact key": artifact_key(repository, world.platform, uncompressed=True),
         "path": commit["files"][0]["path"],
     }
-    guide = documented((world.root / "docs" / "store.md").read_text())
+    guide = documented(GUIDE.text)
     (line,) = (line for line in guide if "<path>" in line)
     key = re.sub("<([^>]*)>", lambda word: words[word[1]], line).split()[0]
     assert key == commit["archive"] + commit["files"][0]["path"]
