@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
 
 import pytest
 from tests.docs.blocks import (
     ELSEWHERE,
+    GENERATED,
     KINDS,
     ROOT,
     SHELL,
@@ -44,6 +46,13 @@ def test_a_row_names_blocks_and_the_test_that_takes_them(page: str, beginning: s
     assert [block for block in of_kind(test, BLOCKS) if block.page == page and block.text.startswith(beginning)]
     source = (ROOT / "tests" / test).read_text(encoding="utf-8")
     assert test == SHELL or f'of_kind("{test}")' in source, f"{test} does not take its blocks from the pages"
+
+
+def test_no_page_with_a_block_is_missing() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    pages = [name for name in listed.stdout.split("\0") if name and not name.startswith(GENERATED)]
+    with_blocks = {name for name in pages if "```" in (ROOT / name).read_text(encoding="utf-8")}
+    assert with_blocks == {block.page for block in BLOCKS}
 
 
 def test_few_blocks_are_not_run() -> None:
