@@ -65,7 +65,7 @@ def every_block() -> list[Block]:
 
 
 def kind(block: Block) -> str:
-    """Return which test runs a block: the name of a file below tests/, or one of "text", "data" and "not run"."""
+    """Return which test runs a block: the name of a file below tests/, "text" or "not run"."""
     if block.reason is not None:
         return "not run"
     for page, beginning, test in ELSEWHERE:

@@ -22,7 +22,9 @@ from cdk_triton.cli.program import app
 
 __all__ = ["endpoint"]  # a fixture
 
-BLOCK = re.compile(r"::\n\n((?: {4}.*\n|\n)+)|^```\w*\n([\s\S]*?)^```$|^((?:(?:>>>|\.\.\.).*\n)+)", re.MULTILINE)
+BLOCK = re.compile(
+    r"::\n\n((?: {4}.*\n|\n)+|\S[\s\S]*)|^```\w*\n([\s\S]*?)^```$|^((?:(?:>>>|\.\.\.).*\n)+)", re.MULTILINE
+)
 DRAWINGS = {
     "cdk_triton.artifacts.layout": "object keys, which hosting/store/test_store_layout.py compares",
     "cdk_triton.artifacts.recipes.documents": "a document with remarks",
