@@ -83,6 +83,11 @@ def of_kind(name: str, blocks: Iterable[Block] | None = None) -> list[Block]:
     return [block for block in (every_block() if blocks is None else blocks) if kind(block) == name]
 
 
+def is_shown(printed: str, shown: str) -> bool:
+    """Whether a text is the one that a page shows, in which `…` stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, shown.split("…"))), printed, re.DOTALL) is not None
+
+
 def shape(value: Any) -> Any:
     """Return the keys and types of a JSON document; of a list, those of its first element."""
     match value:
@@ -143,6 +148,7 @@ ELSEWHERE = (
     ("docs/keys.md", "[", "hosting/keys/test_keys_page.py"),
     ("docs/keys.md", "{", "hosting/keys/test_keys_page.py"),
     ("docs/load_tests.md", "max_requests", "cli/bench/test_report.py"),
+    ("docs/monitoring.md", '{ "app"', "hosting/monitoring/test_runbook_context.py"),
     ("docs/own_recipe.md", "import json", "hosting/builds/test_builds_page.py"),
     ("docs/pipelines.md", "Source →", "examples/test_pipeline_app.py"),
     ("docs/platform_teams.md", "from aws_cdk import App", "examples/test_platform_team.py"),

@@ -36,9 +36,9 @@ __all__ = ["findings_of_example", "write"]  # fixtures
     FINDINGS,
     PRODUCED,
     OF_CONTRIBUTORS,
+    IMAGE_MODULES,
     OF_OWN_RULES,
     OF_PACKAGES,
-    IMAGE_MODULES,
     OF_RECIPES,
 ) = of_kind("docs/test_data_blocks.py")
 PYTHON = {"model/config.pbtxt": 'backend: "python"'}

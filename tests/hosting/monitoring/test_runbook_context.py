@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
+from tests.docs.blocks import of_kind
 
 from cdk_triton import ServingPlatform, TritonComponents, TritonEndpoint, TritonModel, TritonMultiModel
 from cdk_triton.errors import ConfigurationError
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-KEY = "cdk-triton:runbookUrl"
-WIKI = "https://wiki.example.com/triton"
+(CDK_JSON,) = of_kind("hosting/monitoring/test_runbook_context.py")
+((KEY, WIKI),) = json.loads(CDK_JSON.text)["context"].items()
 
 
 @pytest.fixture(name="stack")
