@@ -18,9 +18,9 @@ _SAME_NAME = "write the same name in both places if the two names mean the same 
 
 @rule("CT317", Severity.ERROR, "no step reads an input of the ensemble", source=core(_UTILS, 199, 212))
 def unread_input(context: CheckContext) -> Iterator[Problem]:
-    """An ensemble declares an input, and no `input_map` has it as a value.
+    """An ensemble declares an input, but no `input_map` has the name of this input as a `value`.
 
-    The server rejects an ensemble with an unused input. Most often the name is written differently in the step.
+    The server does not load an ensemble with an unused input. In most cases, a step spells the name differently.
 
     Example:
         # classifier/config.pbtxt
@@ -80,7 +80,10 @@ def unread_input(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT318", Severity.ERROR, "no step writes an output of the ensemble", source=core(_UTILS, 231, 274))
 def unwritten_output(context: CheckContext) -> Iterator[Problem]:
-    """An ensemble declares an output, and no `output_map` has it as a value.
+    """An ensemble declares an output, but no `output_map` has the name of this output as a `value`.
+
+    The server does not load the ensemble. Map an output of a step to the ensemble's output, or remove the ensemble's
+    output.
 
     Example:
         # classifier/config.pbtxt
@@ -138,10 +141,10 @@ def unwritten_output(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT319", Severity.ERROR, "a step reads a tensor that nothing writes", source=core(_UTILS, 213, 288))
 def unwritten_tensor(context: CheckContext) -> Iterator[Problem]:
-    """An `input_map` names a tensor that is not an input of the ensemble and that no `output_map` has as a value.
+    """An `input_map` reads a tensor that is not an input of the ensemble and that no `output_map` has as a `value`.
 
-    The step would wait for ever, and with it everything that follows. The server's message names the output that is
-    then missing in the end.
+    The server does not load the ensemble, because this step, and each step that needs its outputs, would wait for ever.
+    In most cases, the server's message names an output of the ensemble that would be missing.
 
     Example:
         # tokenizer/config.pbtxt
@@ -213,10 +216,11 @@ def unwritten_tensor(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT320", Severity.ERROR, "steps of an ensemble wait for each other", source=core(_UTILS, 213, 288))
 def waiting_steps(context: CheckContext) -> Iterator[Problem]:
-    """A step needs the output of a later step, which in turn needs the output of the first step.
+    """A step needs its own output as an input, directly or through other steps.
 
-    An ensemble is not a loop: each step runs once, when everything that it reads is there. The order of the steps in
-    the file does not matter.
+    The server does not load the ensemble. An ensemble cannot contain a loop, because each step runs once, as soon as
+    the server has all its inputs. The order of the steps in the file does not matter. For a loop, write a model that
+    calls the other models (BLS).
 
     Example:
         # refiner/config.pbtxt
@@ -290,7 +294,8 @@ def waiting_steps(context: CheckContext) -> Iterator[Problem]:
 def unread_tensor(context: CheckContext) -> Iterator[Problem]:
     """An `output_map` names a tensor that no step reads and that is not an output of the ensemble.
 
-    A step need not map all outputs of its model. The server requires that a mapped output is used.
+    The server does not load an ensemble with an unused tensor. A step may map only some of its model's outputs, so
+    remove the entry from the `output_map` if nothing needs this output.
 
     Example:
         # classifier/config.pbtxt

@@ -24,10 +24,11 @@ _MANAGER = "src/model_repository_manager/model_repository_manager.cc"
     source=core(_MANAGER, 2139, 2159),
 )
 def missing_step(context: CheckContext) -> Iterator[Problem]:
-    """A step names a model for which there is no directory.
+    """A step names a model for which the repository has no directory.
 
-    The server loads an ensemble together with the models that its steps run, and none of them if one is missing. In a
-    multi-model endpoint the step may find a model of another archive, for as long as that one is loaded.
+    The server loads an ensemble together with the models that its steps run. If one of these models is missing, the
+    server loads none of them. In a multi-model endpoint, the step may find a model of this name in another archive, but
+    only while that archive is loaded.
 
     Example:
         # classifier/config.pbtxt
@@ -97,8 +98,8 @@ def _leads_to_model(context: CheckContext, name: str) -> bool:
 def circle(context: CheckContext) -> Iterator[Problem]:
     """An ensemble is a step of itself, or of an ensemble that it runs.
 
-    The server loads none of them. If an ensemble outside of the circle leads into it, the server (Triton 2.51) follows
-    the circle until its memory is used up, and crashes without a message.
+    The server loads none of the ensembles in the circle. If an ensemble outside the circle runs one of them, the server
+    (Triton 2.51) follows the circle until the server's memory is used up. The server then crashes without a message.
 
     Example:
         # pipeline/config.pbtxt
@@ -166,8 +167,8 @@ def circle(context: CheckContext) -> Iterator[Problem]:
 def version_not_loaded(context: CheckContext) -> Iterator[Problem]:
     """A step requires a version of its model that the model's version policy does not load.
 
-    A missing `model_version` is version 0, not the latest one. By default the server serves only the highest version of
-    a model.
+    The server does not load the ensemble. A step without `model_version` requires version 0, not the latest version. By
+    default the server loads only the highest version of a model. Write `model_version: -1` for the latest version.
 
     Example:
         # classifier/config.pbtxt
@@ -228,11 +229,12 @@ def version_not_loaded(context: CheckContext) -> Iterator[Problem]:
     source="https://github.com/triton-inference-server/server/issues/5452",
 )
 def never_loaded(context: CheckContext) -> Iterator[Problem]:
-    """A model of the repository is not the entry model and not a step that it leads to.
+    """A model of the repository is neither the entry model nor a model that the steps of the entry model run.
 
-    The container runs with explicit model control: it loads the entry model with its steps, and what
-    `additional_models` names. A model that only other models call (BLS) is missing when they call it. A directory that
-    has neither a configuration nor a version is not a model; it only makes the archive larger.
+    The container runs the server with explicit model control. So the server loads only the entry model, the models of
+    its steps at any depth, and the models that `additional_models` names. If a model calls a model that is not loaded
+    (BLS), the call fails. A directory that has neither a configuration nor a version directory is not a model. Such a
+    directory only makes the archive larger.
 
     Example:
         # classifier/config.pbtxt

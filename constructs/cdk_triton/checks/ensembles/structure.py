@@ -17,10 +17,11 @@ _UTILS = "src/model_config_utils.cc"
 
 @rule("CT310", Severity.ERROR, "an ensemble has no ensemble_scheduling", source=core(_UTILS, 1673, 1679))
 def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
-    """A configuration has `platform: "ensemble"` and lists no steps to run.
+    """A configuration has `platform: "ensemble"`, but no `ensemble_scheduling`.
 
-    An ensemble consists of its `ensemble_scheduling`: without it the server has nothing to run. No other scheduler can
-    take its place; `dynamic_batching` beside it is rejected as well, because a configuration has one scheduler (CT101).
+    The server does not load the ensemble, because it has no steps to run. Another scheduler, such as
+    `dynamic_batching`, cannot replace `ensemble_scheduling`. The server also rejects a configuration with two
+    schedulers (CT101).
 
     Example:
         # model/config.pbtxt
@@ -61,10 +62,11 @@ def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
     source=core(_UTILS, 163, 168),
 )
 def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
-    """A configuration lists the steps of an ensemble and does not have `platform: "ensemble"`.
+    """A configuration lists the steps of an ensemble, but does not have `platform: "ensemble"`.
 
-    The steps alone do not make an ensemble. If the configuration names no backend either, the server looks for one in
-    the files and fails with another message. It is the same fault.
+    The server does not load the model, because only the platform makes a model an ensemble. If the configuration does
+    not name a backend either, the server looks for a backend that fits the model's files. The server then fails with
+    another message, but the cause is the same.
 
     Example:
         $ cdk-triton validate . --default-model pipeline
@@ -131,8 +133,9 @@ def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
 def foreign_setting(context: CheckContext) -> Iterator[Problem]:
     """An ensemble has an `instance_group`, `optimization` or `model_warmup`.
 
-    An ensemble runs nothing itself, so there is nothing to place on a GPU, to optimise or to warm up. Each of its
-    models has its own settings.
+    The server does not load the ensemble. An ensemble does not compute anything itself, so the server has nothing to
+    place on a GPU, to optimise or to warm up. Write these settings into the configurations of the models that the steps
+    run.
 
     Example:
         # classifier/config.pbtxt
@@ -197,6 +200,8 @@ def foreign_setting(context: CheckContext) -> Iterator[Problem]:
 def no_steps(context: CheckContext) -> Iterator[Problem]:
     """The `ensemble_scheduling` of an ensemble is empty.
 
+    The server does not load an ensemble without steps. Add a step for each model that the ensemble runs.
+
     Example:
         # model/config.pbtxt
         platform: "ensemble"
@@ -238,8 +243,9 @@ def no_steps(context: CheckContext) -> Iterator[Problem]:
 def incomplete_step(context: CheckContext) -> Iterator[Problem]:
     """A step has no `model_name`, no `input_map` or no `output_map`.
 
-    Each step names the model that it runs, which tensors of the ensemble the model's inputs read, and which its outputs
-    write. The names in `key` are the model's, those in `value` are the ensemble's.
+    The server does not load the ensemble. The `model_name` of a step is the model that the step runs. The `input_map`
+    maps tensors of the ensemble to the model's inputs, and the `output_map` maps the model's outputs to tensors of the
+    ensemble. In both maps, the `key` is the name in the model, and the `value` is the name in the ensemble.
 
     Example:
         # classifier/config.pbtxt
@@ -292,7 +298,9 @@ def incomplete_step(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT315", Severity.ERROR, "an ensemble tensor is written twice", source=core(_UTILS, 107, 119))
 def written_twice(context: CheckContext) -> Iterator[Problem]:
-    """Two outputs, of one step or of two, are mapped to the same tensor of the ensemble.
+    """Two outputs, of one step or of two steps, are mapped to the same tensor of the ensemble.
+
+    The server does not load the ensemble. Give one of the two tensors another name.
 
     Example:
         # tagger/config.pbtxt
@@ -357,11 +365,12 @@ def written_twice(context: CheckContext) -> Iterator[Problem]:
     source=core("src/ensemble_scheduler/ensemble_scheduler.cc", 980, 1010),
 )
 def written_input(context: CheckContext) -> Iterator[Problem]:
-    """An output of a step is mapped to a tensor that the request brings already.
+    """A step maps an output to a tensor that is also an input of the ensemble.
 
-    The server loads the ensemble. Whenever a tensor is written, it runs the steps that read it. So they run once for
-    the request's tensor and again for the step's. If a step causes its own inputs, the server never answers the
-    request, and the steps run for ever (seen with Triton 2.51).
+    The server loads the ensemble. Whenever a tensor is written, the server runs the steps that read the tensor. So
+    these steps run once for the tensor of the request, and again for the output of the step. If a step's output leads
+    to one of the step's own inputs, the steps run for ever. The server then never answers the request (seen with Triton
+    2.51). Map the output to another tensor.
 
     Example:
         # denoiser/config.pbtxt
