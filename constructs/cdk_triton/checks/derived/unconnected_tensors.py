@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.configured import said_name
 from cdk_triton.checks.derived.cycles import cycles
-from cdk_triton.checks.derived.swapped_maps import exchanged_steps
+from cdk_triton.checks.derived.swapped_maps import Exchanged, exchanged_steps
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep, EnsembleTensor
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["LooseEnds", "Source", "flows", "key_of", "unready_outputs"]
+__all__ = ["LooseEnds", "Source", "flows", "key_of", "said_unconnected"]
 
 
 class Source(NamedTuple):
@@ -86,6 +87,29 @@ def flows(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, LooseEnds
             yield model, model.config, LooseEnds(again)
 
 
+def said_unconnected(found: Exchanged) -> str:
+    """The server's first message about an ensemble with a map whose key and value are exchanged."""
+    ensemble = found.ensemble
+    tensors = ensemble.graph.tensors.values()
+    written: set[str] = set()
+    for step in ensemble.graph.steps:
+        for name in step.output_map.values():
+            if name in written:
+                said = f"ensemble tensor '{name}' can appear in an output map only once for ensemble"
+                return f"{said} '{said_name(ensemble)}' step {step.index}"
+            written.add(name)
+    for side in ("input", "output"):
+        for tensor in tensors:
+            if (tensor.is_input if side == "input" else tensor.is_output) and not (tensor.readers or tensor.writers):
+                return f"ensemble {side} '{tensor.name}' for ensemble {ensemble.name}' is not used"
+    for name in _unready_outputs(ensemble.graph):
+        return f"output '{name}' for ensemble '{said_name(ensemble)}' is not written"
+    unwritten = next((tensor.name for tensor in tensors if tensor.is_output and not tensor.writers), None)
+    if unwritten is not None:
+        return f"output '{unwritten}' for ensemble '{said_name(ensemble)}' is not written"
+    return f"ensemble tensor '{next(iter(found.pairs.values()))}' is unused in ensemble '{said_name(ensemble)}'"
+
+
 def key_of(step: EnsembleStep, tensor: str) -> str:
     """The input of the step's model that reads a tensor, as its field in the ensemble's configuration."""
     key = next(name for name, read in step.input_map.items() if read == tensor)
@@ -107,11 +131,11 @@ def _loose_ends(graph: EnsembleGraph, suggestions: Suggestions) -> LooseEnds:
         unwritten,
         _partners(graph, sources, unwritten, suggestions) if sources and unwritten else {},
         _circles(graph) if waiting else (),
-        unready_outputs(graph, ready.tensors),
+        _unready_outputs(graph, ready.tensors),
     )
 
 
-def unready_outputs(graph: EnsembleGraph, ready: Container[str] | None = None) -> tuple[str, ...]:
+def _unready_outputs(graph: EnsembleGraph, ready: Container[str] | None = None) -> tuple[str, ...]:
     """The ensemble's outputs that some step would write, and that are never written."""
     known = _ready(graph).tensors if ready is None else ready
     return tuple(

@@ -8,9 +8,8 @@ from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_tensors
 from cdk_triton.checks.derived.composition import flow_ends, passed_on, run_steps
-from cdk_triton.checks.derived.configured import said_name
 from cdk_triton.checks.derived.swapped_maps import Exchanged, exchanged_maps
-from cdk_triton.checks.derived.unconnected_tensors import unready_outputs
+from cdk_triton.checks.derived.unconnected_tensors import said_unconnected
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.checks.spelling import Suggestions
@@ -381,33 +380,11 @@ def exchanged_names(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             first.ensemble.config_path,
             f"key and value are exchanged in {listed(places)} (the key {key!r} is the ensemble's tensor, the value "
-            f"{value!r} is the model's), so the server would not load {first.ensemble.name!r}: {_not_connected(first)}",
+            f"{value!r} is the model's), so the server would not load {first.ensemble.name!r}: "
+            f"{said_unconnected(first)}",
             f'write the model\'s tensor as key and the ensemble\'s as value: key: "{value}" value: "{key}"',
             f'ensemble_scheduling.step[{first.step}].{first.kind}["{key}"]',
         )
-
-
-def _not_connected(found: Exchanged) -> str:
-    """The server's first message about an ensemble with such a map."""
-    ensemble = found.ensemble
-    tensors = ensemble.graph.tensors.values()
-    written: set[str] = set()
-    for step in ensemble.graph.steps:
-        for name in step.output_map.values():
-            if name in written:
-                said = f"ensemble tensor '{name}' can appear in an output map only once for ensemble"
-                return f"{said} '{said_name(ensemble)}' step {step.index}"
-            written.add(name)
-    for side in ("input", "output"):
-        for tensor in tensors:
-            if (tensor.is_input if side == "input" else tensor.is_output) and not (tensor.readers or tensor.writers):
-                return f"ensemble {side} '{tensor.name}' for ensemble {ensemble.name}' is not used"
-    for name in unready_outputs(ensemble.graph):
-        return f"output '{name}' for ensemble '{said_name(ensemble)}' is not written"
-    unwritten = next((tensor.name for tensor in tensors if tensor.is_output and not tensor.writers), None)
-    if unwritten is not None:
-        return f"output '{unwritten}' for ensemble '{said_name(ensemble)}' is not written"
-    return f"ensemble tensor '{next(iter(found.pairs.values()))}' is unused in ensemble '{said_name(ensemble)}'"
 
 
 def _unmatched_inputs(step: EnsembleStep, config: ModelConfig) -> tuple[list[str], list[str]]:
