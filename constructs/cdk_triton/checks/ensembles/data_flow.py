@@ -16,9 +16,10 @@ _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
 
 @rule("CT330", Severity.ERROR, "an ensemble tensor has different data types", source=core(_ENSEMBLE_UTILS, 91, 100))
 def different_types(context: CheckContext) -> Iterator[Problem]:
-    """The ensemble and the models of its steps disagree about the data type of a tensor that they share.
+    """The ensemble and the models of its steps declare different data types for the same tensor.
 
-    The server converts nothing.
+    The server does not load the ensemble, because it does not convert data types. Write the same `data_type` in both
+    places, or convert the tensor in a step between them.
 
     Example:
         # tokenizer/config.pbtxt
@@ -75,11 +76,12 @@ def different_types(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT331", Severity.ERROR, "an ensemble tensor has different shapes", source=core(_ENSEMBLE_UTILS, 101, 118))
 def different_shapes(context: CheckContext) -> Iterator[Problem]:
-    """The ensemble and the models of its steps disagree about the shape of a tensor that they share.
+    """The ensemble and the models of its steps declare different shapes for the same tensor.
 
-    -1 fits any size, but not any number of dimensions. A model's `dims` count, not its `reshape`; of the ensemble's own
-    inputs and outputs it is the other way round. With `max_batch_size` above 0 a batch dimension comes first, and it is
-    enough if the shapes agree either without it or with it.
+    The server does not load the ensemble. A dimension of -1 fits any size, but both shapes must have the same number of
+    dimensions. For a model of a step, the server compares `dims` and ignores `reshape`. For the ensemble's own inputs
+    and outputs, the server compares the `reshape`, if it is set, instead of `dims`. If `max_batch_size` is above 0, the
+    shape begins with a batch dimension. Two shapes agree if they fit either without the batch dimension or with it.
 
     Example:
         # cropper/config.pbtxt
@@ -118,8 +120,8 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
         output { name: "PIXELS" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
 
     Limits:
-        If a backend may turn `max_batch_size: 0` into another number, the rule does not report shapes that would agree
-        then.
+        If a backend may set another number instead of `max_batch_size: 0`, the rule does not report shapes that would
+        agree with that number.
     """
     for ensemble, _, tensors in flow_ends(context):
         for name, ends in tensors.items():
@@ -151,9 +153,10 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
     source=core(_ENSEMBLE_UTILS, 289, 302),
 )
 def batch_too_large(context: CheckContext) -> Iterator[Problem]:
-    """`max_batch_size` of the ensemble is above that of a model that it runs.
+    """The `max_batch_size` of an ensemble is larger than the `max_batch_size` of a model that it runs.
 
-    An ensemble does not cut a batch into pieces: each step gets the whole of it.
+    The server does not split a batch, so each step gets the whole batch of a request. Therefore the server does not
+    load an ensemble that allows larger batches than one of its models.
 
     Example:
         # classifier/config.pbtxt
@@ -184,8 +187,8 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
 
     Limits:
-        The rule derives the number that a backend sets instead of `max_batch_size: 0` for ONNX Runtime only, if an ONNX
-        file shows that its first dimensions are variable.
+        A backend may set another number instead of `max_batch_size: 0`. The rule derives this number only for ONNX
+        Runtime, and only if an ONNX file shows that its first dimensions are variable.
     """
     for ensemble, ensemble_config, step, model, config in run_steps(context):
         most, allowed = ensemble_config.max_batch_size, config.max_batch_size
@@ -211,15 +214,16 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT337",
     Severity.WARNING,
-    "an ensemble with batches runs a model without",
+    "an ensemble that takes batches runs a model that does not",
     source=core("src/ensemble_scheduler/ensemble_scheduler.cc", 1150, 1190),
 )
 def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
-    """A batch goes to a model whose `max_batch_size` is 0 and whose dims have no place for it.
+    """An ensemble passes batches to a model whose `max_batch_size` is 0 and whose `dims` have no batch dimension.
 
-    The server loads the ensemble, because the shapes agree for one item. A batch of one is passed on without its batch
-    dimension; a larger one is rejected at the step. A model that takes all items at once has a first dimension of its
-    own: -1.
+    The server loads the ensemble, because the shapes agree for one item. The server passes a batch of one item to the
+    model without the batch dimension, but a request with a larger batch fails at the step. Write `max_batch_size` in
+    the model too if it can take batches. If the model processes all items at once, declare -1 as its first dimension.
+    Otherwise remove `max_batch_size` from the ensemble.
 
     Example:
         # classifier/config.pbtxt

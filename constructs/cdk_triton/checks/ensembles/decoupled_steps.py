@@ -21,15 +21,16 @@ _REFUSED = "HTTP end point doesn't support models with decoupled transaction pol
 @rule(
     "CT338",
     Severity.ERROR,
-    "tensors of different decoupled models come together",
+    "an ensemble combines tensors of different decoupled models",
     source=core(_ENSEMBLE_UTILS, 305, 363),
 )
 def mixed_responses(context: CheckContext) -> Iterator[Problem]:
-    """A step, or the response, takes tensors of which some come from a decoupled model and others do not.
+    """A step or the response combines a tensor of a decoupled model with a tensor that does not come from this model.
 
-    A decoupled model answers one request any number of times, and everything after it runs as often. A tensor that is
-    there once, such as an input of the ensemble, cannot be paired with one that comes any number of times; nor can
-    those of two decoupled steps.
+    A decoupled model returns any number of responses to one request, and the later steps run once for each response.
+    The server cannot combine these responses with a tensor that exists only once, such as an input of the ensemble. Nor
+    can it combine them with the responses of another decoupled model. So the server does not load the ensemble. Return
+    the other tensors from the decoupled model too, or make this model return one response for each request.
 
     Example:
         # splitter/config.pbtxt
@@ -95,12 +96,12 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
     source=server("src/sagemaker_server.cc", 444, 461),
 )
 def decoupled_step(context: CheckContext) -> Iterator[Problem]:
-    """A step of the entry ensemble, at any depth, is decoupled, and so is then the ensemble.
+    """A step of the entry ensemble, at any depth, is decoupled, so the ensemble is decoupled too.
 
-    SageMaker's protocol takes exactly one response. The ensemble loads, and the endpoint answers every invocation with
-    an error. Only a single-model container with `inference_type="generate_stream"` in its environment passes several
-    responses on; `generate` takes a decoupled model that answers once. Releases before 25.03 do not read
-    `inference_type`.
+    The server loads the ensemble, but the endpoint answers every invocation with an error, because SageMaker's protocol
+    allows exactly one response. Only a single-model container with `inference_type="generate_stream"` in its
+    environment returns several responses. With `inference_type="generate"`, the container accepts a decoupled model
+    that returns one response. Releases before 25.03 do not read `inference_type`.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -130,7 +131,7 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
         output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
 
     Limits:
-        CT341 reports a single-model container whose environment is not known.
+        If the environment of a single-model container is not known, CT341 reports the ensemble instead.
     """
     if known_inference_type(context) == "infer":
         for entry, cause, field in _decoupled_entry(context):
@@ -154,7 +155,8 @@ def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Probl
     """A step of the entry ensemble is decoupled, and the container's environment is not given.
 
     By default the endpoint rejects every invocation of such an ensemble. With `inference_type="generate_stream"` (from
-    25.03) it streams the responses.
+    25.03 on), the endpoint streams the responses. Set this value, or make the decoupled model return one response for
+    each request.
 
     Example:
         # splitter/config.pbtxt

@@ -38,16 +38,18 @@ class _Limit(NamedTuple):
 @rule(
     "CT322",
     Severity.WARNING,
-    "a full queue of a step hangs or ends what runs the ensemble",
+    "a full queue of a step may hang the request or crash the server",
     source=core_commit("8d0aaf66900f5940be5500b379abd2b85ed7c657"),
     applies=lambda platform: is_older(platform, _SURVIVES_SINCE),
 )
 def full_queue(context: CheckContext) -> Iterator[Problem]:
-    """A step's model has a `max_queue_size`, and other steps can run when its full queue rejects a request.
+    """A step's model has a `max_queue_size`, and other steps may run while the model's full queue rejects a request.
 
-    Servers before 26.02 never answer such a request to the ensemble, because they wait for the other steps without
-    counting them. If steps are started together, and the one that is rejected is not the last, servers before 26.04
-    use freed memory and may crash (core a02b0c0).
+    Before 26.02, the server then never answers the request to the ensemble. After the rejection, the server no longer
+    counts the other steps that end, so it waits for them for ever. Before 26.04, the server may also crash, because it
+    uses freed memory (core a02b0c0). The crash happens if the server starts several steps together, and the queue
+    rejects a step that is not the last of them. Remove `max_queue_size`, serve with a newer release, or acknowledge
+    CT322 if the queue is never full.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -83,8 +85,8 @@ def full_queue(context: CheckContext) -> Iterator[Problem]:
         $ cdk-triton validate . --platform 26.05/ml.g5.xlarge
 
     Limits:
-        If the steps run one after the other and none is decoupled, all servers answer with status 503, and there is
-        no finding.
+        If the steps run one after the other, and no step is decoupled, the servers of all releases answer with status
+        503. The rule does not report this case.
     """
     release = context.platform.release if context.platform is not None else None
     may_hang = context.platform is not None and is_older(context.platform, _ANSWERS_SINCE)
@@ -163,15 +165,16 @@ def _writers(graph: EnsembleGraph, step: EnsembleStep) -> set[int]:
 @rule(
     "CT323",
     Severity.WARNING,
-    "max_inflight_requests limits each request by itself",
+    "max_inflight_requests limits each request separately",
     source=core_commit("a02b0c0ebb5fe14ad04c6e16ca994d7e2fd13667"),
     applies=lambda platform: is_within(platform, _LIMITED_SINCE, _SHARED_SINCE),
 )
 def limit_of_each_request(context: CheckContext) -> Iterator[Problem]:
-    """`max_inflight_requests` of an ensemble counts the steps of one request in servers from 25.11 to 26.03.
+    """An ensemble has `max_inflight_requests`, which releases from 25.11 to 26.03 apply to each request separately.
 
-    From 26.04 on all requests to the ensemble share the limit. Before, it bounds only what a decoupled step sends to
-    the next one. Each request has the limit for itself, so memory grows with the number of requests.
+    From 26.04 on, all requests to the ensemble share the limit. Before 26.04, the limit bounds only the responses of a
+    decoupled step that the next step has not finished yet. Because each request has its own limit, the memory that the
+    server needs grows with the number of requests. Without a decoupled step, the limit has no effect before 26.04.
 
     Example:
         $ cdk-triton validate . --platform 26.03/ml.g5.xlarge

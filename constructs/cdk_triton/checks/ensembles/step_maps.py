@@ -30,8 +30,9 @@ _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
 def no_such_input(context: CheckContext) -> Iterator[Problem]:
     """A `key` in an `input_map` is not the name of an input of the step's model.
 
-    In a map, the `key` is the model's name for a tensor and the `value` is the ensemble's. A Python model without
-    `config.pbtxt` has no inputs but those that its `auto_complete_config` adds.
+    The server does not load the ensemble. In a map, the `key` is the tensor's name in the model, and the `value` is its
+    name in the ensemble. A Python model without `config.pbtxt` has only the inputs that its `auto_complete_config`
+    adds.
 
     Example:
         # classifier/config.pbtxt
@@ -67,9 +68,9 @@ def no_such_input(context: CheckContext) -> Iterator[Problem]:
         }
 
     Limits:
-        Some backends add the inputs that a configuration omits: DALI, TensorFlow, Python models with
-        `auto_complete_config`, and others if the configuration names no input. The inputs of such a model are not known
-        before the server runs.
+        The rule skips a model whose backend may add inputs, because these inputs are not known before the server runs.
+        DALI, TensorFlow and Python models with `auto_complete_config` may add inputs that the configuration omits. Some
+        other backends add inputs if the configuration names no input.
     """
     suggestions = Suggestions()
     for ensemble, _, step, model, config in run_steps(context):
@@ -97,7 +98,10 @@ def no_such_input(context: CheckContext) -> Iterator[Problem]:
     source=core(_ENSEMBLE_UTILS, 164, 174),
 )
 def unmapped_input(context: CheckContext) -> Iterator[Problem]:
-    """An input of a step's model is in no `input_map` of the step, and is not `optional`.
+    """An input of a step's model is not `optional`, but the step's `input_map` does not contain this input.
+
+    The server does not load the ensemble. Map a tensor to the input, or write `optional: true` for this input if the
+    model works without it.
 
     Example:
         # encoder/config.pbtxt
@@ -154,6 +158,9 @@ def unmapped_input(context: CheckContext) -> Iterator[Problem]:
 def no_such_output(context: CheckContext) -> Iterator[Problem]:
     """A `key` in an `output_map` is not the name of an output of the step's model.
 
+    The server does not load the ensemble. In a map, the `key` is the tensor's name in the model, and the `value` is its
+    name in the ensemble.
+
     Example:
         # classifier/config.pbtxt
         backend: "python"
@@ -188,7 +195,8 @@ def no_such_output(context: CheckContext) -> Iterator[Problem]:
         }
 
     Limits:
-        Outputs that a backend may add are not known before the server runs, as with inputs.
+        The rule skips a model whose backend may add outputs, because these outputs are not known before the server runs
+        (CT332 lists such backends).
     """
     suggestions = Suggestions()
     for ensemble, _, step, model, config in run_steps(context):
@@ -215,9 +223,9 @@ def no_such_output(context: CheckContext) -> Iterator[Problem]:
     source=core(_ENSEMBLE_UTILS, 200, 228),
 )
 def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
-    """A model has two outputs of one name, and a step maps that name to a tensor of the ensemble.
+    """A model has two outputs of the same name, and a step maps this name to a tensor of the ensemble.
 
-    By itself such a model is loaded (CT211).
+    The server loads such a model if no ensemble maps the output (CT211), but it does not load this ensemble.
 
     Example:
         # classifier/config.pbtxt
@@ -275,9 +283,10 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
     source=core("src/ensemble_scheduler/ensemble_scheduler.cc", 1040, 1062),
 )
 def optional_for_required(context: CheckContext) -> Iterator[Problem]:
-    """An input of the ensemble is `optional`, and the input of the model that reads it is not.
+    """An input of the ensemble is `optional`, but a step maps this input to a required input of its model.
 
-    The server loads the ensemble. A request that omits the input fails at the step.
+    The server loads the ensemble, but a request that omits the input fails at the step. Write `optional: true` for the
+    model's input if the model works without it. Otherwise remove `optional` from the ensemble's input.
 
     Example:
         # translator/config.pbtxt
@@ -325,14 +334,15 @@ def optional_for_required(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT343",
     Severity.ERROR,
-    "a step has key and value of a map exchanged",
+    "the key and the value in a step's map are exchanged",
     source=core("src/model_config_utils.cc", 199, 288),
 )
 def exchanged_names(context: CheckContext) -> Iterator[Problem]:
-    """In an `input_map` or `output_map`, `key` has the ensemble's name of a tensor and `value` the model's.
+    """In a step's map, the `key` is a tensor's name in the ensemble, and the `value` is its name in the model.
 
-    It has to be the other way round: the `key` is the model's name, the `value` the ensemble's. Nothing of such an
-    ensemble is connected, so other faults of its connections show only after this fix.
+    In each `input_map` and `output_map`, write the name in the model as the `key`, and the name in the ensemble as the
+    `value`. The server does not load the ensemble, because exchanged names leave tensors unconnected. Other rules skip
+    such maps, so check the repository again after this fix.
 
     Example:
         # classifier/config.pbtxt
