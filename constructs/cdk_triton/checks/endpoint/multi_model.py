@@ -32,10 +32,11 @@ _OUT_OF_MEMORY = ("OOM", "OutOfMemory", "MemoryError", "CUDA_OUT_OF_MEMORY", "CN
     modes=("multi",),
 )
 def several_ensembles(context: CheckContext) -> Iterator[Problem]:
-    """The loader finds more than one ensemble in the archive, a nested one for example.
+    """Triton's multi-model loader finds more than one ensemble in the archive, for example a nested ensemble.
 
-    It cannot find the outer one. It serves the last one that the file system lists, without an error, and that may be
-    another one on the next instance. A single-model endpoint takes nested ensembles.
+    The loader does not determine which ensemble runs the others. It serves the ensemble that the file system lists
+    last, without an error. On the next instance, this may be another ensemble. Keep one ensemble in each archive, or
+    use a single-model endpoint, which accepts nested ensembles.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -98,10 +99,11 @@ def several_ensembles(context: CheckContext) -> Iterator[Problem]:
     modes=("multi",),
 )
 def no_ensemble(context: CheckContext) -> Iterator[Problem]:
-    """The archive has several directories, and none of them is an ensemble.
+    """The archive has several directories, but none of them is an ensemble.
 
-    The loader serves the last one that the file system lists. A Python model that calls the others (BLS) cannot be told
-    from them, and the models that it calls would not be loaded.
+    Triton's multi-model loader serves the directory that the file system lists last. It does not recognise a Python
+    model that calls the other models (BLS), and it does not load the models that this model calls. Connect the models
+    by an ensemble, keep one model in each archive, or use a single-model endpoint.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -156,12 +158,12 @@ def no_ensemble(context: CheckContext) -> Iterator[Problem]:
     modes=("multi",),
 )
 def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
-    """The configuration spells `ensemble` in another way than the loader searches for.
+    """An ensemble's configuration does not contain the exact text `platform: "ensemble"`.
 
-    The loader searches for exactly `platform: "ensemble"`, with any white space after the colon. The server also reads
-    single quotes, a space before the colon, or a comment between the two words, but the loader does not find these. It
-    would serve the directory that the file system lists last. It serves an archive of one directory, independent of its
-    content.
+    Triton's multi-model loader does not parse the configuration. It searches for this text, in which the white space
+    after the colon may have any length. The server itself also accepts single quotes, a space before the colon, or a
+    comment between the two words. If the loader does not find the text, it serves the directory that the file system
+    lists last. It serves an archive with only one directory whatever the configuration contains.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -211,14 +213,16 @@ def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT504",
     Severity.ERROR,
-    "a multi-model endpoint takes a model for an ensemble that is not one",
+    "a multi-model endpoint recognises another model as an ensemble",
     source=server("src/sagemaker_server.h", 88, 88),
     modes=("multi",),
 )
 def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
-    """A model that is not an ensemble has the text of one in its configuration.
+    """A model is not an ensemble, but its configuration contains the text `platform: "ensemble"`.
 
-    The loader does not parse, so a comment is enough, or a longer word that ends in `platform:`.
+    Triton's multi-model loader does not parse the configuration. It also finds the text in a comment, or where a longer
+    word ends in `platform:`. The loader may then serve this model instead of the ensemble. Remove the text from the
+    file.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -269,8 +273,9 @@ def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
 def many_models(context: CheckContext) -> Iterator[Problem]:
     """The archive has more than five directories.
 
-    SageMaker loads and unloads whole archives. When memory runs short, a large one goes as a whole, and the next call
-    of it waits until all of it is there again. The server warns of it in its log.
+    SageMaker loads and unloads an archive as a whole. If the memory runs out, SageMaker unloads whole archives. The
+    next invocation of a large archive then waits until all its models are loaded again. The server logs a warning when
+    it loads an archive of this size. Split the ensemble if callers need its parts separately.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -339,15 +344,16 @@ def many_models(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT506",
     Severity.ERROR,
-    "models beside a config.pbtxt at the top are not found",
+    "a multi-model endpoint does not find models below a config.pbtxt at the top",
     source=server(_LOADER, 1060, 1073),
     modes=("multi",),
 )
 def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
-    """A `config.pbtxt` at the top makes the archive one model, and there are models below it.
+    """The archive has a `config.pbtxt` at its top, and also directories with a `config.pbtxt` of their own.
 
-    The loader takes the archive's own directory for the model. So the directories in it are versions of that model, or
-    are ignored.
+    Triton's multi-model loader treats the whole archive as one model because of the `config.pbtxt` at the top. So the
+    server treats the directories as versions of this model, or ignores them. Remove the `config.pbtxt` at the top, or
+    move it into a directory of its own.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -385,9 +391,10 @@ def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
     modes=("multi",),
 )
 def no_model_to_load(context: CheckContext) -> Iterator[Problem]:
-    """The archive has files at its top, and neither a directory nor a `config.pbtxt`.
+    """The archive has files at its top, but neither a directory nor a `config.pbtxt`.
 
-    SageMaker loads an archive at its first call, so the fault does not show before.
+    The server treats the archive itself as a model without versions, and answers the first invocation with an error.
+    The deployment succeeds, because SageMaker loads an archive only at its first invocation.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -416,11 +423,12 @@ def no_model_to_load(context: CheckContext) -> Iterator[Problem]:
     modes=("multi",),
 )
 def name_like_out_of_memory(context: CheckContext) -> Iterator[Problem]:
-    """The name of a model contains a word from which the server concludes that memory has run out.
+    """The name of a model contains a word, such as `OOM`, that the server treats as a sign of a lack of memory.
 
-    It searches the message of a failed load or invocation for words such as `OOM`, and answers 507, on which SageMaker
-    unloads other models and tries again. Messages quote the names of the steps of an ensemble, and the paths of files.
-    So many errors of such a model look like that, whatever their cause.
+    The server searches the message of a failed load or invocation for such words. If it finds one, the container
+    answers with status 507 instead of 400, so SageMaker unloads other models and retries. Error messages quote the
+    names of an ensemble's steps and the paths of files. So many errors of such a model lead to status 507, whatever
+    their cause is. Rename the model.
 
     Example:
         $ cdk-triton validate . --mode multi

@@ -14,15 +14,16 @@ from cdk_triton.triton.findings import Severity
 @rule(
     "CT508",
     Severity.ERROR,
-    "the release's multi-model loader takes no ensembles",
+    "the release's multi-model loader does not load ensembles",
     source=server("src/sagemaker_server.cc", 947, 1036),
     modes=("multi",),
     applies=lambda platform: is_older(platform, "22.12"),
 )
 def loader_without_ensembles(context: CheckContext) -> Iterator[Problem]:
-    """The archive holds an ensemble, and the release is older than 22.12.
+    """The archive has an ensemble, and the release is older than 22.12.
 
-    Until then the loader rejected every archive with more than one directory.
+    Before 22.12, Triton's multi-model loader rejects every archive with more than one directory, so the first
+    invocation fails. Serve with 22.12 or newer, or use a single-model endpoint.
 
     Example:
         $ cdk-triton validate . --mode multi --platform 22.10/ml.g5.xlarge
@@ -59,16 +60,17 @@ def loader_without_ensembles(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT509",
     Severity.WARNING,
-    "the release has no name space per archive",
+    "the release has one namespace for the models of all archives",
     source=server("docker/sagemaker/serve", 65, 69),
     modes=("multi",),
     applies=lambda platform: is_older(platform, "23.04") and not is_older(platform, "22.12"),
 )
 def no_name_space(context: CheckContext) -> Iterator[Problem]:
-    """The steps of an ensemble share their names with every other archive of the endpoint.
+    """The archive has an ensemble, and the release is 22.12 or newer, but older than 23.04.
 
-    From 23.04 on every archive has a name space of its own. Before, two archives with a step of the same name cannot be
-    loaded at the same time.
+    Before 23.04, the server cannot load two archives at the same time if both have a model of the same name. From 23.04
+    on, each archive has a namespace of its own. Serve with 23.04 or newer, or give the models names that no other
+    archive uses.
 
     Example:
         $ cdk-triton validate . --mode multi --platform 23.03/ml.g5.xlarge
