@@ -75,7 +75,7 @@ class ContainerEnvironment:
             model. Set this field if the repository has several models and no ensemble, as with BLS.
         additional_models: models that a single-model container loads beside the entry model and the steps of an
             ensemble. If a Python model calls other models by BLS, list those models here. From 23.07.
-        model_namespacing: whether every archive has its own name space, so that archives may use the same names for
+        model_namespacing: whether every archive has its own namespace, so that archives may use the same names for
             their models. This field sets SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING, whose values mean the opposite of
             its name. From 23.04.
         ping_mode: when `/ping` succeeds: `ready` (every model is ready) or `live` (the server is live). None: `ready`

@@ -47,7 +47,7 @@ def found(code: str) -> list[Place]:
         pytest.param("23.06", {"ping_mode": "live"}, "multi", found("CT421"), id="ping mode"),
         pytest.param("23.06", {"ping_mode": "ready"}, "multi", [], id="the only ping mode"),
         pytest.param("23.06", {"allow_metrics": True}, "single", found("CT421"), id="metrics"),
-        pytest.param("23.03", {"model_namespacing": False}, "multi", [], id="no name spaces"),
+        pytest.param("23.03", {"model_namespacing": False}, "multi", [], id="no namespaces"),
         pytest.param("22.11", {"model_load_gpu_limit": 0.5}, "single", found("CT421"), id="limit of memory"),
         pytest.param("22.12", {"model_load_gpu_limit": 0.5}, "single", [], id="limit of memory is read"),
         pytest.param("25.03", {"tensorflow_version": 2}, "single", found("CT421"), id="no TensorFlow"),

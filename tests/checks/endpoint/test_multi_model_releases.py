@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     ("release", "findings"),
     [
         pytest.param("22.10", [("CT508", ".", "")], id="CT508 before ensembles"),
-        pytest.param("22.12", [("CT509", ".", "")], id="CT509 before name spaces"),
-        pytest.param("23.05", [], id="since name spaces"),
+        pytest.param("22.12", [("CT509", ".", "")], id="CT509 before namespaces"),
+        pytest.param("23.05", [], id="since namespaces"),
     ],
 )
 def test_loaders_of_older_releases(messages: Messages, write: Write, release: str, findings: list[Place]) -> None:

@@ -23,8 +23,8 @@ _RESTRICTED_SINCE = "26.03"
 _INVOKE_RESTRICTED_SINCE = "26.07"
 _WITHOUT_TENSORFLOW_1 = "23.04"
 
-# Variable → the field that writes it. additional_models has a rule of its own (CT406), and a release without name
-# spaces does what model_namespacing=False asks for.
+# Variable → the field that writes it. additional_models has a rule of its own (CT406), and a release without
+# namespaces does what model_namespacing=False asks for.
 _FIELDS: Mapping[str, str] = {
     "SAGEMAKER_TRITON_ADDITIONAL_ARGS": "additional_args",
     "SAGEMAKER_TRITON_ALLOW_GRPC": "allow_grpc",

@@ -101,7 +101,7 @@ def no_name_space(context: CheckContext) -> Iterator[Problem]:
     if context.entry is not None and names:
         yield Problem(
             ".",
-            f"the server of {release} has one name space for all archives, so another archive with one of these "
+            f"the server of {release} has one namespace for all archives, so another archive with one of these "
             f"models ({', '.join(names)}) could not be loaded beside this one: failed to poll model '{names[0]}': not "
             "unique across all model repositories",
             "serve with 23.04 or newer, or give the models names that no other archive uses",
