@@ -48,10 +48,11 @@ _FIELDS: Mapping[str, str] = {
     applies=lambda platform: platform.release is not None,
 )
 def rejected_argument(context: CheckContext) -> Iterator[Problem]:
-    """`additional_args` of the container's environment has an option or a value that the release does not have.
+    """`additional_args` of the container's environment has an option or a value that the release does not accept.
 
-    The server prints its usage and ends, so the endpoint is not created. `ContainerEnvironment` itself rejects an
-    option that no release has. An option may be abbreviated, as long as no other one of the release begins so.
+    The server prints its usage and ends, so SageMaker does not create the endpoint. `ContainerEnvironment` itself
+    rejects an option that no release has. You may abbreviate an option if no other option of the release begins with
+    the abbreviation.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -64,7 +65,7 @@ def rejected_argument(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule does not look for files that an argument names. For a release that is newer than the library's tables,
-        it uses the options of the newest release in them.
+        the rule uses the options of the newest release in these tables.
     """
     if context.environment is None or context.platform is None:
         return
@@ -87,9 +88,10 @@ def rejected_argument(context: CheckContext) -> Iterator[Problem]:
 def unread_setting(context: CheckContext) -> Iterator[Problem]:
     """A field of `ContainerEnvironment` becomes a variable that the release's start script and server do not read.
 
-    The container starts, and the setting has no effect. `inference_type` has one from 25.03 on. `additional_args`,
-    `ping_mode`, and what opens ports for metrics and gRPC have one from 23.07 on, `model_load_gpu_limit` from 22.12 on.
-    `tensorflow_version` has none without the backend, which left the images with 25.03.
+    The container starts, but the setting has no effect. A release reads `inference_type` from 25.03 on, and
+    `model_load_gpu_limit` from 22.12 on. It reads `additional_args`, `ping_mode`, `allow_metrics`, `metrics_port`,
+    `allow_grpc` and `grpc_port` from 23.07 on. From 25.03 on, `tensorflow_version` has no effect, because the images do
+    not have the TensorFlow backend any more.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
@@ -120,15 +122,15 @@ def unread_setting(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT422",
     Severity.ERROR,
-    "the release's Python backend needs more shared memory to begin with",
+    "the release's Python backend requires a larger shm_default_byte_size",
     source=backend("python_backend", "src/python_be.cc", 2301, 2319),
     applies=lambda platform: is_older(platform, "23.09"),
 )
 def too_small_shared_memory(context: CheckContext) -> Iterator[Problem]:
     """`shm_default_byte_size` of the container's environment is less than 4 MiB, and the release is older than 23.09.
 
-    The backend then fails, and no Python model loads. From 23.09 on 1 MiB is enough, although the message of the
-    backend still names 4 MiB.
+    The Python backend then fails, so the server does not load any Python model. From 23.09 on, 1 MiB is enough,
+    although the backend's message still names 4 MiB.
 
     Example:
         $ cdk-triton validate . --platform 23.07/ml.g5.xlarge
@@ -164,7 +166,8 @@ def too_small_shared_memory(context: CheckContext) -> Iterator[Problem]:
 def tensorflow_1(context: CheckContext) -> Iterator[Problem]:
     """`tensorflow_version` of the container's environment is 1, and the release is 23.04 or newer.
 
-    No model of the backend `tensorflow` loads then.
+    The server then does not load any model of the backend `tensorflow`. Set `tensorflow_version=2`, or remove the
+    field.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
@@ -190,17 +193,18 @@ def tensorflow_1(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT424",
     Severity.ERROR,
-    "an argument closes an API that SageMaker needs",
+    "an argument restricts an API that SageMaker needs",
     source=server("src/sagemaker_server.cc", 44, 52),
     applies=lambda platform: is_at_least(platform, _RESTRICTED_SINCE),
 )
 def restricted_endpoint(context: CheckContext) -> Iterator[Problem]:
-    """`--http-restricted-api` names an API behind SageMaker's protocol, and the release is 26.03 or newer.
+    """`--http-restricted-api` names an API that SageMaker's requests use, and the release is 26.03 or newer.
 
-    Before, the option restricted Triton's own HTTP port only, which is closed in the container. Now the server answers
-    SageMaker's requests without the header with 403, and SageMaker cannot be made to send one. `health` is behind
-    `/ping`, `inference` behind `/invocations`, and `model-repository` behind the loads of a multi-model endpoint. The
-    invocations of such an endpoint are restricted from 26.07 on.
+    Before 26.03, the option restricts only Triton's own HTTP port, which is closed in the container. From 26.03 on, the
+    server answers SageMaker's requests with status 403, because SageMaker cannot send the header that the option
+    requires. The API `health` contains `/ping`, `inference` contains `/invocations`, and `model-repository` contains
+    the requests that load the models of a multi-model endpoint. From 26.07 on, `inference` also contains the
+    invocations of a multi-model endpoint. Remove the option, because IAM authorizes the callers of the endpoint.
 
     Example:
         $ cdk-triton validate . --platform 26.05/ml.g5.xlarge

@@ -49,9 +49,10 @@ _COMMON = (
     source=server("src/command_line_parser.cc", 108, 151),
 )
 def cut_off_number(context: CheckContext) -> Iterator[Problem]:
-    """A number in `additional_args` goes on with a unit, an exponent or something else, which the server skips.
+    """A number in `additional_args` is followed by a unit, an exponent or other text, which the server ignores.
 
-    tritonserver reads numbers with `std::stoi` and its like: `256MB` is 256, `1e9` is 1, and `0x10` is 0.
+    The server reads numbers with `std::stoi` and similar functions, which stop without an error where the number ends.
+    So the server reads `256MB` as 256, `1e9` as 1, and `0x10` as 0. Write a whole number in digits only.
 
     Example:
         # environment=ContainerEnvironment(additional_args=["--pinned-memory-pool-byte-size=512MB"])
@@ -93,8 +94,9 @@ def _whole(number: str, rest: str, given: Given) -> str:
 def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
     """`--backend-config` in `additional_args` names a setting that its backend does not read.
 
-    A backend reads its own settings, and ignores all others. The rule has the settings of the backends `onnxruntime`,
-    `python` and `tensorrt`. Backends take `shm_default_byte_size` and `shm-default-byte-size` for two settings.
+    A backend ignores a setting that it does not read, so the argument has no effect. A hyphen is not an underscore: the
+    Python backend reads `shm-default-byte-size`, but not `shm_default_byte_size`. The rule has the settings of the
+    backends `onnxruntime`, `python` and `tensorrt`.
 
     Example:
         # environment=ContainerEnvironment(additional_args=["--backend-config=python,shm-default-bytesize=16777216"])
@@ -105,7 +107,8 @@ def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
         # environment=ContainerEnvironment(additional_args=["--backend-config=python,shm-default-byte-size=16777216"])
 
     Limits:
-        The rule skips settings of other backends, whose lists are not complete, and settings without a backend.
+        The rule skips settings of other backends, because the library's lists of these settings are not complete. It
+        also skips settings that do not name a backend.
     """
     for given in _given(context):
         name, comma, rest = given.value.partition(",")
@@ -124,15 +127,15 @@ def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT427",
     Severity.WARNING,
-    "an argument is about a GPU that the instance does not have",
+    "an argument names a GPU that the instance does not have",
     source=core("src/cuda_memory_manager.cc", 94, 112),
     applies=lambda platform: True,
 )
 def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
-    """A pool or a limit of memory in `additional_args` is for a GPU beyond those of the instance.
+    """An argument about GPU memory in `additional_args` has the number of a GPU that the instance does not have.
 
-    GPUs are numbered from 0 on. `--cuda-memory-pool-byte-size`, `--cuda-virtual-address-size` and
-    `--model-load-gpu-limit` begin with the number of one. The server reads the value for each GPU that it has, so the
+    The values of `--cuda-memory-pool-byte-size`, `--cuda-virtual-address-size` and `--model-load-gpu-limit` begin with
+    the number of a GPU. GPUs are numbered from 0. The server reads such a value only for the GPUs that it has, so the
     argument has no effect.
 
     Example:

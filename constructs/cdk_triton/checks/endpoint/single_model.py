@@ -27,8 +27,9 @@ _ADDITIONAL_ARGS_SINCE = "23.07"
 def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
     """A `config.pbtxt` is at the top of the repository of a single-model container.
 
-    The start script looks for it and gives up, before the server starts. Only a multi-model endpoint takes an archive
-    that is itself one model.
+    Before the server starts, the container's start script looks for this file, and ends with an error if it finds the
+    file. Only a multi-model endpoint accepts an archive that is itself one model. Move the files of the model into a
+    directory.
 
     Example:
         # config.pbtxt
@@ -55,9 +56,10 @@ def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT402", Severity.ERROR, "the repository has no model", source=server(_SERVE, 165, 169), modes=("single",))
 def no_model(context: CheckContext) -> Iterator[Problem]:
-    """The repository has files at its top and no directory.
+    """The repository has files at its top, but no directory.
 
-    A model is a directory with a configuration and at least one version; the start script counts directories.
+    The container's start script counts the directories of the repository, and ends with an error if it finds no
+    directory. Put each model into a directory of its own, with its `config.pbtxt` and a version directory.
 
     Example:
         # README.md
@@ -83,12 +85,13 @@ def no_model(context: CheckContext) -> Iterator[Problem]:
     modes=("single",),
 )
 def no_default_model(context: CheckContext) -> Iterator[Problem]:
-    """There are several models, and `/invocations` needs one of them.
+    """The repository has several models, and the default model, which `/invocations` runs, is not given.
 
-    A repository with one model, or with one ensemble that is not a step of another, needs no name: this library sets
-    SAGEMAKER_TRITON_DEFAULT_MODEL_NAME from it. A directory that has neither a configuration nor a version, such as
-    `scripts`, does not count. For any other repository set `default_model_name` of the container's
-    environment, or `--default-model`.
+    The container's start script ends with an error if it finds several directories and no default model. If the
+    repository has only one model, or only one ensemble that is not a step of another ensemble, the library sets
+    `SAGEMAKER_TRITON_DEFAULT_MODEL_NAME` to this model. A directory that has neither a configuration nor a version,
+    such as `scripts`, does not count as a model. For any other repository, set `default_model_name` in the container's
+    environment, or `--default-model` for the command.
 
     Example:
         # calls_the_other/config.pbtxt
@@ -122,10 +125,10 @@ def no_default_model(context: CheckContext) -> Iterator[Problem]:
     modes=("single",),
 )
 def named_model_missing(context: CheckContext) -> Iterator[Problem]:
-    """A model that the container's environment names has no directory.
+    """The container's environment names a model that has no directory in the repository.
 
-    The start script looks for the default model, and the server for the additional ones. Either one ends the container,
-    and the endpoint is not created.
+    The container's start script looks for the directory of the default model, and the server looks for the additional
+    models. If one of these models is missing, the container ends, and SageMaker does not create the endpoint.
 
     Example:
         $ cdk-triton validate . --default-model clasifier
@@ -157,15 +160,16 @@ def named_model_missing(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT405",
     Severity.ERROR,
-    "the start script cannot take the name of a model",
+    "the start script cannot pass a model's name to the server",
     source=server(_SERVE, 157, 183),
     modes=("single",),
 )
 def name_is_split(context: CheckContext) -> Iterator[Problem]:
-    """The name of a model that is loaded by name has white space, or is `*`.
+    """The name of the default model or of an additional model contains white space, or is `*`.
 
-    The start script puts the name unquoted behind `--load-model=`, so a blank splits it in two, and the server takes
-    `*` for all models. Steps of an ensemble are not affected, nor is a multi-model endpoint.
+    The container's start script writes the name after `--load-model=` without quotes. White space splits the name in
+    two, and the server takes `*` for all models. Models that only the steps of an ensemble run are not affected, and
+    neither are the models of a multi-model endpoint. Rename the model.
 
     Example:
         # */config.pbtxt
@@ -202,10 +206,11 @@ def name_is_split(context: CheckContext) -> Iterator[Problem]:
     ),
 )
 def additional_models_ignored(context: CheckContext) -> Iterator[Problem]:
-    """Models are to be loaded beside the entry model, and the release's start script ignores that setting.
+    """`additional_models` names a model, but the release's start script does not read this setting.
 
-    The server gets their names from SAGEMAKER_TRITON_ADDITIONAL_ARGS, which the script reads from 23.07 on. An
-    older script starts without them, and the first call of such a model fails.
+    The library passes the names of additional models in `SAGEMAKER_TRITON_ADDITIONAL_ARGS`. The start script reads this
+    variable from 23.07 on. With an older release, the container starts without these models, and the first call of such
+    a model fails. Serve with 23.07 or newer, or make the model a step of an ensemble.
 
     Example:
         $ cdk-triton validate . --platform 23.06/ml.g5.xlarge --default-model caller --additional-model called
