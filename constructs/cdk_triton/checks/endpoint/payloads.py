@@ -44,14 +44,15 @@ _GIB = 1024**3
 @rule(
     "CT650",
     Severity.WARNING,
-    "an answer is larger than SageMaker passes on",
+    "a response is larger than SageMaker allows",
     source=_INVOKE_ENDPOINT,
 )
 def answer_too_large(context: CheckContext) -> Iterator[Problem]:
-    """The outputs of the entry model are larger than 6 MiB, for one item and with the shapes that are fixed.
+    """The outputs of the entry model that have fixed shapes are together larger than 6 MiB for one item.
 
-    SageMaker rejects larger answers, after the model has computed them. In JSON a float takes about 20 bytes instead of
-    4, so an answer that fits as binary may be too large as JSON. `TritonClient` requests binary outputs.
+    SageMaker rejects such a response after the model has computed it. In JSON a float takes about 20 bytes instead of
+    4, so a response that fits in binary form may be too large in JSON. `TritonClient` requests binary outputs. Return
+    smaller outputs, request only some of them, or use asynchronous inference on a single-model endpoint.
 
     Example:
         # model/config.pbtxt
@@ -68,8 +69,10 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "embedding" data_type: TYPE_FP32 dims: 768 }
 
     Limits:
-        Sizes of JSON are estimates. Text counts for nothing, and so does an output with a dimension of -1, unless it is
-        one of an input in the ONNX file: an answer may be larger. A request may name some of the outputs only.
+        The sizes in JSON are estimates. The rule does not count text, or an output with a dimension of -1, so a
+        response may be larger. It counts such an output if the ONNX file has the dimension as a number, or as the
+        dimension of an input whose size is fixed. A request may name only some of the outputs, so its response may be
+        smaller.
     """
     model = context.entry
     if model is None or model.config is None or _smallest_answer(context) > MAX_INVOCATION_BYTES:
@@ -87,17 +90,17 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT655",
     Severity.ERROR,
-    "every answer is larger than SageMaker passes on",
+    "every response is larger than SageMaker allows",
     source=_INVOKE_ENDPOINT,
     modes=("multi",),
 )
 def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
-    """Each output of the entry model is larger than 6 MiB as binary, for one item.
+    """For one item, each output of the entry model is larger than 6 MiB in binary form.
 
-    SageMaker rejects larger answers, in the binary form and in JSON, whichever output a request names. InvokeEndpoint
-    is the only call that takes a target model. Asynchronous inference, response streams and batch transform, which have
-    other limits, take a single model. For a single model CT650 is a warning. The rule skips an output with a
-    `label_filename`, because its callers request classes, which are a small answer.
+    SageMaker rejects every response, in binary form and in JSON, whichever outputs a request names. Asynchronous
+    inference and batch transform allow larger responses, but a multi-model endpoint does not support them. For a
+    single-model endpoint, CT650 reports such outputs as a warning. The rule skips a model if one of its outputs has a
+    `label_filename`. Callers of such a model may request the classes of this output, which are a small response.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -115,9 +118,9 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "features" data_type: TYPE_FP32 dims: 2048 }
 
     Limits:
-        The rule is for outputs of backends that keep to the shapes of the configuration, also behind an ensemble. A
-        Python model may return less than it declares. A request may require the classes of any output with numbers: if
-        all callers do, give the output a `label_filename`, or acknowledge the rule.
+        The rule is for outputs of ONNX Runtime and TensorRT models, also as steps of an ensemble, because their outputs
+        have the shapes of the configuration. A Python model may return less than it declares. A request may ask for the
+        classes of any numeric output. If all callers do this, give the output a `label_filename`.
     """
     model = context.entry
     if model is None or model.config is None or _smallest_answer(context) <= MAX_INVOCATION_BYTES:
@@ -130,14 +133,15 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT651",
     Severity.WARNING,
-    "a request is larger than SageMaker passes on",
+    "a request is larger than SageMaker allows",
     source=_INVOKE_ENDPOINT,
 )
 def request_too_large(context: CheckContext) -> Iterator[Problem]:
-    """The inputs of the entry model are larger than 6 MiB, for one item and with the shapes that are fixed.
+    """The required inputs of the entry model that have fixed shapes are together larger than 6 MiB for one item.
 
-    SageMaker rejects larger requests. In JSON a float takes about 20 bytes instead of 4, and an integer at least 2, so
-    a request that fits as binary may be too large as JSON. `TritonClient` sends binary inputs.
+    SageMaker rejects such a request. In JSON a float takes about 20 bytes instead of 4, and an integer takes at least 2
+    bytes. So a request that fits in binary form may be too large in JSON. `TritonClient` sends binary inputs. Accept
+    smaller inputs, or use asynchronous inference on a single-model endpoint.
 
     Example:
         # model/config.pbtxt
@@ -152,8 +156,8 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "label" data_type: TYPE_INT32 dims: 1 }
 
     Limits:
-        Sizes of JSON are estimates. A dimension of -1, text and optional inputs count for nothing, so a request may be
-        larger.
+        The sizes in JSON are estimates. The rule does not count text, optional inputs, or an input with a dimension of
+        -1, so a request may be larger.
     """
     model = context.entry
     if model is None or model.config is None:
@@ -174,11 +178,12 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
     source=server("src/sagemaker_server.cc", 444, 461),
 )
 def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
-    """The model that callers invoke is decoupled: it answers a request with any number of responses.
+    """The model that callers invoke is decoupled, so it may answer a request with any number of responses.
 
-    SageMaker's protocol takes exactly one. Such a model loads, and the endpoint answers every invocation with an error.
-    Only a single-model container with `inference_type="generate_stream"` in its environment passes several responses
-    on; `generate` takes a decoupled model that answers once. Releases before 25.03 do not read `inference_type`.
+    The server loads the model, but the endpoint answers every invocation with an error, because SageMaker's protocol
+    allows exactly one response. Only a single-model container with `inference_type="generate_stream"` in its
+    environment returns several responses. With `inference_type="generate"`, the container accepts a decoupled model
+    that returns one response. Releases before 25.03 do not read `inference_type`.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -191,7 +196,8 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
 
     Limits:
-        Other rules report decoupled steps of an ensemble, and a single-model container whose environment is not known.
+        CT340 reports an ensemble with a decoupled step. If the environment of a single-model container is not known,
+        CT653 reports the model instead.
     """
     if known_inference_type(context) == "infer" and (model := _decoupled(context)) is not None:
         yield Problem(
@@ -213,7 +219,8 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
     """The model that callers invoke is decoupled, and the container's environment is not given.
 
     By default the endpoint rejects every invocation of such a model. With `inference_type="generate_stream"` (from
-    25.03) it streams the responses.
+    25.03 on), the endpoint streams the responses. Set this value, or make the model return one response for each
+    request.
 
     Example:
         # model/config.pbtxt
@@ -244,7 +251,9 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
 def larger_than_volume(context: CheckContext) -> Iterator[Problem]:
     """All files together are larger than 512 GB, the largest volume that SageMaker attaches to an instance.
 
-    SageMaker downloads an archive to the instance and unpacks it there. AWS states no limit for an archive's own size.
+    SageMaker downloads an archive to the instance and unpacks it there, so the volume must hold all files. AWS does not
+    state a limit for the size of an archive. Split the models over several endpoints, or store their weights in fewer
+    bits.
 
     Example:
         # model/config.pbtxt
@@ -258,7 +267,7 @@ def larger_than_volume(context: CheckContext) -> Iterator[Problem]:
         (16 GB of weights)
 
     Limits:
-        Instances with disks of their own may hold more, and the volume that an endpoint has may be much smaller.
+        An instance type with local disks may hold more. The volume of your endpoint may be much smaller than 512 GB.
     """
     size = context.repository.size
     if size > MAX_VOLUME_GB * _GIB:

@@ -28,9 +28,10 @@ _SHM_BYTES_PER_INSTANCE = 16 << 20
     applies=lambda platform: True,
 )
 def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
-    """A group lists a GPU whose number is not below the count of GPUs of the instance.
+    """An instance group lists a number in `gpus` that is not below the instance's number of GPUs.
 
-    GPUs are numbered from 0 on. A group that lists none has an instance on each GPU, on any instance type.
+    The server does not load the model. GPUs are numbered from 0. Without `gpus`, a group has instances on each GPU of
+    any instance type.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -66,15 +67,16 @@ def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT611",
     Severity.WARNING,
-    "no model file is named for the instance's GPU",
+    "cc_model_filenames has no file for the instance's GPU",
     source=backend("tensorrt_backend", "src/model_state.cc", 501, 531),
     applies=lambda platform: True,
 )
 def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
-    """`cc_model_filenames` names files for other GPUs, and none for the one of the instance.
+    """`cc_model_filenames` names files for other GPUs, but no file for the GPU of the instance.
 
-    The server then takes the default file. The server does not load a plan that was built for another GPU, and a plan
-    that was not meant for this GPU is slower than necessary.
+    The server then loads the default file. If this file is a TensorRT plan that was built for another GPU, the server
+    does not load the model. A plan that loads but was not built for this GPU is slower than necessary. Add a file for
+    the compute capability of the instance's GPU.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g6.xlarge
@@ -126,8 +128,9 @@ def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
 def dali_on_several_gpus(context: CheckContext) -> Iterator[Problem]:
     """A DALI model gets an instance on more than one GPU.
 
-    Without `gpus`, the server makes an instance on each GPU. Users report that servers with DALI in ensembles on
-    several GPUs end with signal 11 under load, and the report is open. Try it under load, or keep DALI on one GPU.
+    Without `gpus`, the server creates an instance of the model on each GPU. Users report that servers with DALI in
+    ensembles on several GPUs end with signal 11 under load. Their issue is still open. Test the model under load, or
+    run DALI on one GPU.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.12xlarge
@@ -160,10 +163,10 @@ def dali_on_several_gpus(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: not platform.instance.multi_model_listed,
 )
 def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
-    """AWS lists the GPU instance types for multi-model endpoints, and this one is not on the list that was read.
+    """The instance type is not in the library's copy of AWS's list of GPU instance types for multi-model endpoints.
 
-    The list ends at ml.g5 and has single-GPU types only. A type that is not on it may work all the same: try it in
-    your account, then acknowledge this.
+    The list ends at ml.g5 and has only instance types with one GPU. SageMaker may reject the endpoint, but an instance
+    type that is not in the list may also work. Try the instance type in your account, and then acknowledge CT620.
 
     Example:
         $ cdk-triton validate . --mode multi --platform 25.09/ml.g6.xlarge
@@ -191,11 +194,12 @@ def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", "src/shm_manager.cc", 97, 134),
 )
 def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
-    """The instances of all Python models together start with more than the 64 MB of `/dev/shm`.
+    """The instances of all Python models together need more than the 64 MB of `/dev/shm` when they start.
 
-    Each instance takes SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE bytes when it starts, 16 MiB by default, and grows with
-    the tensors that pass through it. SageMaker gives containers Docker's 64 MB, and no setting for more. Without a
-    platform the rule assumes one GPU.
+    The last instance does not start. Each instance takes `SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE` bytes when it starts,
+    16 MiB by default. It takes more when its tensors need more. SageMaker gives a container 64 MB, as Docker does by
+    default, and has no setting for more. Run fewer instances, or lower `shm_default_byte_size`. Without a platform, the
+    rule assumes one GPU.
 
     Example:
         # model/config.pbtxt
@@ -208,8 +212,9 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
         instance_group { kind: KIND_CPU count: 3 }
 
     Limits:
-        The command does not have the container's environment, and takes the default; a construct has it. In a
-        multi-model endpoint all archives share the memory, and this rule reads one of them.
+        The command has no option for the container's environment, so it uses the default. A construct uses the
+        environment that you give. In a multi-model endpoint, all archives share the memory, but this rule reads only
+        one archive.
     """
     each = (context.environment.shm_default_byte_size if context.environment is not None else None) or (
         _SHM_BYTES_PER_INSTANCE

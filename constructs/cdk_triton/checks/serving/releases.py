@@ -44,14 +44,16 @@ _CUDA_FOR = {9: (11, 8), 10: (12, 8), 12: (12, 8)}
     applies=lambda platform: platform.release is not None and platform.image is None,
 )
 def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
-    """A model's backend is not in SageMaker's image of the release, often because its name is misspelt.
+    """A model's backend is not in SageMaker's image of the release, often because the backend's name is misspelt.
 
-    The images have dali, fil, identity, onnxruntime, openvino, python, pytorch, repeat, square and tensorrt, and
-    tensorflow up to 25.02. `enable_all` in `build.py` of the server lists them. 24.09 was SageMaker's last image with
-    tensorflow. Graph definitions and saved models run elsewhere after a conversion to ONNX, and in a Python model with
-    a packed environment. vLLM and TensorRT-LLM are in images of their own.
+    The server does not load the model. SageMaker's images have the backends dali, fil, identity, onnxruntime, openvino,
+    python, pytorch, repeat, square and tensorrt, which `enable_all` in the server's `build.py` lists. Releases up to
+    25.02 also have the backend tensorflow, but SageMaker's last image with this backend is 24.09. In newer releases,
+    convert a TensorFlow graph definition or a saved model to ONNX, or run it in a Python model with a packed
+    environment. The backends vLLM and TensorRT-LLM are only in other images of NVIDIA.
 
-    A backend of your own may lie beside the model, as `libtriton_<backend>.so` in its directory or in each version's.
+    You may add a backend of your own to a model, as `libtriton_<backend>.so` in the model's directory or in each
+    version directory.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -64,7 +66,8 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
         platform: "tensorrt_plan"
 
     Limits:
-        CT607 judges the `runtime`, and CT606 an image of your own.
+        If a model has `runtime`, CT607 checks the model instead. If the platform has an image of your own, CT606
+        reports the backend instead.
     """
     for model, backend_name, fix in _without_backend(context):
         yield Problem(
@@ -80,9 +83,10 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
 def backend_not_known(context: CheckContext) -> Iterator[Problem]:
     """A model's backend is in no release of SageMaker's image, and no platform with such an image is given.
 
-    If a platform is given, CT601 reports it as an error; the documentation there lists the backends. An image of
-    your own may have others, which are not in the tables of this library. vLLM and TensorRT-LLM, for which NVIDIA has
-    images, are taken to be in it.
+    The server does not load a model if the image does not have its backend. If the platform has SageMaker's image,
+    CT601 reports the backend as an error, and the documentation of CT601 lists the backends. An image of your own may
+    have other backends, which the library's tables do not contain. The rule assumes that such an image has vLLM or
+    TensorRT-LLM if a model needs one of them, because NVIDIA publishes images with these backends.
 
     Example:
         # model/config.pbtxt
@@ -125,11 +129,13 @@ def backend_not_known(context: CheckContext) -> Iterator[Problem]:
     ),
 )
 def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
-    """The server finds no library of the name in `runtime`, which stands for `libtriton_<backend>.so`.
+    """The server does not find the file that a model's `runtime` names as the library of the backend.
 
-    It looks in the version's directory, in the model's, and in that of the backend in the image. `model.py` stands for
-    a backend in Python, which the server looks for in the image alone. In SageMaker's images, only PyTorch's backend
-    has one.
+    The server does not load the model. `runtime` replaces the default name `libtriton_<backend>.so`. The server looks
+    for this file in the version directory, in the model's directory, and in the backend's directory in the image. The
+    name `model.py` means a backend that is written in Python. The server looks for such a backend only in the image,
+    and in SageMaker's images only the backend pytorch has this file. Remove `runtime`, or add the library to the
+    model's directory.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -179,10 +185,11 @@ def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: platform.release is not None,
 )
 def gpu_without_tensorrt(context: CheckContext) -> Iterator[Problem]:
-    """A TensorRT plan is to be served on a GPU that the release's TensorRT does not support.
+    """The repository has a TensorRT model, but the release's TensorRT does not support the instance's GPU.
 
-    TensorRT 10.5 (from 24.10 or 24.11 on) dropped Volta, the GPU of ml.p3; Blackwell (ml.g7, ml.g7e, ml.p6) needs 10.8,
-    which came with 25.01. No plan can be built or loaded there. The rule uses only versions that were read.
+    TensorRT cannot build or load a plan on this GPU. TensorRT 10.5 (in releases from 24.10 or 24.11 on) does not
+    support Volta, the GPU of ml.p3. Blackwell, the GPU of ml.g7, ml.g7e and ml.p6, needs TensorRT 10.8, which came with
+    25.01. The rule uses only verified versions of TensorRT.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.p6-b200.48xlarge
@@ -224,8 +231,9 @@ def gpu_without_tensorrt(context: CheckContext) -> Iterator[Problem]:
 def gpu_newer_than_release(context: CheckContext) -> Iterator[Problem]:
     """The release was built with a CUDA toolkit that does not compile for the instance's GPU.
 
-    The code for older GPUs is translated while models load, which takes minutes, or fails with `no kernel image is
-    available for execution on the device`. CT602 judges TensorRT plans.
+    While models load, the GPU's driver translates code that was compiled for older GPUs. This takes minutes, or fails
+    with `no kernel image is available for execution on the device`. Serve with a newer release, or on an older GPU. The
+    rule skips a repository with a TensorRT model, because CT602 checks TensorRT plans.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.p6-b200.48xlarge
@@ -256,15 +264,16 @@ def gpu_newer_than_release(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT604",
     Severity.ERROR,
-    "TensorRT of the release has no tensors of INT64",
+    "TensorRT of the release does not support tensors of INT64",
     source=backend("tensorrt_backend", "src/tensorrt_utils.cc", 36, 62),
     applies=lambda platform: platform.release is not None,
 )
 def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
     """A TensorRT model has a tensor of `TYPE_INT64`, and the release has TensorRT 8.
 
-    TensorRT 8 builds INT64 inputs of an ONNX file as INT32; from 10 on (24.05) it keeps them. The same ONNX file
-    therefore needs another configuration on either side. Exporting it with INT32 inputs fits both.
+    TensorRT 8 builds the INT64 inputs of an ONNX file as INT32, so the server does not load the model. TensorRT 10
+    (from 24.05 on) keeps these inputs as INT64. The same ONNX file therefore needs different configurations for
+    TensorRT 8 and for TensorRT 10. If you export the file with INT32 inputs, one configuration fits both.
 
     Example:
         $ cdk-triton validate . --platform 24.03/ml.g5.xlarge
@@ -282,7 +291,7 @@ def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
         output { name: "embedding" data_type: TYPE_FP32 dims: 384 }
 
     Limits:
-        The rule does not read the types of a plan. So it does not find a `TYPE_INT32` for a tensor that TensorRT 10
+        The rule does not read the types of a plan. So it does not report a `TYPE_INT32` for a tensor that TensorRT 10
         keeps as INT64.
     """
     release = _release(context)
@@ -307,15 +316,17 @@ def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT605",
     Severity.WARNING,
-    "the release may not serialise a DALI pipeline by itself",
+    "the release may fail to serialise a DALI pipeline",
     source=backend("dali_backend", "src/model_provider/model_provider.h", 86, 142),
     applies=lambda platform: platform.release is not None and not is_at_least(platform.release, _DALI_IMPORTABLE_SINCE),
 )
 def pipeline_without_dali(context: CheckContext) -> Iterator[Problem]:
     """A DALI model is a Python file, and the release is older than 24.05.
 
-    The backend serialises such a file with the container's `python3` while it loads the model. From 24.05 on that finds
-    DALI; before, DALI was in a place that `import nvidia.dali` does not search.
+    While the DALI backend loads such a model, it serialises the file's pipeline with the container's `python3`. From
+    24.05 on, this `python3` finds DALI. Before 24.05, DALI is in a place that `import nvidia.dali` does not search, so
+    the server may fail to load the model. Serialise the pipeline into `model.dali` with the release's DALI, or serve
+    with 24.05 or newer.
 
     Example:
         $ cdk-triton validate . --platform 24.03/ml.g5.xlarge
