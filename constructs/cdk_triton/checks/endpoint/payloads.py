@@ -48,7 +48,7 @@ _GIB = 1024**3
     source=_INVOKE_ENDPOINT,
 )
 def answer_too_large(context: CheckContext) -> Iterator[Problem]:
-    """The outputs of the entry model that have fixed shapes are together larger than 6 MiB for one item.
+    """For one item, the outputs of the entry model with fixed shapes are larger than 6 MiB, in binary form or in JSON.
 
     SageMaker rejects such a response after the model has computed it. In JSON a float takes about 20 bytes instead of
     4, so a response that fits in binary form may be too large in JSON. `TritonClient` requests binary outputs. Return
@@ -137,7 +137,7 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
     source=_INVOKE_ENDPOINT,
 )
 def request_too_large(context: CheckContext) -> Iterator[Problem]:
-    """The required inputs of the entry model that have fixed shapes are together larger than 6 MiB for one item.
+    """For one item, the required inputs of the entry model with fixed shapes are larger than 6 MiB, as binary or JSON.
 
     SageMaker rejects such a request. In JSON a float takes about 20 bytes instead of 4, and an integer takes at least 2
     bytes. So a request that fits in binary form may be too large in JSON. `TritonClient` sends binary inputs. Accept

@@ -30,8 +30,8 @@ _SHM_BYTES_PER_INSTANCE = 16 << 20
 def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
     """An instance group lists a number in `gpus` that is not below the instance's number of GPUs.
 
-    The server does not load the model. GPUs are numbered from 0. Without `gpus`, a group has instances on each GPU of
-    any instance type.
+    The server does not load the model. GPUs are numbered from 0. Without `gpus`, a group has instances on each GPU,
+    whatever the instance type is.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge

@@ -18,9 +18,10 @@ from cdk_triton.triton.findings import Severity
     source="https://github.com/NVIDIA/TensorRT/blob/147005ffe1dc447bec8af9601539a9d464ca77fd/plugin/README.md",
 )
 def broken_network(context: CheckContext) -> Iterator[Problem]:
-    """The network has a misspelt operator, operands whose shapes do not fit, or values that nothing makes.
+    """The network has a misspelt operator, operands with incompatible shapes, or a value that nothing computes.
 
-    TensorRT's parser stops there, so the build would fail on its GPU.
+    TensorRT's parser stops at such a fault, so the build of the plan would fail on the GPU of the build. Correct the
+    network and export it again.
 
     Example:
         # bert/config.pbtxt
@@ -40,9 +41,10 @@ def broken_network(context: CheckContext) -> Iterator[Problem]:
         network (float[batch, 4] x) => (float[batch, 4] y) <float[4] bias = {1, 2, 3, 4}> { y = Add (x, bias) }
 
     Limits:
-        An unknown operator may be a plugin of TensorRT, so it is judged only if its name is nearly that of an operator.
-        The rule does not judge it with a recipe of your own. It does not judge types and attributes. CT701 uses the
-        parser of TensorRT-RTX for all of them.
+        An unknown operator may be a plugin of TensorRT. The rule reports such an operator only if its name is similar
+        to the name of an ONNX operator, and never with a recipe of your own. The rule does not check types, and
+        compares attributes only with the shapes of the operands. CT701 checks all of these with the parser of
+        TensorRT-RTX.
     """
     for source in plan_sources(context):
         for fault in plan_graph_faults(context, source):

@@ -26,15 +26,16 @@ _KEPT_TYPES = {"FP32", "FP16", "BF16", "INT8", "UINT8", "INT32", "BOOL"}
 @rule(
     "CT702",
     Severity.ERROR,
-    "a plan cannot be built for the shapes that it has to take",
+    "a recipe's profiles do not fit the network or max_batch_size",
     source=backend("tensorrt_backend", "src/model_state.cc", 661, 697),
 )
 def impossible_profile(context: CheckContext) -> Iterator[Problem]:
-    """An optimisation profile of a recipe does not fit its network, or does not reach `max_batch_size`.
+    """An optimisation profile of a recipe does not fit the recipe's network, or does not reach `max_batch_size`.
 
-    A profile has for each input the smallest, the usual and the largest shape, the batch dimension included. TensorRT
-    builds no plan for a shape that the network does not have, and the server does not load a plan whose profiles end
-    below `max_batch_size`. The recipe of a model that is not loaded runs too.
+    For each input, a profile has a minimum, an optimum and a maximum shape, with the batch dimension. TensorRT does not
+    build a plan for a shape that the network does not have. The server does not load a plan if its profiles end below
+    `max_batch_size`. The rule also checks models that the server does not load, because the build runs their recipes
+    too.
 
     Example:
         # bert/config.pbtxt
@@ -53,7 +54,7 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
         (built from bert/bert.onnx for x 1x4 to 32x4)
 
     Limits:
-        The rule does not find errors that depend on more than the shapes of the inputs; CT704 uses TensorRT-RTX.
+        The rule finds only errors in the shapes of the inputs. CT704 checks the whole network with TensorRT-RTX.
     """
     for source in (*plan_sources(context), *unloaded_plan_sources(context)):
         if not source.has_recipe or source.onnx is None:
@@ -86,11 +87,12 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
     source=backend("tensorrt_backend", "src/instance_state.cc", 2240, 2283),
 )
 def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
-    """A `model.onnx` lies in the version directory, and its inputs or outputs are not those of the configuration.
+    """The `model.onnx` in a version directory has other inputs or outputs than the configuration.
 
-    The server does not read that file, and the plan may come from another one. If the plan is built from it, the server
-    rejects the model. Up to TensorRT 8 a plan turns INT64 inputs into INT32; from TensorRT 10 on it keeps them, and the
-    same configuration is rejected.
+    The server does not read this file, and the plan may be built from another network. But if the plan is built from
+    this network, the server does not load the model. Change the configuration, or delete the `model.onnx` if the plan
+    is built from another network. Up to TensorRT 8, a plan has INT32 for each INT64 input of the network. From TensorRT
+    10 on, the plan keeps INT64, and the server rejects a configuration that was right for TensorRT 8.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -111,8 +113,9 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
         network (int32[batch, 4] ids) => (float[batch, 4] y) { y = Cast <to = 1> (ids) }
 
     Limits:
-        The rule does not compare a dimension of any size in the network, or in the configuration. The rule skips a
-        model without inputs or without outputs, because the server takes them from the plan.
+        The rule does not compare a dimension that is variable in the network, or -1 in the configuration. If the
+        configuration has no inputs or no outputs, the rule does not compare these, because the server takes them from
+        the plan.
     """
     for source in plan_sources(context):
         if not source.has_recipe:
@@ -133,10 +136,10 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
     source=backend("tensorrt_backend", "src/instance_state.cc", 2240, 2283),
 )
 def unlike_network(context: CheckContext) -> Iterator[Problem]:
-    """An input or output is not in the network, is missing, or has another type or other dimensions there.
+    """The inputs or outputs of the configuration and of the network differ in names, types or dimensions.
 
-    Up to TensorRT 8 a plan turns INT64 inputs into INT32; from TensorRT 10 on it keeps them, and the same
-    configuration is rejected.
+    The server does not load the model. Up to TensorRT 8, a plan has INT32 for each INT64 input of the network. From
+    TensorRT 10 on, the plan keeps INT64, and the server rejects a configuration that was right for TensorRT 8.
 
     Example:
         # bert/config.pbtxt
@@ -158,9 +161,9 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
         output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
 
     Limits:
-        The rule does not compare a dimension of any size in the network, or in the configuration. The rule skips a
-        model without inputs or without outputs, because the server takes them from the plan. The rule does not check
-        whether a recipe changes the types of the network's tensors.
+        The rule does not compare a dimension that is variable in the network, or -1 in the configuration. If the
+        configuration has no inputs or no outputs, the rule does not compare these, because the server takes them from
+        the plan. The rule does not check whether a recipe changes the types of the network's tensors.
     """
     for source in plan_sources(context):
         if source.has_recipe:

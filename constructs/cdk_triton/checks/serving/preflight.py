@@ -23,17 +23,19 @@ _SHOWN_SHAPES = 4
 @rule(
     "CT701",
     Severity.WARNING,
-    "TensorRT's parser does not take the network of a plan",
+    "TensorRT's parser rejects the network of a plan",
     source="https://docs.nvidia.com/deeplearning/tensorrt/latest/_static/python-api/parsers/Onnx/pyOnnx.html",
     asks_parser=True,
 )
 def unparsed_network(context: CheckContext) -> Iterator[Problem]:
-    """TensorRT's ONNX parser stops at an operator, a type or the file itself, so no plan can be built from it.
+    """TensorRT's ONNX parser rejects an operator or a type of the network, or the file itself.
 
-    The parser is the one of TensorRT-RTX, which runs without a GPU (`pip install 'cdk-triton[preflight]'`). It is of
-    the same family as the release's own, not the same version: the release may
-    accept an operator that this parser rejects, and a plugin may add it. The rule reads the network of a recipe, and a
-    `model.onnx` in the version directory of a TensorRT model.
+    If the parser of the release's TensorRT rejects the network too, no plan can be built. The rule uses the parser of
+    TensorRT-RTX, which runs without a GPU (`pip install 'cdk-triton[preflight]'`). This parser is related to the parser
+    of the release's TensorRT, but has another version. The release may accept an operator that this parser rejects, and
+    a plugin may add the operator. The rule reads the network of a recipe, and a `model.onnx` in the version directory
+    of a TensorRT model. Replace the rejected parts when you export the network, or run the network with ONNX Runtime.
+    If a plugin or the release's TensorRT supports these parts, acknowledge CT701.
 
     Example:
         $ cdk-triton validate . --preflight
@@ -57,8 +59,8 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
         network (float[batch, 4, 4] x) => (float[batch] y) { y = ReduceSum <keepdims = 0> (x) }
 
     Limits:
-        The parser's verdict is not the release's. Nothing is built, so the rule does not find errors that only a GPU
-        shows.
+        The parser of the release's TensorRT may give another result. The rule does not build a plan, so it does not
+        find errors that occur only on a GPU.
     """
     for source, network in _networks(context):
         first: dict[str, str] = {}
@@ -83,16 +85,18 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT704",
     Severity.WARNING,
-    "TensorRT-RTX does not take the required shapes of a plan",
+    "TensorRT-RTX rejects the required shapes of a plan",
     source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-dynamic-shapes.html",
     asks_parser=True,
 )
 def refused_profile(context: CheckContext) -> Iterator[Problem]:
-    """TensorRT-RTX would not build the network for a profile.
+    """TensorRT-RTX would not build the network for an optimisation profile.
 
-    The profiles are those of the recipe. Without a recipe, the rule tries a `model.onnx` in the version directory with
-    the shapes of the configuration: batches from 1 to `max_batch_size`, and the dimensions. A network that was exported
-    without a dynamic batch takes one size only.
+    If the release's TensorRT rejects the profile too, no plan can be built. With a recipe, the rule tries the profiles
+    of the recipe. Without a recipe, the rule tries a `model.onnx` in the version directory with the shapes of the
+    configuration: batches from 1 to `max_batch_size`, and the `dims`. A network that was exported without a dynamic
+    batch dimension accepts only one batch size. Export the network with dynamic dimensions, or declare the network's
+    shapes.
 
     Example:
         $ cdk-triton validate . --preflight
@@ -113,8 +117,8 @@ def refused_profile(context: CheckContext) -> Iterator[Problem]:
         network (float[batch, 4] x) => (float[batch, 4] y) { y = Relu (x) }
 
     Limits:
-        The verdict is TensorRT-RTX's, not the release's. The rule does not compare inputs that the network needs to be
-        equally long. Without a recipe, it does not try a profile with a dimension of -1.
+        The release's TensorRT may give another result. The rule does not check whether inputs have equal lengths if the
+        network requires this. Without a recipe, the rule does not try a profile with a dimension of -1.
     """
     for source, network in _networks(context):
         for profile, refusal in zip(source.profiles, network.refusals, strict=False):  # none: it was not parsed
