@@ -88,10 +88,10 @@ def rejected_argument(context: CheckContext) -> Iterator[Problem]:
 def unread_setting(context: CheckContext) -> Iterator[Problem]:
     """A field of `ContainerEnvironment` becomes a variable that the release's start script and server do not read.
 
-    The container starts, but the setting has no effect. A release reads `inference_type` from 25.03 on, and
-    `model_load_gpu_limit` from 22.12 on. It reads `additional_args`, `ping_mode`, `allow_metrics`, `metrics_port`,
-    `allow_grpc` and `grpc_port` from 23.07 on. From 25.03 on, `tensorflow_version` has no effect, because the images do
-    not have the TensorFlow backend any more.
+    The container starts, but the setting has no effect. Releases from 25.03 on read `inference_type`, and releases from
+    22.12 on read `model_load_gpu_limit`. Releases from 23.07 on read `additional_args`, `ping_mode`, `allow_metrics`,
+    `metrics_port`, `allow_grpc` and `grpc_port`. From 25.03 on, `tensorflow_version` has no effect, because the images
+    do not have the TensorFlow backend any more.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge

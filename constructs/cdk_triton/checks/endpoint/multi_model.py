@@ -163,7 +163,7 @@ def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
     Triton's multi-model loader does not parse the configuration. It searches for this text, in which the white space
     after the colon may have any length. The server itself also accepts single quotes, a space before the colon, or a
     comment between the two words. If the loader does not find the text, it serves the directory that the file system
-    lists last. It serves an archive with only one directory whatever the configuration contains.
+    lists last. The loader serves an archive with only one directory, whatever the configuration contains.
 
     Example:
         $ cdk-triton validate . --mode multi

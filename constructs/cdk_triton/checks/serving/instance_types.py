@@ -197,9 +197,9 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
     """The instances of all Python models together need more than the 64 MB of `/dev/shm` when they start.
 
     The last instance does not start. Each instance takes `SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE` bytes when it starts,
-    16 MiB by default. It takes more when its tensors need more. SageMaker gives a container 64 MB, as Docker does by
-    default, and has no setting for more. Run fewer instances, or lower `shm_default_byte_size`. Without a platform, the
-    rule assumes one GPU.
+    16 MiB by default. Later an instance takes more memory if its tensors need more. SageMaker gives a container 64 MB,
+    as Docker does by default, and has no setting for more. Run fewer instances, or lower `shm_default_byte_size`.
+    Without a platform, the rule assumes one GPU.
 
     Example:
         # model/config.pbtxt
