@@ -394,7 +394,7 @@ def no_model_to_load(context: CheckContext) -> Iterator[Problem]:
     """The archive has files at its top, but neither a directory nor a `config.pbtxt`.
 
     The server treats the archive itself as a model without versions, and answers the first invocation with an error.
-    The deployment succeeds, because SageMaker loads an archive only at its first invocation.
+    SageMaker loads an archive only at its first invocation, so the deployment does not show this fault.
 
     Example:
         $ cdk-triton validate . --mode multi

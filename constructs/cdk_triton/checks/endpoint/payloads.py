@@ -48,7 +48,7 @@ _GIB = 1024**3
     source=_INVOKE_ENDPOINT,
 )
 def answer_too_large(context: CheckContext) -> Iterator[Problem]:
-    """For one item, the outputs of the entry model with fixed shapes are larger than 6 MiB, in binary form or in JSON.
+    """The outputs of the entry model are together larger than 6 MiB for one item, in binary form or in JSON.
 
     SageMaker rejects such a response after the model has computed it. In JSON a float takes about 20 bytes instead of
     4, so a response that fits in binary form may be too large in JSON. `TritonClient` requests binary outputs. Return
@@ -69,10 +69,10 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "embedding" data_type: TYPE_FP32 dims: 768 }
 
     Limits:
-        The sizes in JSON are estimates. The rule does not count text, or an output with a dimension of -1, so a
-        response may be larger. It counts such an output if the ONNX file has the dimension as a number, or as the
-        dimension of an input whose size is fixed. A request may name only some of the outputs, so its response may be
-        smaller.
+        The sizes in JSON are estimates. The rule counts only outputs with fixed shapes, and no text, so a response may
+        be larger. It also counts an output with a dimension of -1 if the ONNX file has a number for this dimension, or
+        gives it the name of an input's dimension that the configuration fixes. A request may name only some of the
+        outputs, so its response may be smaller.
     """
     model = context.entry
     if model is None or model.config is None or _smallest_answer(context) > MAX_INVOCATION_BYTES:
@@ -95,12 +95,13 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
     modes=("multi",),
 )
 def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
-    """For one item, each output of the entry model is larger than 6 MiB in binary form.
+    """Each output of the entry model alone is larger than 6 MiB for one item, in binary form.
 
-    SageMaker rejects every response, in binary form and in JSON, whichever outputs a request names. Asynchronous
-    inference and batch transform allow larger responses, but a multi-model endpoint does not support them. For a
-    single-model endpoint, CT650 reports such outputs as a warning. The rule skips a model if one of its outputs has a
-    `label_filename`. Callers of such a model may request the classes of this output, which are a small response.
+    SageMaker rejects every response, whichever outputs a request names. Asynchronous inference and batch transform
+    allow larger responses, but only with a single-model container. Return smaller outputs, or serve the model on a
+    single-model endpoint with asynchronous inference. For a single-model endpoint, CT650 reports such outputs as a
+    warning. The rule skips a model if one of its outputs has a `label_filename`. Callers of such a model may request
+    the classes of this output, which are a small response.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -137,7 +138,7 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
     source=_INVOKE_ENDPOINT,
 )
 def request_too_large(context: CheckContext) -> Iterator[Problem]:
-    """For one item, the required inputs of the entry model with fixed shapes are larger than 6 MiB, as binary or JSON.
+    """The required inputs of the entry model are together larger than 6 MiB for one item, in binary form or in JSON.
 
     SageMaker rejects such a request. In JSON a float takes about 20 bytes instead of 4, and an integer takes at least 2
     bytes. So a request that fits in binary form may be too large in JSON. `TritonClient` sends binary inputs. Accept
@@ -156,8 +157,8 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "label" data_type: TYPE_INT32 dims: 1 }
 
     Limits:
-        The sizes in JSON are estimates. The rule does not count text, optional inputs, or an input with a dimension of
-        -1, so a request may be larger.
+        The sizes in JSON are estimates. The rule counts only inputs with fixed shapes, and neither text nor optional
+        inputs, so a request may be larger.
     """
     model = context.entry
     if model is None or model.config is None:
@@ -219,8 +220,8 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
     """The model that callers invoke is decoupled, and the container's environment is not given.
 
     By default the endpoint rejects every invocation of such a model. With `inference_type="generate_stream"` (from
-    25.03 on), the endpoint streams the responses. Set this value, or make the model return one response for each
-    request.
+    25.03 on), the endpoint streams the responses. Set this value, or remove `model_transaction_policy` and return
+    one response for each request.
 
     Example:
         # model/config.pbtxt

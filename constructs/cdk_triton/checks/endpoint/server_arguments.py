@@ -52,7 +52,8 @@ def cut_off_number(context: CheckContext) -> Iterator[Problem]:
     """A number in `additional_args` is followed by a unit, an exponent or other text, which the server ignores.
 
     The server reads numbers with `std::stoi` and similar functions, which stop without an error where the number ends.
-    So the server reads `256MB` as 256, `1e9` as 1, and `0x10` as 0. Write a whole number in digits only.
+    So the server reads `256MB` as 256, `1e9` as 1, and `0x10` as 0. Write the full number in decimal digits,
+    such as `268435456` for 256 MiB.
 
     Example:
         # environment=ContainerEnvironment(additional_args=["--pinned-memory-pool-byte-size=512MB"])

@@ -47,8 +47,8 @@ def full_queue(context: CheckContext) -> Iterator[Problem]:
 
     Before 26.02, the server then never answers the request to the ensemble. After the rejection, the server no longer
     counts the other steps that end, so it waits for them for ever. Before 26.04, the server may also crash, because it
-    uses freed memory (core a02b0c0). The crash happens if the server starts several steps together, and the queue
-    rejects a step that is not the last of them. Remove `max_queue_size`, serve with a newer release, or acknowledge
+    uses freed memory (core a02b0c0). This may happen if the server starts several steps together, and the queue
+    rejects a step that is not the last of them. Remove `max_queue_size`, serve with 26.04 or newer, or acknowledge
     CT322 if the queue is never full.
 
     Example:

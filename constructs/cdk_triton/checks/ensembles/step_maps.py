@@ -225,7 +225,7 @@ def no_such_output(context: CheckContext) -> Iterator[Problem]:
 def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
     """A model has two outputs of the same name, and a step maps this name to a tensor of the ensemble.
 
-    The server loads such a model if no ensemble maps the output (CT211), but it does not load this ensemble.
+    The server loads such a model by itself (CT211), but it does not load an ensemble that maps the output.
 
     Example:
         # classifier/config.pbtxt
@@ -338,11 +338,11 @@ def optional_for_required(context: CheckContext) -> Iterator[Problem]:
     source=core("src/model_config_utils.cc", 199, 288),
 )
 def exchanged_names(context: CheckContext) -> Iterator[Problem]:
-    """In a step's map, the `key` is a tensor's name in the ensemble, and the `value` is its name in the model.
+    """A step's map has the ensemble's name of a tensor as the `key`, and the model's name as the `value`.
 
-    In each `input_map` and `output_map`, write the name in the model as the `key`, and the name in the ensemble as the
-    `value`. The server does not load the ensemble, because exchanged names leave tensors unconnected. Other rules skip
-    such maps, so check the repository again after this fix.
+    Exchange the two names: in each `input_map` and `output_map`, the `key` is the name in the model, and the `value` is
+    the name in the ensemble. The server does not load the ensemble, because exchanged names leave tensors unconnected.
+    Other rules do not check the connections of such an ensemble, so check the repository again after this fix.
 
     Example:
         # classifier/config.pbtxt

@@ -300,7 +300,7 @@ def incomplete_step(context: CheckContext) -> Iterator[Problem]:
 def written_twice(context: CheckContext) -> Iterator[Problem]:
     """Two outputs, of one step or of two steps, are mapped to the same tensor of the ensemble.
 
-    The server does not load the ensemble. Give one of the two tensors another name.
+    The server does not load the ensemble. Map one of the two outputs to another tensor.
 
     Example:
         # tagger/config.pbtxt

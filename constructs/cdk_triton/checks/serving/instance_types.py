@@ -74,9 +74,9 @@ def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
 def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
     """`cc_model_filenames` names files for other GPUs, but no file for the GPU of the instance.
 
-    The server then loads the default file. If this file is a TensorRT plan that was built for another GPU, the server
-    does not load the model. A plan that loads but was not built for this GPU is slower than necessary. Add a file for
-    the compute capability of the instance's GPU.
+    The server then loads the default file. If this file is a TensorRT plan that was built only for another GPU, the
+    server does not load the model. A plan that was built for several GPUs loads, but is slower than necessary. Add a
+    file for the compute capability of the instance's GPU.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g6.xlarge

@@ -54,7 +54,7 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
         (built from bert/bert.onnx for x 1x4 to 32x4)
 
     Limits:
-        The rule finds only errors in the shapes of the inputs. CT704 checks the whole network with TensorRT-RTX.
+        The rule checks only the inputs of the network. CT704 checks the whole network with TensorRT-RTX.
     """
     for source in (*plan_sources(context), *unloaded_plan_sources(context)):
         if not source.has_recipe or source.onnx is None:

@@ -66,7 +66,7 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
         platform: "tensorrt_plan"
 
     Limits:
-        If a model has `runtime`, CT607 checks the model instead. If the platform has an image of your own, CT606
+        The rule skips a model with `runtime`, which CT607 checks. If the platform has an image of your own, CT606
         reports the backend instead.
     """
     for model, backend_name, fix in _without_backend(context):
