@@ -76,6 +76,7 @@ def test_sizes(messages: Messages, write: Write, fields: list[str], findings: li
 
 FEATURES = 'output { name: "features" data_type: TYPE_FP32 dims: [ 2048, 32, 32 ] }'
 LABEL = 'output { name: "label" data_type: TYPE_FP32 dims: 1000 }'
+CLASSES = 'output { name: "classes" data_type: TYPE_INT64 dims: [ 1024, 1024 ] }'
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,7 @@ LABEL = 'output { name: "label" data_type: TYPE_FP32 dims: 1000 }'
     [
         pytest.param("onnxruntime", [FEATURES], ["CT650"], ["CT655"], id="the only output"),
         pytest.param("onnxruntime", [FEATURES, LABEL], ["CT650"], ["CT650"], id="a caller may ask for the other one"),
+        pytest.param("onnxruntime", [CLASSES], ["CT650"], ["CT650"], id="small integers are shorter in JSON"),
         pytest.param("python", [FEATURES], ["CT650"], ["CT650"], id="a Python model may return less"),
         pytest.param(
             "onnxruntime",

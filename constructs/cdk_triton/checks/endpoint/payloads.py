@@ -95,7 +95,7 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
     modes=("multi",),
 )
 def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
-    """Each output of the entry model alone is larger than 6 MiB for one item, in binary form.
+    """Each output of the entry model alone is larger than 6 MiB for one item, in binary form and in JSON.
 
     SageMaker rejects every response, whichever outputs a request names. Asynchronous inference and batch transform
     allow larger responses, but only with a single-model container. Return smaller outputs, or serve the model on a
@@ -314,10 +314,11 @@ def _smallest_answer(context: CheckContext) -> int:
 
 
 def _smallest(context: CheckContext, model: Model, output: ModelOutput, known: Mapping[str, Sequence[int]]) -> int:
-    """The same of one output."""
+    """The same of one output, in the smaller of its two forms: an integer of 8 bytes may have 2 in JSON."""
     if output.label_filename or _source_of(context, model, output).backend_name not in _DECLARED:
         return 0
-    return _Size.of([output], known).binary
+    size = _Size.of([output], known)
+    return min(size.binary, size.json) if size.json else size.binary
 
 
 def _source_of(context: CheckContext, model: Model, output: ModelOutput) -> Model:
