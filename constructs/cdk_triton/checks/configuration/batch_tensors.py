@@ -27,7 +27,10 @@ _UTILS = "src/model_config_utils.cc"
     source=core(_UTILS, 1351, 1374),
 )
 def not_one_source(context: CheckContext) -> Iterator[Problem]:
-    """Every kind of `batch_input` and `batch_output` is computed from exactly one `source_input`.
+    """Every `batch_input` and `batch_output` must have exactly one `source_input`.
+
+    The server computes the tensor from this input. If `source_input` is missing or lists several inputs, the server
+    does not load the model.
 
     Example:
         # model/config.pbtxt
@@ -64,7 +67,9 @@ def not_one_source(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT213", Severity.ERROR, "a batch input is neither INT32 nor FP32", source=core(_UTILS, 1375, 1380))
 def type_of_batch_input(context: CheckContext) -> Iterator[Problem]:
-    """The server computes a `batch_input` as INT32 or FP32 only, so `data_type` has to be one of them.
+    """The server computes a `batch_input` only as `TYPE_INT32` or `TYPE_FP32`, and rejects any other `data_type`.
+
+    The server does not load the model. Write the data type that the model's tensor has.
 
     Example:
         # model/config.pbtxt
@@ -97,14 +102,15 @@ def type_of_batch_input(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT214",
     Severity.ERROR,
-    "a batch input or output names a tensor that is not there",
+    "a batch input or output names an unknown tensor",
     source=core(_UTILS, 1381, 1422),
 )
 def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
-    """A `source_input` has to be an input of the configuration, the target of a `batch_output` one of its outputs.
+    """A `source_input`, or the target of a `batch_output`, names a tensor that the configuration does not list.
 
-    The target of a `batch_input` is an input of the model that the configuration does not list, because callers do not
-    send it.
+    The server does not load the model. Each `source_input` must be an `input` of the configuration, and each target of
+    a `batch_output` must be an `output`. The target of a `batch_input` is also an input of the model, but the
+    configuration does not list this input, because callers do not send it.
 
     Example:
         # model/config.pbtxt
@@ -151,9 +157,10 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
     source=backend("backend", "src/backend_common.cc", 1261, 1266),
 )
 def targets_of_batch_output(context: CheckContext) -> Iterator[Problem]:
-    """Name each target of a `batch_output` once; without a target, the backends read invalid memory.
+    """A `batch_output` must have at least one `target_name`, and must not name a target twice.
 
-    The latter ends the whole server with a segmentation fault.
+    If a target is named twice, the server does not load the model. Without a target, the backend reads invalid memory
+    when the server loads the model, and the whole server crashes with a segmentation fault.
 
     Example:
         # model/config.pbtxt

@@ -33,9 +33,10 @@ _KNOW_NO_OPTIONAL = frozenset({"dali", "openvino", "pytorch", "tensorflow", "ten
 
 @rule("CT207", Severity.ERROR, "an image format needs three dims", source=core(_UTILS, 1826, 1831))
 def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
-    """`format` gives the order of height, width and channels, so there have to be three of them.
+    """An input has the `format` `FORMAT_NHWC` or `FORMAT_NCHW`, but its `dims` do not have three entries.
 
-    The dimension of the batch is not counted.
+    The server does not load the model. The format gives the order of height (H), width (W) and channels (C), so write
+    these three dimensions. The batch dimension (N) is not a part of `dims`.
 
     Example:
         # model/config.pbtxt
@@ -66,7 +67,7 @@ def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT208", Severity.ERROR, "a shape tensor outside TensorRT", source=core(_UTILS, 1833, 1837))
 def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
-    """`is_shape_tensor` has a meaning for TensorRT plans only.
+    """Only a TensorRT plan may have `is_shape_tensor`; the server does not load any other model with this field.
 
     Example:
         # model/config.pbtxt
@@ -94,7 +95,9 @@ def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT209", Severity.ERROR, "a non-linear format that the model cannot have", source=core(_UTILS, 425, 450))
 def non_linear_format(context: CheckContext) -> Iterator[Problem]:
-    """`is_non_linear_format_io` has a meaning for TensorRT plans only, and for tensors of three dims.
+    """Only a tensor of a TensorRT plan may have `is_non_linear_format_io`, and the tensor must have three dims.
+
+    In every other case the server does not load the model. The batch dimension does not count.
 
     Example:
         # model/config.pbtxt
@@ -135,10 +138,11 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
     source=backend("backend", "src/backend_model.cc", 138, 150),
 )
 def optional_input(context: CheckContext) -> Iterator[Problem]:
-    """`optional` is for ensembles, Python models and, without batching, for ONNX models.
+    """Only ensembles, Python models and ONNX models without batching support `optional` inputs.
 
-    The other backends reject the model. An optional input of an ONNX model is one that has an initial value in the
-    file; it must not be ragged either.
+    The backends for DALI, OpenVINO, PyTorch, TensorFlow and TensorRT do not load a model with an optional input. In an
+    ONNX file, an optional input has an initial value. The ONNX Runtime backend does not load the model if an optional
+    input is ragged (`allow_ragged_batch`).
 
     Example:
         # model/config.pbtxt
@@ -153,7 +157,7 @@ def optional_input(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        The rule skips backends that are not part of NVIDIA's images.
+        The rule skips all other backends.
     """
     for tensor in named_tensors(context):
         message = tensor.message
@@ -187,10 +191,11 @@ def optional_input(context: CheckContext) -> Iterator[Problem]:
     source=backend("tensorrt_backend", "src/instance_state.cc", 2297, 2308),
 )
 def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
-    """A backend rejects a tensor whose type its framework does not have.
+    """A tensor has a data type that the backend's framework does not support, so the server does not load the model.
 
-    TensorRT and OpenVINO have no text. PyTorch takes text as a list, which is a tensor of one dimension, the one of the
-    batch included. Unsigned integers beyond 8 bits, INT16, FP64 and BF16 are missing here and there.
+    TensorRT, OpenVINO and PyTorch support BOOL, UINT8, INT8, INT32, INT64, FP16 and FP32. TensorRT also supports BF16.
+    OpenVINO also supports INT16, UINT16, UINT32 and UINT64. PyTorch also supports INT16, FP64 and STRING. A STRING
+    tensor of PyTorch is a list of strings, so it has only one dimension, the batch dimension included.
 
     Example:
         # model/config.pbtxt
@@ -205,7 +210,8 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        TensorRT before version 10 (images before 24.05) has no INT64 either.
+        The rule accepts INT64 for TensorRT, but TensorRT before version 10 (images before 24.05) does not support it.
+        The rule skips all other backends.
     """
     for tensor in named_tensors(context):
         data_type = enum_name(tensor.message, "data_type")
@@ -237,11 +243,14 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT218",
     Severity.ERROR,
-    "a model without inputs or outputs that nothing completes",
+    "a PyTorch model's configuration has no inputs or no outputs",
     source=backend("pytorch_backend", "src/pt/model_instance_state.cc", 1360, 1381),
 )
 def no_tensors(context: CheckContext) -> Iterator[Problem]:
-    """A TorchScript file does not contain its inputs and outputs, so PyTorch has to read them in the configuration.
+    """The configuration of a PyTorch model lists no input or no output, so the server does not load the model.
+
+    A TorchScript file does not contain the names, types and shapes of inputs and outputs. The PyTorch backend reads
+    them from the configuration.
 
     Example:
         # model/config.pbtxt
@@ -255,8 +264,8 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        The server loads a Python model without inputs. That may be right: some models have none, or set them in
-        `auto_complete_config`.
+        The rule does not report a Python model without inputs. The server loads such a model, and the model may be
+        right: it may need no inputs, or may set them in `auto_complete_config`.
     """
     for model, config in configured_or_not(context):
         sides: tuple[Side, ...] = ("input", "output")
@@ -284,9 +293,10 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
     source=core("src/model.cc", 91, 98),
 )
 def no_configuration(context: CheckContext) -> Iterator[Problem]:
-    """A model has no `config.pbtxt`, and its backend does not read inputs and outputs in the model's files.
+    """A model has no `config.pbtxt`, and its backend does not generate a configuration from the model's files.
 
-    These backends never make a configuration: fil, identity, repeat, square, and TensorFlow's for graph definitions.
+    The server does not load the model. The backends `fil`, `identity`, `repeat` and `square` never generate a
+    configuration. The TensorFlow backend does not generate one for a graph definition (`model.graphdef`).
 
     Example:
         # model.fil/1/model.fil

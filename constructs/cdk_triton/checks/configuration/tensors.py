@@ -23,7 +23,7 @@ _MOST_ELEMENTS = 2**63 - 1
 
 @rule("CT201", Severity.ERROR, "an input or output has no name", source=core(_UTILS, 300, 303))
 def no_name(context: CheckContext) -> Iterator[Problem]:
-    """An `input` or `output` block lacks `name`.
+    """An `input` or `output` block lacks `name`, so the server does not load the model.
 
     Example:
         # model/config.pbtxt
@@ -59,9 +59,10 @@ def no_name(context: CheckContext) -> Iterator[Problem]:
 def no_data_type(context: CheckContext) -> Iterator[Problem]:
     """`data_type` is missing or TYPE_INVALID, and neither the backend nor the model adds it.
 
-    The backends for TensorRT plans, DALI pipelines and TensorFlow models read the type from the model, and a Python
-    model may set it in `auto_complete_config`. ONNX Runtime and OpenVINO do so only if the configuration names no
-    input, or no output, at all. PyTorch and ensembles never do.
+    The server does not load the model. The backends for TensorRT plans, DALI pipelines and TensorFlow saved models read
+    a missing type from the model, and a Python model may set the type in `auto_complete_config`. The ONNX Runtime and
+    OpenVINO backends add all inputs if the configuration lists no input, and all outputs if it lists no output. These
+    two backends do not add the type of a listed tensor. The PyTorch backend and ensembles never add a type.
 
     Example:
         # model/config.pbtxt
@@ -99,8 +100,8 @@ def no_data_type(context: CheckContext) -> Iterator[Problem]:
 def no_dims(context: CheckContext) -> Iterator[Problem]:
     """`dims` is missing or empty, and neither the backend nor the model adds it.
 
-    The same backends fill in dims as fill in data types. There are no scalars: a tensor of one number has
-    `dims: 1`.
+    The server does not load the model. The backends that add a missing data type (CT202) also add missing dims. Triton
+    does not have scalars, so write `dims: 1` for a tensor with one element.
 
     Example:
         # model/config.pbtxt
@@ -137,7 +138,9 @@ def _not_added(tensor: ConfiguredTensor, them: str) -> str:
 
 @rule("CT204", Severity.ERROR, "a dimension is neither positive nor -1", source=core(_UTILS, 331, 354))
 def bad_dimension(context: CheckContext) -> Iterator[Problem]:
-    """A dimension in `dims` or `reshape` is 0 or below -1; -1 stands for any size.
+    """A dimension in `dims` or `reshape` is 0 or below -1, so the server does not load the model.
+
+    Write the size of the dimension, or -1 if the size varies.
 
     Example:
         # model/config.pbtxt
@@ -178,9 +181,10 @@ def bad_dimension(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT205", Severity.ERROR, "a reshape to a scalar in a model without batching", source=core(_UTILS, 320, 330))
 def scalar_without_batching(context: CheckContext) -> Iterator[Problem]:
-    """An empty `reshape` removes the only dimension, so nothing remains in a model without batching.
+    """A model without batching has a tensor with an empty `reshape`, so the server does not load the model.
 
-    With batching it is right: the model's tensor has the dimension of the batch.
+    An empty `reshape` removes all dimensions. The tensor would be a scalar, which Triton does not support. In a model
+    with batching an empty `reshape` is valid, because the tensor still has the batch dimension.
 
     Example:
         # model/config.pbtxt
@@ -217,10 +221,11 @@ def scalar_without_batching(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT206", Severity.ERROR, "a reshape does not keep the number of elements", source=core(_UTILS, 356, 418))
 def reshape_of_other_size(context: CheckContext) -> Iterator[Problem]:
-    """`dims` (what a request sends) and `reshape` (what the model takes) have to hold the same elements.
+    """`dims` (the shape for callers) and `reshape` (the shape for the model) have different numbers of elements.
 
-    The number of variable dimensions, -1, has to be the same on both sides, and the fixed ones between two of them have
-    to have the same product. An empty reshape goes with a single element.
+    The server does not load the model. `dims` and `reshape` must have the same number of variable dimensions (-1). The
+    fixed dimensions before, between and after the variable ones must have the same products in both. An empty
+    `reshape` needs `dims` with a single element.
 
     Example:
         # model/config.pbtxt
@@ -272,9 +277,10 @@ def _products_between_variables(dims: Sequence[int]) -> list[int]:
 
 @rule("CT210", Severity.ERROR, "an input is listed twice", source=core("src/infer_request.cc", 1263, 1326))
 def input_listed_twice(context: CheckContext) -> Iterator[Problem]:
-    """The server loads the model, expects as many inputs as are listed, and rejects a request with one name twice.
+    """The server loads a model that lists an input twice, but rejects every request to the model.
 
-    So no request can ever be right. Inputs that are `optional` do not count.
+    The server expects as many inputs as the configuration lists, but a request cannot contain an input twice. Inputs
+    with `optional: true` do not count, because the server does not require them.
 
     Example:
         # model/config.pbtxt
@@ -306,7 +312,7 @@ def input_listed_twice(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT211", Severity.WARNING, "an output is listed twice", source=core("src/model.cc", 112, 116))
 def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
-    """The server takes the first of two tensors with the same name and ignores the second, without a message.
+    """The server uses the first of two outputs with the same name, and ignores the second without a message.
 
     Example:
         # model/config.pbtxt
@@ -334,9 +340,10 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT219", Severity.ERROR, "an output has labels twice", source=core("src/label_provider.cc", 54, 64))
 def labels_listed_twice(context: CheckContext) -> Iterator[Problem]:
-    """Two outputs have the same name, and both have a `label_filename`, be it the same file or not.
+    """Two outputs have the same name, and both have a `label_filename`, so the server does not load the model.
 
-    If only one of them has labels, the server loads the model (CT211).
+    The error does not depend on whether both name the same file. If only one of the two outputs has labels, the server
+    loads the model, and CT211 reports the outputs.
 
     Example:
         # model/config.pbtxt
