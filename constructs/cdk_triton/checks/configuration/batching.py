@@ -22,9 +22,10 @@ _UTILS = "src/model_config_utils.cc"
 
 @rule("CT230", Severity.ERROR, "max_batch_size is negative", source=core(_UTILS, 1479, 1483))
 def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
-    """`max_batch_size` is 0 for a model that does not batch, and else the largest batch.
+    """`max_batch_size` is negative, so the server does not load the model.
 
-    With any other value than 0 the server puts a batch dimension before `dims`.
+    Write 0 if the model does not batch. If the model batches, write the size of the largest batch: the server then adds
+    a batch dimension before the `dims` of every input and output.
 
     Example:
         # model/config.pbtxt
@@ -49,7 +50,7 @@ def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT231", Severity.ERROR, "a preferred batch size is not positive", source=core(_UTILS, 1491, 1500))
 def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
-    """Every preferred batch size of the dynamic batcher is at least 1.
+    """A preferred batch size of the dynamic batcher is 0 or negative, so the server does not load the model.
 
     Without preferred sizes, the server prefers the largest batch.
 
@@ -79,9 +80,10 @@ def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT232", Severity.ERROR, "a preferred batch size is larger than max_batch_size", source=core(_UTILS, 1501, 1507))
 def preferred_size_too_large(context: CheckContext) -> Iterator[Problem]:
-    """No preferred batch size of the dynamic batcher is above `max_batch_size`.
+    """A preferred batch size of the dynamic batcher is above `max_batch_size`, so the server does not load the model.
 
-    The server looks before a backend completes `max_batch_size` from the model.
+    The server compares the two before the backend completes `max_batch_size` from the model, so write `max_batch_size`
+    in the configuration.
 
     Example:
         # model/config.pbtxt
@@ -110,9 +112,9 @@ def preferred_size_too_large(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT233", Severity.ERROR, "the default priority level is out of range", source=core(_UTILS, 1510, 1519))
 def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
-    """With `priority_levels` there has to be a `default_priority_level`, from 1 to the number of levels.
+    """If `priority_levels` is set, `default_priority_level` must be a number from 1 to `priority_levels`.
 
-    Level 1 is served first.
+    Otherwise the server does not load the model. The server serves requests of level 1 first.
 
     Example:
         # model/config.pbtxt
@@ -147,7 +149,9 @@ def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
     source=core(_UTILS, 1520, 1528),
 )
 def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
-    """The keys of `priority_queue_policy` are priority levels, from 1 to `priority_levels`.
+    """A key of `priority_queue_policy` must be a priority level, which is a number from 1 to `priority_levels`.
+
+    Otherwise the server does not load the model.
 
     Example:
         # model/config.pbtxt
@@ -185,7 +189,9 @@ def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT235", Severity.WARNING, "settings of priorities have no effect", source=core("src/model.cc", 128, 141))
 def priorities_without_levels(context: CheckContext) -> Iterator[Problem]:
-    """Without `priority_levels` all requests have the same priority. The server prints no message.
+    """Without `priority_levels`, the server ignores `default_priority_level` and `priority_queue_policy`.
+
+    All requests then have the same priority. The server prints no message.
 
     Example:
         # model/config.pbtxt
@@ -219,7 +225,9 @@ def priorities_without_levels(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT236", Severity.ERROR, "priorities contradict preserve_ordering", source=core(_UTILS, 1531, 1540))
 def ordering_with_priorities(context: CheckContext) -> Iterator[Problem]:
-    """Responses cannot leave in the order of the requests if some requests overtake others.
+    """The server does not load a model with both `preserve_ordering` and several priority levels.
+
+    Requests with a higher priority overtake other requests, so the server cannot keep the order of the responses.
 
     Example:
         # model/config.pbtxt
@@ -248,7 +256,10 @@ def ordering_with_priorities(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT237", Severity.ERROR, "delayed requests contradict preserve_ordering", source=core(_UTILS, 1541, 1566))
 def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
-    """A queue that moves late requests to its end (`DELAY`) cannot keep their order.
+    """The server does not load a model with both `preserve_ordering` and a queue policy that delays requests.
+
+    With `timeout_action: DELAY`, a request that has waited longer than its timeout moves to the end of the queue. The
+    server then cannot keep the order of the requests. With `REJECT`, the server rejects such a request.
 
     Example:
         # model/config.pbtxt
@@ -281,12 +292,12 @@ def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-@rule("CT238", Severity.WARNING, "a queue policy never times out", source=core("src/scheduler_utils.cc", 169, 198))
+@rule("CT238", Severity.WARNING, "a queue policy has no timeout", source=core("src/scheduler_utils.cc", 169, 198))
 def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
-    """A setting for late requests has no effect, because `default_timeout_microseconds` is 0 and none is ever late.
+    """`allow_timeout_override` or `timeout_action` has no effect, because `default_timeout_microseconds` is 0.
 
-    A request may only shorten the default timeout (`allow_timeout_override`). The default 0 means
-    no timeout at all: then the server ignores the timeout of the request, too.
+    With 0, no request times out in the queue. `allow_timeout_override` only lets a request shorten the default timeout,
+    so the server ignores a request's own timeout if the default is 0. The server prints no message.
 
     Example:
         # model/config.pbtxt
@@ -326,7 +337,9 @@ def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
     source=core("src/dynamic_batch_scheduler.cc", 81, 100),
 )
 def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
-    """With `max_batch_size` 0 the dynamic batcher runs every request by itself. The server prints no message.
+    """With `max_batch_size` 0, the dynamic batcher does not form batches and runs each request alone.
+
+    The server prints no message.
 
     Example:
         # model/config.pbtxt
@@ -344,8 +357,9 @@ def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
         dynamic_batching { max_queue_delay_microseconds: 500 }
 
     Limits:
-        The rule is silent if the backend, or `auto_complete_config` of a Python model, may complete `max_batch_size`.
-        It also accepts a batcher that is used for its queue: priorities, queue policies, ordering.
+        The rule reports nothing if the backend, or `auto_complete_config` of a Python model, may complete
+        `max_batch_size`. It accepts a dynamic batcher with `priority_levels`, `default_queue_policy` or
+        `preserve_ordering`, because these settings of the queue have an effect without batches.
     """
     for model, config in configured(context):
         batching = config.dynamic_batching

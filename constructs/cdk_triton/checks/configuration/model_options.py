@@ -76,14 +76,15 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
 @rule(
     "CT226",
     Severity.ERROR,
-    "a metric tag ends the server",
+    "a metric tag crashes the server",
     source=core("src/metric_model_reporter.cc", 366, 396),
 )
 def metric_tag(context: CheckContext) -> Iterator[Problem]:
-    """A tag becomes a label of the model's metrics, and the library for metrics throws at one that it cannot take.
+    """The server uses each metric tag as a label of the model's metrics, and crashes if the label is invalid.
 
-    Nothing catches that, so the whole server ends, even if metrics are switched off. A tag has letters of English,
-    digits and underscores, and does not begin with an underscore.
+    The library for metrics throws an exception that the server does not catch. The whole server ends when it loads the
+    model, even if metrics are switched off. A valid tag has only the letters A to Z and a to z, digits and underscores,
+    and does not begin with an underscore.
 
     Example:
         # model/config.pbtxt
@@ -108,11 +109,11 @@ def metric_tag(context: CheckContext) -> Iterator[Problem]:
                 )
 
 
-@rule(
-    "CT227", Severity.ERROR, "the control of a metric is incomplete", source=core("src/model_config_utils.cc", 454, 486)
-)
+@rule("CT227", Severity.ERROR, "a metric control is incomplete", source=core("src/model_config_utils.cc", 454, 486))
 def metric_control(context: CheckContext) -> Iterator[Problem]:
-    """Each `metric_control` names a family of metrics and the buckets of its histogram.
+    """A `metric_control` does not name a metric family, or the buckets of the family's histogram.
+
+    The server does not load the model.
 
     Example:
         # model/config.pbtxt
@@ -130,7 +131,7 @@ def metric_control(context: CheckContext) -> Iterator[Problem]:
         }
 
     Limits:
-        A server before 24.11 does not have the field.
+        Servers before 24.11 do not have the field `model_metrics`. CT103 reports the field if a platform is given.
     """
     for model, config in configured(context):
         for index, control in enumerate(config.model_metrics.metric_control):
@@ -160,10 +161,11 @@ def metric_control(context: CheckContext) -> Iterator[Problem]:
     source=backend("backend", "src/backend_common.cc", 1045, 1083),
 )
 def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
-    """A backend reads some `parameters` as a number, a boolean or one of a few words, and rejects everything else.
+    """A backend reads some `parameters` as a number, a boolean or one of a few words, and rejects every other value.
 
-    Booleans are `true`, `on`, `1`, `false`, `off` and `0` for PyTorch and ONNX Runtime, `yes` and `no` for Python. A
-    backend ignores unknown parameters.
+    The server then does not load the model. The PyTorch and ONNX Runtime backends accept the booleans `true`, `on`,
+    `1`, `false`, `off` and `0`, in upper or lower case. The Python backend accepts only `yes` and `no`. A backend
+    ignores parameters that it does not have.
 
     Example:
         # model/config.pbtxt
@@ -176,7 +178,7 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
         parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "yes" } }
 
     Limits:
-        The rule looks at ONNX Runtime, OpenVINO, PyTorch and Python.
+        The rule checks only the ONNX Runtime, OpenVINO, PyTorch and Python backends.
     """
     for model, config in configured(context):
         if not config.parameters or is_newer_than_schema(context.platform):
@@ -201,14 +203,15 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 444, 786),
 )
 def refused_optimization(context: CheckContext) -> Iterator[Problem]:
-    """ONNX Runtime rejects accelerators and options that it does not have, TensorRT CUDA graphs that fit no batch.
+    """The backend rejects an accelerator, an option or a CUDA graph, so the server does not load the model.
 
-    ONNX Runtime's accelerators are `tensorrt` and, from 24.06 on, `cuda` on GPUs, and `openvino` on CPUs. A model on
-    CPUs ignores those for GPUs. The backend has a list of the options of `tensorrt`: six up to 24.03, and 32 since. It
-    converts switches and numbers, and rejects those that it cannot convert.
+    The ONNX Runtime backend has the accelerator `openvino` for CPUs. For GPUs it has `tensorrt` and, from 24.06 on,
+    `cuda`. The backend ignores GPU accelerators if all instance groups are `KIND_CPU`. The accelerator `tensorrt` has
+    six options up to 24.03, and 32 options from 24.04 on. The backend rejects every other option. It also rejects a
+    value that it cannot convert to the boolean, the number or the precision mode that the option needs.
 
-    The CUDA graphs of a TensorRT plan are for batches from 1 to `max_batch_size`, and a lower bound is not above the
-    graph that it belongs to.
+    The TensorRT backend rejects a CUDA graph whose batch size is not from 1 to `max_batch_size`. It also rejects a
+    graph whose lower bound is above the batch size of the graph.
 
     Example:
         # model/config.pbtxt
@@ -225,8 +228,8 @@ def refused_optimization(context: CheckContext) -> Iterator[Problem]:
         optimization { execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } } }
 
     Limits:
-        The rule does not check what ONNX Runtime itself reads: the texts of other options, such as the shapes of
-        profiles, and all options of `cuda`. It does not check the shapes of CUDA graphs either.
+        The rule does not check values that ONNX Runtime itself reads: text options, such as the shapes of profiles,
+        and all options of `cuda`. The rule does not check the shapes of CUDA graphs.
     """
     for model, config in configured(context):
         if not config.HasField("optimization") or is_newer_than_schema(context.platform):

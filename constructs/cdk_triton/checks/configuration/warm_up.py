@@ -34,10 +34,10 @@ _COUNT_BATCHES = frozenset({"onnxruntime", "openvino", "python", "pytorch", "ten
 
 @rule("CT220", Severity.ERROR, "a warm-up input has no data or an open shape", source=core(_INSTANCE, 374, 385))
 def undetermined_data(context: CheckContext) -> Iterator[Problem]:
-    """Each input of a warm-up has a source of its data and a size of every dimension.
+    """An input of a warm-up has no data, or has a dimension of -1, so the server does not load the model.
 
-    The data is one of `zero_data`, `random_data` and `input_data_file`. A dimension of -1 leaves its size open. Text of
-    zeros or of random data is a row of empty strings.
+    Write one of `zero_data`, `random_data` and `input_data_file`, and the size of every dimension. For `TYPE_STRING`,
+    both `zero_data` and `random_data` give empty strings.
 
     Example:
         # model/config.pbtxt
@@ -81,9 +81,11 @@ def undetermined_data(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT221", Severity.ERROR, "a warm-up file is missing or too short", source=core(_INSTANCE, 461, 487))
 def data_file(context: CheckContext) -> Iterator[Problem]:
-    """An `input_data_file` is read below the model's directory `warmup` and holds at least the input's bytes.
+    """The `input_data_file` of a warm-up is missing or has too few bytes, so the server does not load the model.
 
-    The server ignores the bytes after them. A file for text may have any length.
+    The server reads the file from the directory `warmup` of the model. If the file is longer than the input, the server
+    ignores the remaining bytes. A file for `TYPE_STRING` may have any length, but CT249 checks its elements. If the
+    name is that of a directory, the server crashes.
 
     Example:
         # model/config.pbtxt
@@ -132,9 +134,10 @@ def data_file(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT222", Severity.ERROR, "a warm-up does not fit the inputs of the model", source=core(_REQUEST, 1120, 1182))
 def unfit_sample(context: CheckContext) -> Iterator[Problem]:
-    """The server compares a warm-up with the model's inputs like a request: number, data types and shapes.
+    """A warm-up lacks an input of the model, or gives an input another data type or shape than the model's.
 
-    Do not write the dimension of the batch. The server does not load the model either if an input is missing.
+    The server checks a warm-up as it checks a request, and does not load the model. Write the dims without the batch
+    dimension, because the server adds it.
 
     Example:
         # model/config.pbtxt
@@ -192,7 +195,9 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
     "CT223", Severity.WARNING, "a warm-up has an input that the model does not have", source=core(_INSTANCE, 494, 523)
 )
 def unknown_input(context: CheckContext) -> Iterator[Problem]:
-    """The server takes an unknown input for a control of sequences and hands it to the backend as it is.
+    """The server treats an unknown input as a control input of sequences, and passes it to the backend unchecked.
+
+    The server prints no message. Remove the input from the warm-up, or correct its name.
 
     Example:
         # model/config.pbtxt
@@ -236,7 +241,9 @@ def unknown_input(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT224", Severity.WARNING, "a warm-up is never run", source=core(_INSTANCE, 361, 365))
 def warm_up_without_batch(context: CheckContext) -> Iterator[Problem]:
-    """The server skips a `model_warmup` without `batch_size`, or with 0, so it does not warm up anything.
+    """The server skips a `model_warmup` whose `batch_size` is missing or 0, so the model is not warmed up.
+
+    Only the verbose log contains a message. Write `batch_size: 1`, even if the model does not batch.
 
     Example:
         # model/config.pbtxt
@@ -274,9 +281,10 @@ def warm_up_without_batch(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", "src/python_be.cc", 114, 126),
 )
 def too_large_batch(context: CheckContext) -> Iterator[Problem]:
-    """The backends reject a batch above `max_batch_size`, and one of several requests without batching.
+    """The `batch_size` of a warm-up is larger than `max_batch_size`, or larger than 1 for a model without batching.
 
-    A warm-up that fails keeps the model from being loaded.
+    The backends for ONNX, OpenVINO, Python, PyTorch, TensorFlow and TensorRT reject such a batch. The server does not
+    load a model whose warm-up fails.
 
     Example:
         # model/config.pbtxt
