@@ -26,7 +26,9 @@ _INSIDE_SINCE = "26.06"  # core dcb315d, on the branch r26.06: IsChildPathEscapi
     source=core("src/backend_model.cc", 185, 193),
 )
 def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
-    """A custom batching strategy works with the dynamic batcher only.
+    """A model has both `TRITON_BATCH_STRATEGY_PATH` and `sequence_batching`, so the server does not load the model.
+
+    A custom batching strategy works only with the dynamic batcher.
 
     Example:
         # model/config.pbtxt
@@ -53,11 +55,12 @@ def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT241", Severity.ERROR, "a batching library is missing", source=core("src/backend_model.cc", 194, 213))
 def library_missing(context: CheckContext) -> Iterator[Problem]:
-    """The server looks for the library in the unpacked archive.
+    """`TRITON_BATCH_STRATEGY_PATH` names a file that the server does not find, so the server does not load the model.
 
-    A single-model container unpacks it in `/opt/ml/model`. The server finds a `batchstrategy.so` in the model's
-    directory without the parameter, also on a multi-model endpoint. From 26.06 on (core dcb315d) the library has to be
-    in the directory of its model.
+    A single-model container unpacks the archive in `/opt/ml/model`, so write an absolute path below this directory. On
+    a multi-model endpoint SageMaker chooses the directory, so you do not have this path in advance. On both kinds of
+    endpoint, the server finds a library `batchstrategy.so` in the model's directory without the parameter. From 26.06
+    on (core dcb315d) the library must be in the directory of its model.
 
     Example:
         # model/config.pbtxt
@@ -79,7 +82,8 @@ def library_missing(context: CheckContext) -> Iterator[Problem]:
         parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/model/1/batch.so" } }
 
     Limits:
-        Before 26.06 the rule accepts a path outside `/opt/ml`, which an image of your own may have.
+        Before 26.06, or without a platform, the rule accepts a path outside `/opt/ml`, because your own image may have
+        a library there.
     """
     for model, config in configured(context):
         if _LIBRARY_PATH not in config.parameters or config.HasField("sequence_batching") or model.is_ensemble:

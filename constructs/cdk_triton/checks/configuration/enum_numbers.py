@@ -19,10 +19,10 @@ _EXAMPLES = {"input": "BATCH_ELEMENT_COUNT", "output": "BATCH_SCATTER_WITH_INPUT
 
 @rule("CT242", Severity.ERROR, "a kind is a number without a meaning", source=core(_UTILS, 1786, 1790))
 def unknown_kind(context: CheckContext) -> Iterator[Problem]:
-    """The kind of an instance group, a batch input or a batch output is a number that its enum does not have.
+    """The kind of an instance group, a batch input or a batch output is a number that Triton does not define.
 
-    A file may spell a value of an enum as a number, and the server reads any number of 32 bits. It rejects an unknown
-    number if it has to act on the value.
+    `config.pbtxt` may contain the number of an enum value instead of its name, and the server can read every 32-bit
+    number. The server does not load a model with an unknown number in one of these three fields.
 
     Example:
         # model/config.pbtxt
@@ -35,8 +35,8 @@ def unknown_kind(context: CheckContext) -> Iterator[Problem]:
         instance_group { kind: KIND_CPU }
 
     Limits:
-        The server loads a model with an unknown number as `data_type`, `format` or the kind of a control. Some backends
-        reject it.
+        The rule does not check `data_type`, `format` and the kind of a control. The server itself accepts an unknown
+        number in these fields, but some backends do not load the model.
     """
     for model, config in configured(context):
         for field, number, words, example in _kinds(model, config):

@@ -29,11 +29,12 @@ _STOI = re.compile(r"\s*([+-]?[0-9]+)", re.ASCII)
 _OWN_POLICIES = re.compile(r"cpu|model|gpu_[0-9]+")
 
 
-@rule("CT270", Severity.ERROR, "GPUs are listed for instances that run on none", source=core(_UTILS, 1729, 1785))
+@rule("CT270", Severity.ERROR, "an instance group that does not use GPUs lists GPUs", source=core(_UTILS, 1729, 1785))
 def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
-    """Only a group of `KIND_GPU`, or one that leaves the kind to the server, may list `gpus`.
+    """An instance group of `KIND_CPU` or `KIND_MODEL` lists `gpus`, so the server does not load the model.
 
-    A negative id makes the server choose `KIND_CPU` if the kind is left to it.
+    Only a group of `KIND_GPU` or `KIND_AUTO` may list `gpus`. `KIND_AUTO`, which is the default, lets the server choose
+    the kind. If `gpus` contains a negative id, the server chooses `KIND_CPU` and then rejects the list.
 
     Example:
         # model/config.pbtxt
@@ -62,7 +63,9 @@ def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT271", Severity.ERROR, "the id of a GPU is negative", source=core(_UTILS, 1757, 1778))
 def negative_gpu(context: CheckContext) -> Iterator[Problem]:
-    """GPUs are numbered from 0 on. A group that lists none has an instance on each.
+    """An instance group of `KIND_GPU` lists a negative id in `gpus`, so the server does not load the model.
+
+    The ids of GPUs begin with 0. A group without `gpus` has its instances on every GPU.
 
     Example:
         # model/config.pbtxt
@@ -86,11 +89,14 @@ def negative_gpu(context: CheckContext) -> Iterator[Problem]:
                 )
 
 
-@rule("CT244", Severity.ERROR, "no instance type has a GPU of that number", source=core(_UTILS, 1757, 1778))
+@rule(
+    "CT244", Severity.ERROR, "an instance group lists a GPU that no instance type has", source=core(_UTILS, 1757, 1778)
+)
 def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
-    """A group lists a GPU whose number no instance type of SageMaker reaches. GPUs are numbered from 0 on.
+    """An instance group lists an id in `gpus` that is too high for every instance type of SageMaker.
 
-    CT610 compares the number with the instance type, if a platform is given.
+    The server does not load the model. The ids of GPUs begin with 0. If a platform is given, CT610 compares the ids
+    with its instance type.
 
     Example:
         # model/config.pbtxt
@@ -119,9 +125,10 @@ def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT272", Severity.WARNING, "the number of instances is negative", source=core(_UTILS, 928, 942))
 def negative_count(context: CheckContext) -> Iterator[Problem]:
-    """The server treats every `count` below 1 as a missing one, without a message.
+    """The server treats a negative `count` as a missing `count`, without a message.
 
-    It then makes one instance, or two if ONNX Runtime or TensorFlow run on a CPU. No `count` switches a model off.
+    The server then creates one instance. It creates two if the ONNX Runtime or TensorFlow backend runs the model on the
+    CPU. A `count` of 0 has the same effect, so you cannot switch a model off with `count`.
 
     Example:
         # model/config.pbtxt
@@ -151,7 +158,9 @@ def negative_count(context: CheckContext) -> Iterator[Problem]:
     source=core(_UTILS, 1792, 1800),
 )
 def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
-    """Only a TensorRT plan has optimisation profiles to choose from.
+    """An instance group has a `profile`, but the model is not a TensorRT plan, so the server does not load the model.
+
+    Only TensorRT plans have optimization profiles.
 
     Example:
         # model/config.pbtxt
@@ -178,7 +187,10 @@ def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT274", Severity.ERROR, "the profile of a TensorRT plan is not a number", source=core(_UTILS, 1800, 1816))
 def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
-    """Profiles are named by their index in the plan, from 0 on, as text.
+    """A `profile` is not the index of an optimization profile, so the server does not load the model.
+
+    Write the index of the profile in the plan as a string, for example `"1"`. The first profile has the index `"0"`.
+    The server crashes if the number does not fit into 32 bits.
 
     Example:
         # model/config.pbtxt
@@ -218,11 +230,14 @@ def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT275",
     Severity.ERROR,
-    "the backend does not run on that kind of instance",
+    "the backend does not support the kind of an instance group",
     source=backend("tensorrt_backend", "src/instance_state.cc", 262, 269),
 )
 def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
-    """TensorRT runs on GPUs only, and Triton's OpenVINO backend on CPUs only.
+    """The backend of a model does not support the kind of an instance group, so the server does not load the model.
+
+    The TensorRT backend needs `KIND_GPU`. It accepts `KIND_MODEL` only for a model with the parameter
+    `enable_multi_device`. Triton's OpenVINO backend runs only on CPUs, so it needs `KIND_CPU`.
 
     Example:
         # model/config.pbtxt
@@ -258,10 +273,11 @@ def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT276", Severity.ERROR, "all instances of a model are passive", source=core("src/rate_limiter.cc", 207, 229))
 def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
-    """A passive instance is loaded and never gets a request; a model needs one that is not passive.
+    """All instance groups of a model are `passive`, so the first request to the model crashes the whole server.
 
-    The server loads such a model without a message, and has no queue for its requests. The first request takes the
-    whole server down, with every other model.
+    The server loads passive instances, but never sends them a request. The server prints no message when it loads such
+    a model, but it does not create a queue for the model's requests. The crash also stops all other models. A model
+    needs an instance group that is not passive.
 
     Example:
         # model/config.pbtxt
@@ -285,13 +301,14 @@ def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-@rule("CT277", Severity.WARNING, "the rate limiter is set and switched off", source=_SERVE)
+@rule("CT277", Severity.WARNING, "a model sets the rate limiter, but the server does not use it", source=_SERVE)
 def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
     """SageMaker starts the server without `--rate-limit`, so resources and priorities of instances have no effect.
 
-    To switch it on, write `--rate-limit=execution_count` into `additional_args` of the container's environment (from
-    23.07). Then no resource may be global in one group and of a device in another: Resource "R" is present as both
-    global and device-specific resource in the model configuration.
+    To switch the rate limiter on, write `--rate-limit=execution_count` into `additional_args` of the container's
+    environment (from 23.07). A resource must then be global in all instance groups of all models, or in none. Otherwise
+    the server does not load a model: Resource "R" is present as both global and device-specific resource in the model
+    configuration.
 
     Example:
         # model/config.pbtxt
@@ -321,9 +338,10 @@ def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
     source=backend("tensorrt_backend", "src/tensorrt_model_instance.cc", 45, 76),
 )
 def secondary_device(context: CheckContext) -> Iterator[Problem]:
-    """`KIND_NVDLA` is a core of NVIDIA's embedded boards; no GPU of a SageMaker instance has one.
+    """`secondary_devices` needs a deep learning accelerator (`KIND_NVDLA`), which no SageMaker instance has.
 
-    The TensorRT backend hands it to TensorRT, and takes at most one per group. Other backends ignore it.
+    Only NVIDIA's embedded boards have such an accelerator. The TensorRT backend passes the device to TensorRT, and
+    accepts at most one device for each instance group. Other backends ignore `secondary_devices`.
 
     Example:
         # model/config.pbtxt
@@ -346,12 +364,14 @@ def secondary_device(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-@rule("CT279", Severity.WARNING, "the server does not have the host policy", source=_SERVE)
+@rule("CT279", Severity.WARNING, "the server does not have the host policy of an instance group", source=_SERVE)
 def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
-    """Host policies (NUMA nodes, cores) are arguments of the server, and SageMaker starts it without any.
+    """An instance group names a `host_policy` that the server does not have, so its instances run without a policy.
 
-    An instance with an unknown policy runs without one, and the server prints no message. The names `cpu`, `model` and
-    `gpu_0` and so on are the server's own.
+    The server prints no message. A host policy sets NUMA nodes and CPU cores. The server itself has the policies `cpu`,
+    `model`, `gpu_0`, `gpu_1` and so on. An argument `--host-policy` adds another policy, but SageMaker starts the
+    server without this argument. To add a policy, write the argument into `additional_args` of the container's
+    environment.
 
     Example:
         # model/config.pbtxt

@@ -27,7 +27,9 @@ _WHOLE_NAMES_SINCE = "26.06"  # before, the server compares beginnings: `model2`
     applies=lambda platform: is_at_least(platform, "26.02"),
 )
 def labels_outside_model(context: CheckContext) -> Iterator[Problem]:
-    """A `label_filename` leads out of the model's directory. Servers from 26.02 on read labels only inside it.
+    """A `label_filename` leads out of the model's directory, so servers from 26.02 on do not load the model.
+
+    These servers read labels only from the model's directory. Copy the file into this directory.
 
     Example:
         $ cdk-triton validate . --platform 26.05/ml.g5.xlarge

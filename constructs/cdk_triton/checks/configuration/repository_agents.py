@@ -13,11 +13,12 @@ from cdk_triton.triton.findings import Severity
 _MANAGER = "src/model_repository_manager/model_repository_manager.cc"
 
 
-@rule("CT246", Severity.ERROR, "repository agents are set, and none is named", source=core(_MANAGER, 1655, 1668))
+@rule("CT246", Severity.ERROR, "model_repository_agents does not name an agent", source=core(_MANAGER, 1655, 1668))
 def no_agent(context: CheckContext) -> Iterator[Problem]:
-    """`model_repository_agents` is there without an agent, or an agent is there without a name.
+    """`model_repository_agents` has an empty list of agents, or an agent in the list does not have a name.
 
-    The server reads the model's place from the last agent of the list, so an empty list crashes it.
+    The server reads the model's location from the last agent of the list, so an empty list crashes the server. The
+    server does not load a model with an agent without a name.
 
     Example:
         # model/config.pbtxt

@@ -30,10 +30,11 @@ _LENGTH_OF_TEXT = 4  # bytes: each element begins with its length
     applies=counts_sizes,
 )
 def too_large(context: CheckContext) -> Iterator[Problem]:
-    """The elements of an input, or the bytes of a warm-up or an initial state, are more than 2^63 - 1.
+    """An input has more than 2^63 - 1 elements, or a warm-up or an initial state has more than 2^63 - 1 bytes.
 
-    Servers from 26.04 on reject such a model; older ones compute with a wrong number. The dimensions are multiplied
-    up to the first -1. The elements of an output count only if it has a reshape.
+    Servers from 26.04 on do not load such a model. Older servers calculate with a wrong number. To count the elements,
+    the server multiplies the dimensions before the first -1. For an output, an input of an ensemble or a shape tensor,
+    the server counts the elements only if the tensor has a `reshape`.
 
     Example:
         $ cdk-triton validate . --platform 26.05/ml.g5.xlarge
@@ -124,9 +125,9 @@ def _count(dims: Sequence[int]) -> int:
     source=core("src/backend_model_instance.cc", 374, 385),
 )
 def negative_dimension(context: CheckContext) -> Iterator[Problem]:
-    """A warm-up gives an input a dimension below -1, so the size of its data is negative.
+    """A warm-up gives an input a dimension below -1, which is not a valid size.
 
-    CT220 reports a dimension of -1.
+    The server does not load the model. CT220 reports a dimension of -1.
 
     Example:
         # model/config.pbtxt
@@ -149,8 +150,8 @@ def negative_dimension(context: CheckContext) -> Iterator[Problem]:
         }
 
     Limits:
-        Servers before 26.04 load the model if the product of the dimensions is positive. Without a platform the rule
-        reports negative products only.
+        Servers before 26.04 load the model if the product of the dimensions is positive. For these servers, and without
+        a platform, the rule reports only negative products.
     """
     for each in warm_up_inputs(context):
         model, name, dims = each.warm_up.model, each.name, each.given.dims

@@ -27,10 +27,11 @@ _COUNTED_SINCE = "24.06"  # branches of core: from r24.06 on it counts the eleme
     source=core("src/infer_request.cc", 1325, 1440),
 )
 def other_elements(context: CheckContext) -> Iterator[Problem]:
-    """The file of a `TYPE_STRING` input has more or fewer elements than its dims require.
+    """The warm-up file of a `TYPE_STRING` input has more or fewer elements than the input's dims require.
 
-    Each element is four bytes with its length, the lowest first, and then the text. A plain text file is not that. The
-    server counts the elements since 24.06. The model's backend reads them, and rejects a text that is cut off.
+    Each element of the file must be the length of a text in four bytes (little-endian), and then the text. A plain text
+    file does not have this format. Servers from 24.06 on count the elements, and do not load the model if the number is
+    wrong. The backends for ONNX, Python, PyTorch and TensorFlow also reject a file whose last text is cut off.
 
     Example:
         # model/config.pbtxt
