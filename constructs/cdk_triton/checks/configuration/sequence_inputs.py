@@ -18,10 +18,10 @@ from cdk_triton.triton.findings import Severity
     source=core("src/infer_request.cc", 817, 840),
 )
 def input_of_two(context: CheckContext) -> Iterator[Problem]:
-    """The tensor of a signal or of a state has the name of one of the model's inputs.
+    """A control input or a state in `sequence_batching` has the same name as an `input` of the configuration.
 
-    Callers have to send the input, and the server writes the signal or the state over what they send. The inputs of a
-    configuration are those that callers fill; the others stand in `sequence_batching` alone.
+    Callers must send this input, but the server overwrites the data with the signal or the state. List under `input`
+    only the inputs that callers send. Name the inputs for signals and states only in `sequence_batching`.
 
     Example:
         # model/config.pbtxt

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelSequenceBatching
 
 _SCHEDULER = "src/sequence_batch_scheduler/sequence_batch_scheduler.cc"
-_FOLDER = "initial_state"
+_TORCH = "src/pt/model_instance_state.cc"
 
 # Triton's backends that never call TRITONBACKEND_StateNew.
 _WITHOUT_STATES = ("dali", "openvino", "python")
@@ -29,7 +29,9 @@ _WITHOUT_STATES = ("dali", "openvino", "python")
 
 @rule("CT261", Severity.ERROR, "a state has several initial states", source=core(_SCHEDULER, 142, 151))
 def several_initial_states(context: CheckContext) -> Iterator[Problem]:
-    """`initial_state` may be written once per state, though the schema would take more.
+    """A state has several `initial_state` blocks, so the server does not load the model.
+
+    The schema allows several blocks, but the server accepts at most one for each state.
 
     Example:
         # model/config.pbtxt
@@ -67,7 +69,9 @@ def several_initial_states(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT262", Severity.ERROR, "an initial state does not fit its state", source=core(_SCHEDULER, 332, 407))
 def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
-    """An initial state repeats the type and shape of its state, with a number for every dimension.
+    """The data type or dims of an initial state do not fit its state, so the server does not load the model.
+
+    Repeat the `data_type` and the `dims` of the state, and write a fixed size in place of each -1.
 
     Example:
         # model/config.pbtxt
@@ -112,7 +116,9 @@ def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT263", Severity.ERROR, "an initial state has no name or no data", source=core(_SCHEDULER, 346, 352))
 def initial_state_incomplete(context: CheckContext) -> Iterator[Problem]:
-    """An initial state has a name, which nothing uses, and either `zero_data` or `data_file`.
+    """An `initial_state` must have a `name`, and either `zero_data` or `data_file`.
+
+    Otherwise the server does not load the model. The name may be any text, because the server does not use it.
 
     Example:
         # model/config.pbtxt
@@ -156,7 +162,9 @@ def initial_state_incomplete(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT264", Severity.ERROR, "an input has several states with initial states", source=core(_SCHEDULER, 354, 360))
 def state_input_twice(context: CheckContext) -> Iterator[Problem]:
-    """An input of the model receives one state.
+    """Two states with initial states have the same `input_name`, so the server does not load the model.
+
+    An input of the model can receive only one state.
 
     Example:
         # model/config.pbtxt
@@ -203,7 +211,7 @@ def state_input_twice(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT265", Severity.WARNING, "a state of a sequence is ignored", source=core("src/sequence_state.cc", 232, 268))
 def duplicate_state(context: CheckContext) -> Iterator[Problem]:
-    """If several states have the same input or output, the server keeps one. It logs that when a sequence starts.
+    """If several states have the same input or output, the server uses one, and logs a warning when a sequence starts.
 
     Example:
         # model/config.pbtxt
@@ -243,7 +251,10 @@ def duplicate_state(context: CheckContext) -> Iterator[Problem]:
     "CT266", Severity.ERROR, "the file of an initial state is missing or too small", source=core(_SCHEDULER, 428, 446)
 )
 def initial_state_file(context: CheckContext) -> Iterator[Problem]:
-    """`data_file` is a file in the model's directory `initial_state`, with the bytes of the tensor.
+    """The `data_file` of an initial state is missing or has too few bytes, so the server does not load the model.
+
+    The server reads the file from the directory `initial_state` of the model. A file for `TYPE_STRING` may have any
+    size. If the name is that of a directory, the server crashes.
 
     Example:
         # model/config.pbtxt
@@ -265,13 +276,10 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
         1234
     """
     for model, field, state, initial in _initial_states(context):
-        if (
-            initial.WhichOneof("state_data") != "data_file"
-            or initial.data_type != state.data_type
-            or _misfit(context, state, initial)
-        ):
+        is_file = initial.WhichOneof("state_data") == "data_file"
+        if not is_file or initial.data_type != state.data_type or _misfit(context, state, initial):
             continue
-        file = named_file(context, model.directory / _FOLDER, initial.data_file)
+        file = named_file(context, model.directory / "initial_state", initial.data_file)
         wanted = math.prod(initial.dims) * BYTES_OF.get(enum_name(initial, "data_type"), 0)  # 0: strings have any size
         if file.error or file.is_directory:
             said = f"not load {model.name!r}: failed to open text file for read {file.spelled}: {file.error}"
@@ -293,16 +301,13 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
 
 
 @rule(
-    "CT267",
-    Severity.ERROR,
-    "a state names no tensor or no type",
-    source=backend("pytorch_backend", "src/pt/model_instance_state.cc", 1429, 1448),
+    "CT267", Severity.ERROR, "a state names no tensor or no type", source=backend("pytorch_backend", _TORCH, 1429, 1448)
 )
 def incomplete_state(context: CheckContext) -> Iterator[Problem]:
-    """A state names the input that receives it, the output that becomes it, and their type.
+    """A state must have an `input_name`, an `output_name` (the output with the next state) and their `data_type`.
 
-    The server loads a model without them. PyTorch and TensorRT reject it, and ONNX Runtime fails with its first
-    sequence.
+    The server itself does not require these fields. The PyTorch and TensorRT backends do not load the model. With the
+    ONNX Runtime backend, the first sequence fails.
 
     Example:
         # model/config.pbtxt
@@ -327,9 +332,9 @@ def incomplete_state(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT268", Severity.ERROR, "a growing state is not possible", source=core("src/sequence_state.cc", 139, 157))
 def growable_state(context: CheckContext) -> Iterator[Problem]:
-    """A state grows in the memory of a GPU, in one buffer for input and output.
+    """`use_growable_memory` needs GPU instances (`KIND_GPU`) and `use_same_buffer_for_input_output: true`.
 
-    The server loads the model, and fails when a sequence starts.
+    The server loads the model, but every sequence fails at its start.
 
     Example:
         # model/config.pbtxt
@@ -369,17 +374,12 @@ def growable_state(context: CheckContext) -> Iterator[Problem]:
         )
 
 
-@rule(
-    "CT269",
-    Severity.WARNING,
-    "the backend keeps no states",
-    source=backend("pytorch_backend", "src/pt/model_instance_state.cc", 490, 520),
-)
+@rule("CT269", Severity.WARNING, "the backend keeps no states", source=backend("pytorch_backend", _TORCH, 490, 520))
 def backend_without_states(context: CheckContext) -> Iterator[Problem]:
-    """The server hands a state to the model as an input; the backend has to hand the new one back.
+    """The server passes a state to the model as an input, but the model's backend does not return the next state.
 
-    ONNX Runtime's, PyTorch's and TensorRT's backends do so. With Triton's other backends every request of a sequence
-    gets the state that the sequence started with. A Python model keeps its states itself, by their correlation ids.
+    So every request of a sequence gets the state with which the sequence started. Only the ONNX Runtime, PyTorch and
+    TensorRT backends return states. A Python model must keep the state of each sequence itself, by correlation id.
 
     Example:
         # model/config.pbtxt
@@ -396,7 +396,7 @@ def backend_without_states(context: CheckContext) -> Iterator[Problem]:
         }
 
     Limits:
-        The rule skips a backend that is not Triton's own.
+        The rule checks only the DALI, OpenVINO and Python backends.
     """
     for model, config in configured(context):
         if config.sequence_batching.state and (runs := completed_pair(context, model)[1]) in _WITHOUT_STATES:

@@ -28,7 +28,9 @@ _CORRELATION_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", 
 
 @rule("CT250", Severity.ERROR, "a control tensor of a sequence has no name", source=core(_UTILS, 525, 531))
 def control_without_name(context: CheckContext) -> Iterator[Problem]:
-    """Every `control_input` names the model's input that receives the signal.
+    """A `control_input` does not name the input of the model that receives the signal.
+
+    The server does not load the model.
 
     Example:
         # model/config.pbtxt
@@ -57,7 +59,9 @@ def control_without_name(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT251", Severity.ERROR, "a control tensor of a sequence is declared twice", source=core(_UTILS, 533, 540))
 def control_declared_twice(context: CheckContext) -> Iterator[Problem]:
-    """Each signal needs an input of its own.
+    """Two `control_input` blocks have the same name, so the server does not load the model.
+
+    Each signal needs its own input of the model.
 
     Example:
         # model/config.pbtxt
@@ -97,10 +101,11 @@ def control_declared_twice(context: CheckContext) -> Iterator[Problem]:
     source=core("src/infer_request.cc", 817, 840),
 )
 def several_signals(context: CheckContext) -> Iterator[Problem]:
-    """The server accepts several kinds in one `control_input`, and every signal overwrites the one before.
+    """The server accepts several kinds of signals in one `control_input`, but the model receives only one signal.
 
-    The model only ever receives one of them: the correlation id before `CONTROL_SEQUENCE_READY`, that one before
-    `CONTROL_SEQUENCE_END`, and that before `CONTROL_SEQUENCE_START`.
+    The server writes the signals one after another into the same tensor, and each signal overwrites the previous one.
+    The order is `CONTROL_SEQUENCE_START`, `CONTROL_SEQUENCE_END`, `CONTROL_SEQUENCE_READY`, `CONTROL_SEQUENCE_CORRID`.
+    So the model receives the last of the configured signals in this order.
 
     Example:
         # model/config.pbtxt
@@ -136,7 +141,9 @@ def several_signals(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT253", Severity.ERROR, "a signal of a sequence has several control tensors", source=core(_UTILS, 543, 551))
 def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
-    """One input receives a signal, not two.
+    """Two controls have the same kind, so the server does not load the model.
+
+    Only one input of the model can receive a signal.
 
     Example:
         # model/config.pbtxt
@@ -169,7 +176,9 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT254", Severity.ERROR, "a signal of a sequence has no values, or too many", source=core(_UTILS, 556, 582))
 def signal_without_values(context: CheckContext) -> Iterator[Problem]:
-    """One pair of values signals start, end and ready, and the pair's type is the tensor's.
+    """A control for start, end or ready has no pair of values or several pairs, so the server does not load the model.
+
+    Write `int32_false_true`, `fp32_false_true` or `bool_false_true`. The name gives the data type of the tensor.
 
     Example:
         # model/config.pbtxt
@@ -203,7 +212,9 @@ def signal_without_values(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT255", Severity.ERROR, "the values of a signal of a sequence are not two", source=core(_UTILS, 584, 633))
 def signal_values_not_two(context: CheckContext) -> Iterator[Problem]:
-    """The pair is the value for false and the value for true.
+    """A list such as `int32_false_true` does not have exactly two values, so the server does not load the model.
+
+    The first value stands for false, and the second value for true.
 
     Example:
         # model/config.pbtxt
@@ -236,7 +247,9 @@ def signal_values_not_two(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT256", Severity.ERROR, "the correlation id of a sequence has values", source=core(_UTILS, 710, 723))
 def correlation_with_values(context: CheckContext) -> Iterator[Problem]:
-    """`CONTROL_SEQUENCE_CORRID` carries the id of the sequence: it has a `data_type`, and no values for false and true.
+    """A control `CONTROL_SEQUENCE_CORRID` has values for false and true, so the server does not load the model.
+
+    This control gives the model the id of the sequence. Write only the `data_type` of the id.
 
     Example:
         # model/config.pbtxt
@@ -269,7 +282,9 @@ def correlation_with_values(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT257", Severity.ERROR, "the correlation id of a sequence has the wrong type", source=core(_UTILS, 1600, 1624))
 def correlation_of_wrong_type(context: CheckContext) -> Iterator[Problem]:
-    """The id of a sequence is an integer of 32 or 64 bits, or a string.
+    """The `data_type` of a correlation id is missing or not supported, so the server does not load the model.
+
+    The id of a sequence is an integer of 32 or 64 bits, signed or unsigned, or a string.
 
     Example:
         # model/config.pbtxt
@@ -300,9 +315,11 @@ def correlation_of_wrong_type(context: CheckContext) -> Iterator[Problem]:
         )
 
 
-@rule("CT258", Severity.ERROR, "a preferred batch of sequences is not possible", source=core(_UTILS, 1626, 1644))
+@rule("CT258", Severity.ERROR, "a preferred batch size of sequences is out of range", source=core(_UTILS, 1626, 1644))
 def preferred_size_of_oldest(context: CheckContext) -> Iterator[Problem]:
-    """Every preferred batch size of the strategy `oldest` is from 1 to `max_batch_size`.
+    """A preferred batch size of the strategy `oldest` is not from 1 to `max_batch_size`.
+
+    The server does not load the model.
 
     Example:
         # model/config.pbtxt
@@ -333,7 +350,9 @@ def preferred_size_of_oldest(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT259", Severity.ERROR, "the slot utilization of sequences is not a fraction", source=core(_UTILS, 1646, 1660))
 def slot_utilization_out_of_range(context: CheckContext) -> Iterator[Problem]:
-    """`minimum_slot_utilization` is the part of the batch's slots that must be taken before a batch runs: 0 to 1.
+    """`minimum_slot_utilization` is not a fraction from 0 to 1, so the server does not load the model.
+
+    The fraction is the part of the batch's slots that must have a request before the batch runs.
 
     Example:
         # model/config.pbtxt
@@ -361,9 +380,11 @@ def slot_utilization_out_of_range(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT260", Severity.WARNING, "a setting of the sequence batcher has no effect", source=core(_SCHEDULER, 1692, 1696))
 def idle_sequence_setting(context: CheckContext) -> Iterator[Problem]:
-    """The strategy `direct` waits for a fuller batch only if both the delay and the slot utilization are set.
+    """The server ignores a setting of the strategy `direct` or `oldest` without a message.
 
-    The strategy `oldest` treats a negative `max_candidate_sequences` as a missing one.
+    The strategy `direct` waits for a fuller batch only if both `max_queue_delay_microseconds` and
+    `minimum_slot_utilization` are set. The strategy `oldest` treats a negative `max_candidate_sequences` as a missing
+    one, and handles as many sequences at a time as fit into one batch.
 
     Example:
         # model/config.pbtxt
