@@ -125,10 +125,14 @@ class Rule:
 
 
 def _crash(context: CheckContext) -> Iterator[Problem]:
-    """A rule of cdk-triton stopped with an exception instead of an answer.
+    """A rule stopped with an exception, so cdk-triton does not have the result of this rule.
 
-    The other rules have run, and their findings are reported. The fault that the broken rule looks for may be there.
-    Nothing in the repository has to be changed: report the crash together with the `config.pbtxt` files.
+    All other rules have run, and cdk-triton reports their findings. The repository may still have the fault that the
+    stopped rule looks for. Do not change the repository. Report the exception, together with the `config.pbtxt` files,
+    to the maintainer that the finding names.
+
+    With `--format json`, this finding also reports rules of your own that cannot be loaded. In that case no rule has
+    run.
     """
     return iter(())
 
@@ -147,10 +151,10 @@ CRASH = Rule(
 
 
 def _unreadable(context: CheckContext) -> Iterator[Problem]:
-    """The directory is missing, empty or unreadable, or a link in it leads out of it or nowhere.
+    """The directory is missing, empty or unreadable, or has a symbolic link to a missing file or to a file outside.
 
-    Nothing was checked. `cdk-triton validate` ends with status 2 and prints the reason to stderr. With `--format json`
-    it also prints this finding.
+    No rule has run. `cdk-triton validate` ends with status 2 and prints the reason to stderr. With `--format json`, the
+    command also prints this finding to stdout.
     """
     return iter(())
 

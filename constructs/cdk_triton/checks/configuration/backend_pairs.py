@@ -22,13 +22,14 @@ _UTILS = "src/model_config_utils.cc"
 _KNOWN_PLATFORMS = ("ensemble", "onnxruntime_onnx", "pytorch_libtorch", "tensorrt_plan")
 
 
-@rule("CT283", Severity.ERROR, "the platform of a model is not known", source=core(_UTILS, 1442, 1451))
+@rule("CT283", Severity.ERROR, "the platform of a model is unknown", source=core(_UTILS, 1442, 1451))
 def unknown_platform(context: CheckContext) -> Iterator[Problem]:
-    """Only a few values of `platform` stand for a backend; every other backend is named by `backend`.
+    """The server cannot derive the backend from `platform` or the file name, so the server does not load the model.
 
-    They are `tensorrt_plan`, `onnxruntime_onnx`, `pytorch_libtorch`, `torch_aoti` (from 26.03), `tensorflow_savedmodel`
-    and `tensorflow_graphdef` (to 25.02), and `ensemble`. `libtorch` names no backend before 26.04; CT284 reports it
-    from then on. A file's name shows the backend only if it is the usual one, such as `model.onnx`.
+    Write `backend`. The valid values of `platform` are `tensorrt_plan`, `onnxruntime_onnx`, `pytorch_libtorch`,
+    `torch_aoti` (from 26.03), `tensorflow_savedmodel` and `tensorflow_graphdef` (to 25.02), and `ensemble`. The value
+    `libtorch` does not stand for a backend before 26.04, and CT284 reports this value from 26.04 on. A
+    `default_model_filename` identifies the backend only if the name is the backend's default, such as `model.onnx`.
 
     Example:
         # model/config.pbtxt
@@ -64,10 +65,12 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
     "CT284", Severity.ERROR, "platform and backend of a model do not belong together", source=core(_UTILS, 1466, 1477)
 )
 def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
-    """TensorRT, ONNX Runtime, PyTorch and TensorFlow have platforms of their own; it is best to write `backend` alone.
+    """`platform` has a value that does not belong to the model's backend, so the server does not load the model.
 
-    Other backends accept any platform, and ignore it. The server completes the platform of these four by the backend,
-    or by the name of the model's file. It does not do so if the model's own name contains the backend: `text.pytorch`.
+    The TensorRT, ONNX Runtime, PyTorch and TensorFlow backends have their own platforms. Write only `backend`: the
+    server then completes the platform from the backend, or from the name of the model's file. If the server takes the
+    backend from the model's own name, such as `text.pytorch`, it does not complete the platform. Other backends accept
+    every platform, and ignore it.
 
     Example:
         # model/config.pbtxt
@@ -102,7 +105,10 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT285", Severity.ERROR, "an ensemble has a backend", source=core(_UTILS, 1453, 1460))
 def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
-    """The server itself runs an ensemble. A `default_model_filename` such as `model.py` counts as a backend too.
+    """An ensemble has a `backend`, so the server does not load the ensemble.
+
+    The server itself runs ensembles, without a backend. A `default_model_filename` such as `model.py` also gives the
+    ensemble a backend, because the server derives the backend from this name.
 
     Example:
         # first/config.pbtxt

@@ -26,10 +26,11 @@ _MISCOUNTS_SINCE, _COUNTS_SINCE = "23.08", "26.08"  # core 66c61d2, and the note
     applies=lambda platform: is_within(platform, _UNORDERED_SINCE, _ORDERED_SINCE),
 )
 def unordered_responses(context: CheckContext) -> Iterator[Problem]:
-    """`preserve_ordering` is on, the model has several instances, and the server is one from 25.09 to 26.07.
+    """Servers from 25.09 to 26.07 do not keep the order of responses, although `preserve_ordering` is on.
 
-    These servers send each response when it is ready. The notes of 26.08 announce that the order is kept again
-    (triton-inference-server/core#520).
+    If a model has several instances, these servers send each response when the response is ready. The release notes of
+    26.08 announce that servers keep the order again (triton-inference-server/core#520). Use one instance or a newer
+    release.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -47,7 +48,8 @@ def unordered_responses(context: CheckContext) -> Iterator[Problem]:
         instance_group { count: 1 kind: KIND_CPU }
 
     Limits:
-        The rule does not count instances that a configuration does not name.
+        The rule does not count the instances that the server may create on each GPU for a model without
+        `instance_group`, or for a group of `KIND_AUTO` without `gpus`.
     """
     for model, config in configured(context):
         instances = _instances(context, config)
@@ -70,10 +72,11 @@ def unordered_responses(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: is_older(platform, SOUND_SINCE),
 )
 def ordering_with_cache(context: CheckContext) -> Iterator[Problem]:
-    """`preserve_ordering` and `response_cache` are on, and the server is older than 26.11.
+    """Servers before 26.11 cannot use `preserve_ordering` and `response_cache` together.
 
     A response from the cache overtakes earlier requests that wait in the queue (triton-inference-server/core#520). The
-    servers from 26.08 to 26.10 also use freed memory in the dynamic batcher. 26.11 fixed both.
+    servers from 26.08 to 26.10 also use freed memory in the dynamic batcher, and may crash. Release 26.11 fixed both
+    faults.
 
     Example:
         $ cdk-triton validate . --platform 26.09/ml.g5.xlarge --image $IMAGE
@@ -90,7 +93,8 @@ def ordering_with_cache(context: CheckContext) -> Iterator[Problem]:
         dynamic_batching { preserve_ordering: true }
 
     Limits:
-        Servers before 26.08 are reported only if `additional_args` give them a cache.
+        For servers before 26.08, the rule reports a model only if `additional_args` of the container's environment give
+        the server a cache. For servers from 26.08 to 26.10, the rule also reports a model if no environment is given.
     """
     may_crash = has_freed_memory(context.platform)
     for model, config in configured(context):
@@ -115,11 +119,11 @@ def ordering_with_cache(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: is_within(platform, _MISCOUNTS_SINCE, _COUNTS_SINCE),
 )
 def starved_instances(context: CheckContext) -> Iterator[Problem]:
-    """A queue policy, a queue delay and several instances make servers from 23.08 to 26.07 lose free instances.
+    """Servers from 23.08 to 26.07 miscount the free instances of a model with a queue policy and a queue delay.
 
-    The server then counts the instances that wait for work. It counts wrongly each time that it merges two batches, so
-    the model gets less and less work until it is loaded again (triton-inference-server/server#8870, and the notes of
-    26.08).
+    The fault needs several instances. With a queue policy or priority levels, the server counts the instances that wait
+    for work. The count is wrong after each merge of two batches, so the model gets less and less work until the server
+    loads the model again (triton-inference-server/server#8870, and the release notes of 26.08).
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -140,7 +144,8 @@ def starved_instances(context: CheckContext) -> Iterator[Problem]:
         instance_group { count: 2 kind: KIND_CPU }
 
     Limits:
-        The rule does not count instances that a configuration does not name.
+        The rule does not count the instances that the server may create on each GPU for a model without
+        `instance_group`, or for a group of `KIND_AUTO` without `gpus`.
     """
     for model, config in configured(context):
         batching = config.dynamic_batching

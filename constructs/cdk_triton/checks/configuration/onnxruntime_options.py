@@ -44,12 +44,14 @@ _OPTIONS = {
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 747, 883),
 )
 def replaced_option(context: CheckContext) -> Iterator[Problem]:
-    """The ONNX Runtime backend takes four options of CUDA from `parameters`, and replaces those of the accelerator.
+    """The ONNX Runtime backend reads four CUDA options only from `parameters`, and not from the accelerator `cuda`.
 
-    They are `cudnn_conv_algo_search`, `gpu_mem_limit`, `arena_extend_strategy` and `do_copy_in_default_stream`. The
-    backend's own page calls them deprecated in `parameters`, and recommends the accelerator. Its code reads the
-    accelerator first and `parameters` afterwards: it puts the default there for each of the four that `parameters` does
-    not have. The server writes `parameters` into every configuration, even if it is empty, so this always happens.
+    The options are `cudnn_conv_algo_search`, `gpu_mem_limit`, `arena_extend_strategy` and `do_copy_in_default_stream`.
+    Write them into the model's `parameters`, although the README of the backend calls this form deprecated and
+    recommends the accelerator. The backend first reads the accelerator. Then it replaces all four options with the
+    values in `parameters`, or with the defaults if `parameters` does not have them. This happens to every model,
+    because the server adds an empty `parameters` to a configuration without `parameters`. Only the verbose log contains
+    the options.
 
     Example:
         # model/config.pbtxt
@@ -73,8 +75,8 @@ def replaced_option(context: CheckContext) -> Iterator[Problem]:
         parameters { key: "cudnn_conv_algo_search" value { string_value: "1" } }
 
     Limits:
-        The rule follows the sources of 24.06, the first release with this accelerator, to 26.06. It was not tried on a
-        GPU.
+        The rule follows the backend's sources from 24.06, the first release with this accelerator, to 26.06. Nobody has
+        tried the rule on a GPU.
     """
     for model, config in configured(context):
         if is_newer_than_schema(context.platform) or known_backend(context, model) != "onnxruntime":

@@ -17,9 +17,10 @@ _UTILS = "src/model_config_utils.cc"
 
 @rule("CT280", Severity.ERROR, "the response cache is on for a decoupled model", source=core(_UTILS, 1681, 1689))
 def cache_of_decoupled(context: CheckContext) -> Iterator[Problem]:
-    """A cache holds one response per request, and a decoupled model may send any number.
+    """The server does not load a decoupled model with a response cache.
 
-    An ensemble is decoupled as soon as one of its steps is, at any depth.
+    The cache stores one response for each request, but a decoupled model may send any number of responses. An ensemble
+    is decoupled if one of its steps is decoupled, also through a nested ensemble.
 
     Example:
         $ cdk-triton validate . --default-model model --additional-model words
@@ -51,7 +52,10 @@ def cache_of_decoupled(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT281", Severity.ERROR, "the response cache is on for a model of sequences", source=core(_UTILS, 1570, 1579))
 def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
-    """The answer of a sequence model depends on earlier requests, so the server cannot cache it.
+    """The server does not load a sequence model with a response cache.
+
+    The response of a sequence model depends on earlier requests of the sequence, so the server cannot cache the
+    response.
 
     Example:
         # model/config.pbtxt
@@ -79,11 +83,11 @@ def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT282",
     Severity.WARNING,
-    "the response cache is on and the server has none",
+    "a model uses the response cache, but the server has none",
     source=server("docker/sagemaker/serve", 183, 183),
 )
 def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
-    """A response cache needs an argument of the server as well, and SageMaker starts it without.
+    """`response_cache` has no effect, because SageMaker starts the server without a cache.
 
     The server loads the model without a message and caches nothing. To have a cache, write
     `--cache-config=local,size=104857600` (bytes) into `additional_args` of the container's environment (from 23.07).
