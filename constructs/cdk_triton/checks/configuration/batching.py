@@ -24,7 +24,7 @@ _UTILS = "src/model_config_utils.cc"
 def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
     """`max_batch_size` is negative, so the server does not load the model.
 
-    Write 0 if the model does not batch. If the model batches, write the size of the largest batch: the server then adds
+    Write 0 if the model does not batch. If the model batches, write the size of the largest batch. The server then adds
     a batch dimension before the `dims` of every input and output.
 
     Example:

@@ -111,7 +111,7 @@ def metric_tag(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT227", Severity.ERROR, "a metric control is incomplete", source=core("src/model_config_utils.cc", 454, 486))
 def metric_control(context: CheckContext) -> Iterator[Problem]:
-    """A `metric_control` does not name a metric family, or the buckets of the family's histogram.
+    """A `metric_control` lacks the metric family, or the buckets of the histogram.
 
     The server does not load the model.
 
@@ -203,15 +203,15 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 444, 786),
 )
 def refused_optimization(context: CheckContext) -> Iterator[Problem]:
-    """The backend rejects an accelerator, an option or a CUDA graph, so the server does not load the model.
+    """The ONNX Runtime or TensorRT backend rejects a setting of `optimization`, so the server does not load the model.
 
     The ONNX Runtime backend has the accelerator `openvino` for CPUs. For GPUs it has `tensorrt` and, from 24.06 on,
     `cuda`. The backend ignores GPU accelerators if all instance groups are `KIND_CPU`. The accelerator `tensorrt` has
     six options up to 24.03, and 32 options from 24.04 on. The backend rejects every other option. It also rejects a
     value that it cannot convert to the boolean, the number or the precision mode that the option needs.
 
-    The TensorRT backend rejects a CUDA graph whose batch size is not from 1 to `max_batch_size`. It also rejects a
-    graph whose lower bound is above the batch size of the graph.
+    The TensorRT backend rejects a CUDA graph whose batch size is not from 1 to `max_batch_size`. The backend also
+    rejects a graph whose `graph_lower_bound` is above the batch size of the graph.
 
     Example:
         # model/config.pbtxt

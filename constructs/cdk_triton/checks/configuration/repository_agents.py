@@ -18,7 +18,7 @@ def no_agent(context: CheckContext) -> Iterator[Problem]:
     """`model_repository_agents` has an empty list of agents, or an agent in the list does not have a name.
 
     The server reads the model's location from the last agent of the list, so an empty list crashes the server. The
-    server does not load a model with an agent without a name.
+    server does not load a model whose agent does not have a name.
 
     Example:
         # model/config.pbtxt

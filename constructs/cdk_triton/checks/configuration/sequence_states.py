@@ -211,7 +211,7 @@ def state_input_twice(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT265", Severity.WARNING, "a state of a sequence is ignored", source=core("src/sequence_state.cc", 232, 268))
 def duplicate_state(context: CheckContext) -> Iterator[Problem]:
-    """If several states have the same input or output, the server uses one, and logs a warning when a sequence starts.
+    """If several states share an input or output, the server uses one state, and logs a warning when a sequence starts.
 
     Example:
         # model/config.pbtxt
@@ -254,7 +254,7 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
     """The `data_file` of an initial state is missing or has too few bytes, so the server does not load the model.
 
     The server reads the file from the directory `initial_state` of the model. A file for `TYPE_STRING` may have any
-    size. If the name is that of a directory, the server crashes.
+    size. If `data_file` names a directory, the server crashes.
 
     Example:
         # model/config.pbtxt

@@ -178,7 +178,7 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
 def signal_without_values(context: CheckContext) -> Iterator[Problem]:
     """A control for start, end or ready has no pair of values or several pairs, so the server does not load the model.
 
-    Write `int32_false_true`, `fp32_false_true` or `bool_false_true`. The name gives the data type of the tensor.
+    Write `int32_false_true`, `fp32_false_true` or `bool_false_true`. The field gives the data type of the tensor.
 
     Example:
         # model/config.pbtxt

@@ -140,9 +140,9 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
 def optional_input(context: CheckContext) -> Iterator[Problem]:
     """Only ensembles, Python models and ONNX models without batching support `optional` inputs.
 
-    The backends for DALI, OpenVINO, PyTorch, TensorFlow and TensorRT do not load a model with an optional input. In an
-    ONNX file, an optional input has an initial value. The ONNX Runtime backend does not load the model if an optional
-    input is ragged (`allow_ragged_batch`).
+    The backends for DALI, OpenVINO, PyTorch, TensorFlow and TensorRT do not load a model with an optional input. The
+    ONNX Runtime backend does not load such a model if the model batches, or if the optional input is ragged
+    (`allow_ragged_batch`). In an ONNX file, an optional input has an initial value.
 
     Example:
         # model/config.pbtxt

@@ -57,7 +57,7 @@ def no_name(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT202", Severity.ERROR, "an input or output has no data type", source=core(_UTILS, 308, 312))
 def no_data_type(context: CheckContext) -> Iterator[Problem]:
-    """`data_type` is missing or TYPE_INVALID, and neither the backend nor the model adds it.
+    """`data_type` is missing or `TYPE_INVALID`, and neither the backend nor the model adds it.
 
     The server does not load the model. The backends for TensorRT plans, DALI pipelines and TensorFlow saved models read
     a missing type from the model, and a Python model may set the type in `auto_complete_config`. The ONNX Runtime and
@@ -342,8 +342,8 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
 def labels_listed_twice(context: CheckContext) -> Iterator[Problem]:
     """Two outputs have the same name, and both have a `label_filename`, so the server does not load the model.
 
-    The error does not depend on whether both name the same file. If only one of the two outputs has labels, the server
-    loads the model, and CT211 reports the outputs.
+    This is also true if both name the same file. If only one of the two outputs has labels, the server loads the model,
+    and CT211 reports the outputs.
 
     Example:
         # model/config.pbtxt

@@ -84,8 +84,8 @@ def data_file(context: CheckContext) -> Iterator[Problem]:
     """The `input_data_file` of a warm-up is missing or has too few bytes, so the server does not load the model.
 
     The server reads the file from the directory `warmup` of the model. If the file is longer than the input, the server
-    ignores the remaining bytes. A file for `TYPE_STRING` may have any length, but CT249 checks its elements. If the
-    name is that of a directory, the server crashes.
+    ignores the remaining bytes. A file for `TYPE_STRING` may have any length, but CT249 checks its elements. If
+    `input_data_file` names a directory, the server crashes.
 
     Example:
         # model/config.pbtxt
