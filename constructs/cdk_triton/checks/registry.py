@@ -151,7 +151,7 @@ CRASH = Rule(
 
 
 def _unreadable(context: CheckContext) -> Iterator[Problem]:
-    """The directory is missing, empty or unreadable, or has a symbolic link to a missing file or to a file outside.
+    """The directory is missing, empty or unreadable, or has a symbolic link to a missing path or a path outside it.
 
     No rule has run. `cdk-triton validate` ends with status 2 and prints the reason to stderr. With `--format json`, the
     command also prints this finding to stdout.

@@ -69,8 +69,8 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
 
     The TensorRT, ONNX Runtime, PyTorch and TensorFlow backends have their own platforms. Write only `backend`: the
     server then completes the platform from the backend, or from the name of the model's file. If the server takes the
-    backend from the model's own name, such as `text.pytorch`, it does not complete the platform. Other backends accept
-    every platform, and ignore it.
+    backend from the model's own name, such as `text.pytorch`, it does not complete the platform, and does not load the
+    model. Other backends accept every platform, and ignore it.
 
     Example:
         # model/config.pbtxt

@@ -69,7 +69,7 @@ def not_one_source(context: CheckContext) -> Iterator[Problem]:
 def type_of_batch_input(context: CheckContext) -> Iterator[Problem]:
     """The server computes a `batch_input` only as `TYPE_INT32` or `TYPE_FP32`, and rejects any other `data_type`.
 
-    The server does not load the model. Write the data type that the model's tensor has.
+    The server does not load the model. Write the one of the two types that the model's tensor has.
 
     Example:
         # model/config.pbtxt

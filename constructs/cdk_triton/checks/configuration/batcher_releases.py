@@ -48,8 +48,9 @@ def unordered_responses(context: CheckContext) -> Iterator[Problem]:
         instance_group { count: 1 kind: KIND_CPU }
 
     Limits:
-        The rule does not count the instances that the server may create on each GPU for a model without
-        `instance_group`, or for a group of `KIND_AUTO` without `gpus`.
+        The rule may count too few instances. For a model without `instance_group`, or a group of `KIND_AUTO` without
+        `gpus`, the server may create instances on each GPU. Without `count`, the server creates two instances of an
+        ONNX model on the CPU, but the rule counts one.
     """
     for model, config in configured(context):
         instances = _instances(context, config)
@@ -144,8 +145,9 @@ def starved_instances(context: CheckContext) -> Iterator[Problem]:
         instance_group { count: 2 kind: KIND_CPU }
 
     Limits:
-        The rule does not count the instances that the server may create on each GPU for a model without
-        `instance_group`, or for a group of `KIND_AUTO` without `gpus`.
+        The rule may count too few instances. For a model without `instance_group`, or a group of `KIND_AUTO` without
+        `gpus`, the server may create instances on each GPU. Without `count`, the server creates two instances of an
+        ONNX or TensorFlow model on the CPU, but the rule counts one.
     """
     for model, config in configured(context):
         batching = config.dynamic_batching

@@ -149,7 +149,7 @@ def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
     source=core(_UTILS, 1520, 1528),
 )
 def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
-    """A key of `priority_queue_policy` must be a priority level, which is a number from 1 to `priority_levels`.
+    """If `priority_levels` is set, each key of `priority_queue_policy` must be a level from 1 to `priority_levels`.
 
     Otherwise the server does not load the model.
 

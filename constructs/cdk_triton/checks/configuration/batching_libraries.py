@@ -58,7 +58,7 @@ def library_missing(context: CheckContext) -> Iterator[Problem]:
     """`TRITON_BATCH_STRATEGY_PATH` names a file that the server does not find, so the server does not load the model.
 
     A single-model container unpacks the archive in `/opt/ml/model`, so write an absolute path below this directory. On
-    a multi-model endpoint SageMaker chooses the directory, so you do not have this path in advance. On both kinds of
+    a multi-model endpoint SageMaker chooses the directory, so you cannot write this path in advance. On both kinds of
     endpoint, the server finds a library `batchstrategy.so` in the model's directory without the parameter. From 26.06
     on (core dcb315d) the library must be in the directory of its model.
 
@@ -82,8 +82,8 @@ def library_missing(context: CheckContext) -> Iterator[Problem]:
         parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/model/1/batch.so" } }
 
     Limits:
-        Before 26.06, or without a platform, the rule accepts a path outside `/opt/ml`, because your own image may have
-        a library there.
+        Before 26.06, or if no release is given, the rule accepts a path outside `/opt/ml`, because your own image may
+        have a library there.
     """
     for model, config in configured(context):
         if _LIBRARY_PATH not in config.parameters or config.HasField("sequence_batching") or model.is_ensemble:

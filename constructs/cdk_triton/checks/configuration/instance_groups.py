@@ -34,7 +34,7 @@ def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
     """An instance group of `KIND_CPU` or `KIND_MODEL` lists `gpus`, so the server does not load the model.
 
     Only a group of `KIND_GPU` or `KIND_AUTO` may list `gpus`. `KIND_AUTO`, which is the default, lets the server choose
-    the kind. If `gpus` contains a negative id, the server chooses `KIND_CPU` and then rejects the list.
+    the kind. If a group of `KIND_AUTO` lists a negative id, the server chooses `KIND_CPU` and then rejects the list.
 
     Example:
         # model/config.pbtxt
@@ -190,7 +190,7 @@ def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
     """A `profile` is not the index of an optimization profile, so the server does not load the model.
 
     Write the index of the profile in the plan as a string, for example `"1"`. The first profile has the index `"0"`.
-    The server crashes if the number does not fit into 32 bits.
+    The server crashes if the number does not fit into a signed 32-bit integer.
 
     Example:
         # model/config.pbtxt
@@ -236,8 +236,8 @@ def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
 def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
     """The backend of a model does not support the kind of an instance group, so the server does not load the model.
 
-    The TensorRT backend needs `KIND_GPU`. It accepts `KIND_MODEL` only for a model with the parameter
-    `enable_multi_device`. Triton's OpenVINO backend runs only on CPUs, so it needs `KIND_CPU`.
+    The TensorRT backend needs `KIND_GPU`. From 26.06 on, it needs `KIND_MODEL` instead for a model whose parameter
+    `enable_multi_device` is `true`. Triton's OpenVINO backend runs only on CPUs, so it needs `KIND_CPU`.
 
     Example:
         # model/config.pbtxt
@@ -250,7 +250,8 @@ def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
         instance_group { kind: KIND_GPU }
 
     Limits:
-        The rule skips a group whose kind the server chooses, because the choice depends on the instance type.
+        The rule skips a group whose kind the server chooses, because the choice depends on the instance type. With
+        `enable_multi_device`, the rule accepts both `KIND_GPU` and `KIND_MODEL`, whatever the value and the release.
     """
     for model, index, group in _groups(context):
         runs = _pair(context, model)[1]
@@ -371,7 +372,7 @@ def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
     The server prints no message. A host policy sets NUMA nodes and CPU cores. The server itself has the policies `cpu`,
     `model`, `gpu_0`, `gpu_1` and so on. An argument `--host-policy` adds another policy, but SageMaker starts the
     server without this argument. To add a policy, write the argument into `additional_args` of the container's
-    environment.
+    environment (from 23.07).
 
     Example:
         # model/config.pbtxt

@@ -44,7 +44,7 @@ _OPTIONS = {
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 747, 883),
 )
 def replaced_option(context: CheckContext) -> Iterator[Problem]:
-    """The ONNX Runtime backend reads four CUDA options only from `parameters`, and not from the accelerator `cuda`.
+    """The ONNX Runtime backend takes four CUDA options from `parameters`, and replaces those of the accelerator `cuda`.
 
     The options are `cudnn_conv_algo_search`, `gpu_mem_limit`, `arena_extend_strategy` and `do_copy_in_default_stream`.
     Write them into the model's `parameters`, although the README of the backend calls this form deprecated and

@@ -378,8 +378,8 @@ def growable_state(context: CheckContext) -> Iterator[Problem]:
 def backend_without_states(context: CheckContext) -> Iterator[Problem]:
     """The server passes a state to the model as an input, but the model's backend does not return the next state.
 
-    So every request of a sequence gets the state with which the sequence started. Only the ONNX Runtime, PyTorch and
-    TensorRT backends return states. A Python model must keep the state of each sequence itself, by correlation id.
+    So every request of a sequence gets the state with which the sequence started. Of Triton's backends, only ONNX
+    Runtime, PyTorch and TensorRT return states. A Python model must keep the state of each sequence, by correlation id.
 
     Example:
         # model/config.pbtxt

@@ -33,7 +33,7 @@ def too_large(context: CheckContext) -> Iterator[Problem]:
     """An input has more than 2^63 - 1 elements, or a warm-up or an initial state has more than 2^63 - 1 bytes.
 
     Servers from 26.04 on do not load such a model. Older servers calculate with a wrong number. To count the elements,
-    the server multiplies the dimensions before the first -1. For an output, an input of an ensemble or a shape tensor,
+    the server multiplies the dimensions before the first -1. For an output, a shape tensor or an input of an ensemble,
     the server counts the elements only if the tensor has a `reshape`.
 
     Example:
@@ -150,8 +150,8 @@ def negative_dimension(context: CheckContext) -> Iterator[Problem]:
         }
 
     Limits:
-        Servers before 26.04 load the model if the product of the dimensions is positive. For these servers, and without
-        a platform, the rule reports only negative products.
+        Servers before 26.04 load the model if the product of the dimensions is not negative. For these servers, and if
+        no release is given, the rule reports only negative products.
     """
     for each in warm_up_inputs(context):
         model, name, dims = each.warm_up.model, each.name, each.given.dims

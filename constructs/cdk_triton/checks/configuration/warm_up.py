@@ -197,7 +197,7 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
 def unknown_input(context: CheckContext) -> Iterator[Problem]:
     """The server treats an unknown input as a control input of sequences, and passes it to the backend unchecked.
 
-    The server prints no message. Remove the input from the warm-up, or correct its name.
+    The server prints no warning. Remove the input from the warm-up, or correct its name.
 
     Example:
         # model/config.pbtxt
