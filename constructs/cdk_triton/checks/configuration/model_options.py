@@ -210,8 +210,9 @@ def refused_optimization(context: CheckContext) -> Iterator[Problem]:
     six options up to 24.03, and 32 options from 24.04 on. The backend rejects every other option. It also rejects a
     value that it cannot convert to the boolean, the number or the precision mode that the option needs.
 
-    The TensorRT backend rejects a CUDA graph whose batch size is not from 1 to `max_batch_size`. The backend also
-    rejects a graph whose `graph_lower_bound` is above the batch size of the graph.
+    If the model batches, the TensorRT backend rejects a CUDA graph if the batch size of the graph, or of its
+    `graph_lower_bound`, is not from 1 to `max_batch_size`. The backend also rejects a graph whose lower bound is above
+    the batch size of the graph.
 
     Example:
         # model/config.pbtxt
