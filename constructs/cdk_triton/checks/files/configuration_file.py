@@ -39,7 +39,10 @@ _FIELD_SINCE = {
 
 @rule("CT101", Severity.ERROR, "config.pbtxt is not a model configuration", source=_READ_TEXT_PROTO)
 def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
-    """The server reads the file as protobuf text and rejects fields that its schema does not have.
+    """The server does not load a model if the server cannot parse the model's `config.pbtxt`.
+
+    The server reads the file as protobuf text, and rejects fields that the server's schema (`model_config.proto`) does
+    not have. If `config.pbtxt` is a directory, the server crashes.
 
     Example:
         # model/config.pbtxt
@@ -76,7 +79,10 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
     applies=is_newer_than_schema,
 )
 def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
-    """The schema is older than the release that serves, so an unknown field may be right.
+    """A field is not in the schema of the checks, but may be in the newer schema of the release that serves.
+
+    If the release's schema does not have the field either, the server does not load the model. Compare the field with
+    `model_config.proto` of the release, or install a newer `tritonclient`, which contains the schema of the checks.
 
     Example:
         $ cdk-triton validate . --platform 26.10/ml.g5.xlarge --image $IMAGE
@@ -110,7 +116,10 @@ def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: platform.release is not None,
 )
 def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
-    """A server rejects the whole file because of one field that a later release has added.
+    """The server does not load the model, because a later release added the field.
+
+    The server rejects the whole `config.pbtxt` because of this one field. Remove the field, or serve with a release
+    that has the field.
 
     Example:
         $ cdk-triton validate . --platform 24.05/ml.g5.xlarge
@@ -167,10 +176,10 @@ def _fields_set(message: Message, prefix: str = "") -> Iterator[tuple[str, str]]
     source=core("src/model_repository_manager/model_repository_manager.cc", 1693, 1711),
 )
 def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:
-    """The `name` in `config.pbtxt` differs from that of the directory.
+    """The `name` in `config.pbtxt` differs from the name of the model's directory.
 
-    A configuration does not need the name, but must not contradict the directory. A multi-model endpoint gives the
-    archive's entry model a name of its own, so any name is good there.
+    The server then does not load the model. You may omit the field `name`. The entry model of a multi-model endpoint
+    may have any `name`, because the server gives this model another name.
 
     Example:
         # model/config.pbtxt
@@ -201,10 +210,11 @@ def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:
     source=core("src/model_config_utils.cc", 1284, 1309),
 )
 def no_backend(context: CheckContext) -> Iterator[Problem]:
-    """The server guesses a backend from well-known file names only.
+    """If a configuration sets neither `backend` nor `platform`, well-known file names determine the backend.
 
-    These are `model.onnx`, `model.plan`, `model.pt`, `model.pt2` (from 26.03), `model.xml`, `model.py`,
-    `model.graphdef` and `model.savedmodel`. The backend whose name follows the dot runs a model with a dot in its name.
+    The files are `model.onnx`, `model.plan`, `model.pt`, `model.pt2` (from 26.03), `model.xml`, `model.py`,
+    `model.graphdef` and `model.savedmodel`. If none of these files exists and the model's name contains a dot, the
+    server uses the text after the first dot as the backend. Otherwise, the server does not load the model.
 
     Example:
         # model/config.pbtxt
@@ -242,11 +252,18 @@ def no_backend(context: CheckContext) -> Iterator[Problem]:
         )
 
 
-@rule("CT106", Severity.WARNING, "a file looks like config.pbtxt and is not read", source=_READ_TEXT_PROTO)
+@rule(
+    "CT106",
+    Severity.WARNING,
+    "a file looks like config.pbtxt, but the server does not read the file",
+    source=_READ_TEXT_PROTO,
+)
 def misplaced_configuration(context: CheckContext) -> Iterator[Problem]:
     """The server reads `config.pbtxt` in the model's own directory, and uses the defaults if the file is missing.
 
-    A file of a similar name, or one in a version directory, has no effect: no batching, other instances.
+    The server ignores a file with a similar name, and a `config.pbtxt` in a version directory. So the server serves the
+    model without the settings of this file, such as batching and instances, or does not load the model. Move the file
+    to the path that the server reads.
 
     Example:
         # model/1/config.pbtxt

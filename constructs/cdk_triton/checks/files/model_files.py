@@ -28,13 +28,15 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 409, 418),
 )
 def missing_file(context: CheckContext) -> Iterator[Problem]:
-    """A version lacks the file that its backend loads.
+    """A version of the model lacks the file that the model's backend loads.
 
-    Each backend looks for a file of its own name, unless `default_model_filename` sets another. The names are
-    `model.onnx`, `model.plan`, `model.pt`, `model.xml`, `model.graphdef`, the directory `model.savedmodel`, `model.py`,
-    and `model.dali` or `dali.py`. `model.onnx` may be a directory with `model.onnx` in it. For `fil`, `model_type`
-    implies the name. A Python model without its file does not even fail: the server waits for it, until SageMaker gives
-    up.
+    The server does not load a model without this file. For a Python model, the server does not even report a failure,
+    but waits for the model until SageMaker's time limit is over.
+
+    Each backend loads a file with a default name, unless `default_model_filename` sets another name. The default names
+    are `model.onnx`, `model.plan`, `model.pt` (`model.pt2` for the platform `torch_aoti`), `model.xml`,
+    `model.graphdef`, the directory `model.savedmodel`, `model.py`, and `model.dali` or `dali.py`. `model.onnx` may be a
+    directory that contains a file `model.onnx`. For the backend `fil`, the parameter `model_type` determines the name.
 
     Example:
         # model/config.pbtxt
@@ -50,8 +52,9 @@ def missing_file(context: CheckContext) -> Iterator[Problem]:
         default_model_filename: "main.py"
 
     Limits:
-        If `cc_model_filenames` names files, the server loads the one of the platform's GPU. Without a platform the rule
-        is silent, and CT122 looks at the names. CT601 reports a file that no backend of the release would load.
+        If `cc_model_filenames` contains the compute capability of the GPU, the server loads the file of this entry. If
+        no platform is given, CT122 checks the files in `cc_model_filenames`, and this rule does not. CT601 reports a
+        backend that SageMaker's image of the release does not have.
     """
     missing = set()
     for each in backend_files(context):
@@ -125,10 +128,10 @@ def _fix(each: BackendFile) -> str:
     source="https://github.com/triton-inference-server/server/issues/3623",
 )
 def empty_version(context: CheckContext) -> Iterator[Problem]:
-    """A model needs no file, and git does not keep empty directories.
+    """Git does not keep empty directories, so a fresh clone lacks the version directory of the model.
 
-    Some backends load nothing from the version directory, but the server needs the directory. It is there on the
-    machine where it was made, and missing in a fresh clone.
+    Some backends load no file from the version directory. The server still does not load a model without a version
+    directory. Add an empty file, such as `.gitkeep`, so that a clone contains the directory.
 
     Example:
         # model/config.pbtxt
@@ -140,7 +143,7 @@ def empty_version(context: CheckContext) -> Iterator[Problem]:
         # model/1/.gitkeep
 
     Limits:
-        CT120 reports backends that need a file, and CT111 reports ensembles.
+        CT120 reports models whose backend needs a file, and CT111 reports ensembles.
     """
     needed = {each.version for each in backend_files(context)}
     for model in context.loaded_models:
@@ -166,10 +169,10 @@ def empty_version(context: CheckContext) -> Iterator[Problem]:
     source=backend("backend", "src/backend_model_instance.cc", 96, 106),
 )
 def missing_file_for_capability(context: CheckContext) -> Iterator[Problem]:
-    """The server loads the file that is named for the compute capability of its GPU.
+    """The server loads the file that `cc_model_filenames` names for the compute capability of the GPU.
 
-    It would run on the GPUs whose file is there, and not load the model on the others. CT120 reports the file for the
-    GPU of the given platform.
+    So the server loads the model on GPUs whose file exists, but not on GPUs whose file is missing. If a platform is
+    given, CT120 reports the missing file of the platform's GPU.
 
     Example:
         # model/config.pbtxt
@@ -209,7 +212,10 @@ def missing_file_for_capability(context: CheckContext) -> Iterator[Problem]:
     source=backend("tensorflow_backend", "src/tensorflow.cc", 1729, 1768),
 )
 def incomplete_saved_model(context: CheckContext) -> Iterator[Problem]:
-    """`model.savedmodel` is a directory with `saved_model.pb` in it, beside `variables`.
+    """The directory `model.savedmodel` needs the file `saved_model.pb` beside the directory `variables`.
+
+    Without `saved_model.pb` (or `saved_model.pbtxt`), the server does not load the model. Put TensorFlow's export
+    directly into this directory.
 
     Example:
         # model/config.pbtxt
@@ -242,7 +248,10 @@ def incomplete_saved_model(context: CheckContext) -> Iterator[Problem]:
     source=backend("openvino_backend", "src/openvino.cc", 205, 237),
 )
 def missing_weights(context: CheckContext) -> Iterator[Problem]:
-    """OpenVINO looks for the weights of `model.xml` in `model.bin` beside it.
+    """OpenVINO reads the weights of `model.xml` from the file `model.bin` in the same directory.
+
+    If the network has weights and this file is missing, the server does not load the model. Copy the `.bin` file that
+    OpenVINO exported together with the `.xml` file.
 
     Example:
         # model/config.pbtxt
@@ -255,7 +264,7 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
         weights
 
     Limits:
-        A network without any constant needs no second file. Nearly every network has constants.
+        A network without constants does not need the `.bin` file, but nearly every network has constants.
     """
     for each in backend_files(context):
         if each.backend != "openvino" or each.path.suffix != ".xml" or not each.is_there:
@@ -277,10 +286,11 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
     source="https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md",
 )
 def pointer_file(context: CheckContext) -> Iterator[Problem]:
-    """A clone without Git LFS has three lines of text instead of the model.
+    """A clone without Git LFS contains a text of three lines instead of the content of the file.
 
-    The backends report the text in different words, for one cause: the content was not fetched. The rule looks at the
-    files of the versions that are served, labels, data for warm-up and states, and packed environments.
+    The server does not load a model whose file is such a text. The backends report different errors, but the cause is
+    the same: Git LFS did not fetch the content. Run `git lfs pull`. The rule checks the files of the versions that the
+    server loads, labels, data for warm-up and states, and packed environments.
 
     Example:
         # model/config.pbtxt
@@ -331,7 +341,10 @@ def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile
     applies=lambda platform: is_at_least(platform, "25.07"),
 )
 def refused_dali_path(context: CheckContext) -> Iterator[Problem]:
-    """From 25.07 on, the DALI backend takes only letters, digits, `_`, `.`, `-` and `/` in the path of its file.
+    """From 25.07 on, the DALI backend accepts only ASCII letters, digits, `_`, `.`, `-` and `/` in a file's path.
+
+    If the path of the model's file has another character, the server does not load the model. Rename the directory or
+    the file.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -363,7 +376,9 @@ def refused_dali_path(context: CheckContext) -> Iterator[Problem]:
     source=core("src/model.cc", 113, 128),
 )
 def missing_labels(context: CheckContext) -> Iterator[Problem]:
-    """The server reads the labels of an output when it loads the model, from the model's directory.
+    """When the server loads a model, it reads the labels of each output from the model's directory.
+
+    If the file that `label_filename` names is missing or is a directory, the server does not load the model.
 
     Example:
         # model/config.pbtxt

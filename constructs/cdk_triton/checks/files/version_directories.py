@@ -23,7 +23,10 @@ _NO_VERSION = "at least one version must be available under the version policy o
     source=core("src/model_repository_manager/model_lifecycle.cc", 449, 459),
 )
 def no_version(context: CheckContext) -> Iterator[Problem]:
-    """Every model needs a version directory that its version policy picks, an ensemble as well.
+    """Every model, even an ensemble, needs a version directory that the model's version policy selects.
+
+    Otherwise, the server does not load the model. Git does not keep empty directories, so put a file such as `.gitkeep`
+    into the version directory of an ensemble.
 
     Example:
         # model/config.pbtxt
@@ -90,7 +93,10 @@ def _or_build(model: Model) -> str:
     source="https://github.com/triton-inference-server/server/issues/3623",
 )
 def empty_ensemble_version(context: CheckContext) -> Iterator[Problem]:
-    """An archive of this library keeps the directory with a placeholder; a fresh clone of the sources has lost it.
+    """Git does not keep empty directories, so a fresh clone lacks the version directory of the ensemble.
+
+    The server does not load an ensemble without a version directory. The archives that this library makes contain the
+    directory, because the library adds a placeholder. For clones, add an empty file such as `.gitkeep`.
 
     Example:
         # text/config.pbtxt
@@ -130,7 +136,9 @@ def empty_ensemble_version(context: CheckContext) -> Iterator[Problem]:
     source=_VERSIONS_TO_LOAD,
 )
 def leading_zeros(context: CheckContext) -> Iterator[Problem]:
-    """The server ignores the directory, because `01` is not a version.
+    """The server ignores a version directory whose name has leading zeros, such as `01`.
+
+    So the server does not load this version. Rename the directory to the number without zeros.
 
     Example:
         # model/config.pbtxt
@@ -165,11 +173,18 @@ def leading_zeros(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT113",
     Severity.ERROR,
-    "the server takes a directory for another version",
+    "the server misreads the name of a directory as a version",
     source=_VERSIONS_TO_LOAD,
 )
 def misread_version(context: CheckContext) -> Iterator[Problem]:
-    """The server takes the number at the beginning of a name for a version, whatever follows it.
+    """The server reads a number at the beginning of a directory's name as a version, whatever follows the number.
+
+    For example, the server reads `2_old` as version 2, and then looks for the files of this version in the directory
+    `2`. The rule reports `2_old` if the directory `2` does not exist. The server reads a negative number as another,
+    very large version, and crashes if a number is too large.
+
+    Give a version's directory a number from 0 on as its name. Give every other directory a name that does not begin
+    with a number.
 
     Example:
         # model/config.pbtxt
