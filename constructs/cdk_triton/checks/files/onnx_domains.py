@@ -31,11 +31,12 @@ _LIBRARY = "set model_operations.op_library_filename to the library that has thi
     "docs/ContribOperators.md",
 )
 def unregistered_operator(context: CheckContext) -> Iterator[Problem]:
-    """An operator is not in ONNX Runtime's own domains, and no library of operators is configured.
+    """Neither ONNX Runtime nor a configured library of custom operators defines an operator of the file.
 
-    ONNX Runtime then does not load the file. Its domain `com.microsoft` gets new operators with new versions, so the
-    rule uses the release if one is given. `ai.onnx.contrib` is the domain of ONNX Runtime Extensions. The backend does
-    not enable them, so put their library into the repository.
+    ONNX Runtime then does not load the file. New versions of ONNX Runtime add operators to its domain `com.microsoft`,
+    so the rule uses the ONNX Runtime of the release if a release is given. `ai.onnx.contrib` is the domain of ONNX
+    Runtime Extensions. The backend does not enable these extensions, so put their library into the repository and set
+    `op_library_filename`.
 
     Example:
         # model/config.pbtxt
@@ -50,9 +51,9 @@ def unregistered_operator(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = com.microsoft.QuickGelu(IN) }
 
     Limits:
-        The rule does not read the operators in a library. It skips a model with a library or an execution accelerator,
-        because the accelerator TensorRT registers its plugins. It does not judge attributes and inputs of these
-        operators.
+        The rule skips a model with a library, because the rule does not read the operators in the library. The rule
+        also skips a model with an execution accelerator, because the accelerator TensorRT registers its plugins as
+        operators. The rule does not check the attributes and inputs of operators outside of ONNX's own domains.
     """
     for each, verdict in judged_models(context):
         if each.config.model_operations.op_library_filename or _has_accelerator(each):

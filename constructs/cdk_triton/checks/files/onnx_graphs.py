@@ -52,7 +52,10 @@ def _problem(each: OnnxModelFile, fault: GraphFault, what: str, fix: str, meant:
 
 @rule("CT170", Severity.ERROR, "an ONNX file has an operator that ONNX does not have", source=_GRAPH)
 def unknown_operator(context: CheckContext) -> Iterator[Problem]:
-    """An operator of ONNX's own domains does not exist in the opset that the file names, or not any more.
+    """An operator of ONNX's own domains is not, or is no longer, in the opset that the file declares.
+
+    The server does not load the model. Correct the name of the operator, or export the model with an opset that
+    contains the operator.
 
     Example:
         # model/config.pbtxt
@@ -67,8 +70,9 @@ def unknown_operator(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Relu(IN) }
 
     Limits:
-        With `op_library_filename` the rule judges no unknown operator. CT179 judges other domains. The installed `onnx`
-        judges, not the ONNX Runtime of the release.
+        The rule skips a model with `op_library_filename`, because the library may define the operator. CT179 checks
+        operators of other domains. The rule uses the operators of the installed package `onnx`, not those of the
+        release's ONNX Runtime.
     """
     for each, fault in _faults(context, "operator", "newer", "deprecated"):
         if each.config.model_operations.op_library_filename:
@@ -86,10 +90,10 @@ def unknown_operator(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT171", Severity.ERROR, "a node of an ONNX file does not match its operator", source=_GRAPH)
 def unlike_operator(context: CheckContext) -> Iterator[Problem]:
-    """A node has an attribute that its operator does not have, lacks a required one, or has too many or too few inputs.
+    """A node has an unknown attribute, lacks a required attribute, or has too many or too few inputs.
 
-    The opset that the file names decides. For example, `Unsqueeze` takes its axes as an attribute up to opset 12, and
-    as an input from 13 on.
+    The server does not load the model. The rule uses the definition of the operator in the opset that the file
+    declares. For example, `Unsqueeze` takes its axes as an attribute up to opset 12, and as an input from opset 13 on.
 
     Example:
         # model/config.pbtxt
@@ -122,10 +126,10 @@ _UNFIT = {
 
 @rule("CT172", Severity.ERROR, "operands in an ONNX file do not fit together", source=_GRAPH)
 def unfit_operands(context: CheckContext) -> Iterator[Problem]:
-    """The shapes or types of an operator's inputs are ones that it cannot combine, or its attributes do not fit them.
+    """An operator cannot combine the shapes or types of its inputs, or its attributes do not fit its inputs.
 
-    The shapes follow from the inputs of the file, the weights and the small constants. ONNX Runtime infers them with
-    the same code when it loads the file.
+    The server does not load the model. The shapes follow from the inputs of the file, the weights and the small
+    constants. When ONNX Runtime loads the file, it infers the shapes with the same code as the rule.
 
     Example:
         # model/config.pbtxt
@@ -140,8 +144,9 @@ def unfit_operands(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN, float[4, 2] W) => (float[N, 2] OUT) { OUT = MatMul(IN, W) }
 
     Limits:
-        The rule does not check shapes that ONNX Runtime finds only when it runs the graph. It does not compare shapes
-        that the file declares for results (`value_info`, outputs), because ONNX Runtime only logs a warning about them.
+        The rule does not check shapes that ONNX Runtime finds only when it runs the graph. The rule also does not check
+        the shapes that the file declares for results (`value_info`, outputs). ONNX Runtime only logs a warning if a
+        declared shape differs from the inferred shape.
     """
     for each, fault in _faults(context, *_UNFIT):
         what, fix = _UNFIT[fault.kind]
@@ -152,7 +157,10 @@ def unfit_operands(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT173", Severity.ERROR, "the values in an ONNX graph are not connected", source=_GRAPH)
 def unconnected_values(context: CheckContext) -> Iterator[Problem]:
-    """A node uses a value that nothing makes, two nodes make the same one, or nodes wait for each other.
+    """A node uses a value that nothing defines, two nodes define the same value, or nodes form a cycle.
+
+    The rule also reports an output of the graph that nothing defines, and two nodes with the same name. The server does
+    not load the model. Export the model again.
 
     Example:
         # model/config.pbtxt
@@ -184,10 +192,11 @@ def unconnected_values(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT174", Severity.WARNING, "the graph of an ONNX file was not checked", source=_GRAPH)
 def unchecked_graph(context: CheckContext) -> Iterator[Problem]:
-    """The check of the graph reached a limit, or the distribution `onnx` cannot judge it here.
+    """The check of the graph reached a limit, or the installed package `onnx` cannot check the graph.
 
-    A graph may use 30 seconds of processor time and 4 GiB of memory. CT170 to CT173 and CT706 do not check it. A broken
-    graph then shows when the server loads it.
+    The check of a graph may use 30 seconds of processor time and 4 GiB of memory. If the check ends without a result,
+    CT170 to CT173 and CT706 find nothing in this graph. A fault in the graph then appears when the server loads the
+    model. Upgrade `onnx`, or acknowledge the warning if you know that the server loads the model.
 
     Example:
         # model/config.pbtxt

@@ -70,9 +70,10 @@ def _is_ort(file: RepositoryFile) -> bool:
     source=backend("onnxruntime_backend", "src/onnxruntime_loader.cc", 165, 199),
 )
 def unreadable_file(context: CheckContext) -> Iterator[Problem]:
-    """The file is empty, damaged, or something else than an ONNX model.
+    """The file is empty or damaged, or the file is not an ONNX model.
 
-    A file in ONNX Runtime's own format needs a name that ends in `.ort`, and no other file may have one.
+    The server does not load the model. ONNX Runtime decides by the name whether a file has ONNX Runtime's own format.
+    So the name of a file in this format has to end in `.ort`, and the name of an ONNX file must not.
 
     Example:
         # model/config.pbtxt
@@ -86,7 +87,7 @@ def unreadable_file(context: CheckContext) -> Iterator[Problem]:
         model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
 
     Limits:
-        The rule does not compare a file in ONNX Runtime's own format with the configuration.
+        No rule compares a file in ONNX Runtime's own format with the configuration.
     """
     for each in backend_files(context):
         if each.backend != "onnxruntime" or each.file is None:
@@ -119,7 +120,7 @@ def unreadable_file(context: CheckContext) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1718, 1737),
 )
 def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
-    """An input or output of the configuration is not one of the file's.
+    """The server does not load a model whose configuration names an input or output that the file lacks.
 
     Example:
         # model/config.pbtxt
@@ -171,9 +172,13 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1690, 1699),
 )
 def other_number_of_inputs(context: CheckContext) -> Iterator[Problem]:
-    """A configuration that names inputs has to name all that have no default.
+    """A configuration that lists inputs has to list every input of the file that has no default value.
 
-    You may omit outputs; the backend does not compute omitted ones.
+    The server compares the number of inputs in the configuration with the file. It counts batch inputs, sequence
+    controls and states as inputs, and does not count optional inputs. If the numbers differ, the server does not load
+    the model.
+
+    You may omit outputs. The backend then does not compute the omitted outputs.
 
     Example:
         # model/config.pbtxt
@@ -259,7 +264,9 @@ def pairs(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOut
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1739, 1757),
 )
 def other_type(context: CheckContext) -> Iterator[Problem]:
-    """The configuration has another type than the file: 64-bit token ids are the usual case.
+    """The `data_type` of a tensor in the configuration differs from the type of this tensor in the file.
+
+    The server does not load the model. The usual case is token ids, which have 64 bits in the file (`TYPE_INT64`).
 
     Example:
         # model/config.pbtxt
@@ -299,9 +306,11 @@ def other_type(context: CheckContext) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime_utils.cc", 196, 204),
 )
 def no_tensor(context: CheckContext) -> Iterator[Problem]:
-    """Triton serves tensors of numbers, booleans and text. It rejects a sequence or a map, whether used or not.
+    """Triton serves only tensors of numbers, booleans and text, not sequences, maps or sparse tensors.
 
-    Classifiers that skl2onnx converts have such an output, unless they are converted with `zipmap: False`.
+    The server does not load a file with another input or output, even if the configuration does not use it. A
+    classifier that skl2onnx converts has such an output, unless you convert the classifier with the option
+    `zipmap: False`.
 
     Example:
         # model/config.pbtxt

@@ -48,7 +48,10 @@ def _located(each: OnnxModelFile) -> Iterator[tuple[ExternalData, PurePosixPath,
     applies=_is_strict,
 )
 def weights_outside(context: CheckContext) -> Iterator[Problem]:
-    """From 26.02 on (ONNX Runtime 1.24), the files with the weights have to be in or below the directory of the model.
+    """From 26.02 on (ONNX Runtime 1.24), the weights have to be in or below the directory of the ONNX file.
+
+    Otherwise, the server does not load the model. Save the model with its weights beside the ONNX file
+    (`onnx.save_model` with `location`).
 
     Example:
         $ cdk-triton validate . --platform 26.03/ml.g5.xlarge
@@ -85,7 +88,10 @@ def weights_outside(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT126", Severity.WARNING, "newer releases reject the place of an ONNX file's weights", source=_EXTERNAL_DATA)
 def weights_outside_for_now(context: CheckContext) -> Iterator[Problem]:
-    """Releases before 26.02 load such weights; newer ones reject them.
+    """The weights are outside the directory of the ONNX file, which releases from 26.02 on do not accept.
+
+    Releases before 26.02 load the model, but newer releases (ONNX Runtime 1.24 and newer) do not. Save the model with
+    its weights beside the ONNX file (`onnx.save_model` with `location`).
 
     Example:
         # model/config.pbtxt
@@ -123,7 +129,9 @@ def weights_outside_for_now(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT139", Severity.ERROR, "weights of an ONNX file are missing", source=_EXTERNAL_DATA)
 def missing_weights(context: CheckContext) -> Iterator[Problem]:
-    """A large model keeps its weights in files of their own, which have to be copied with it.
+    """A large model keeps its weights in separate files, and one of these files is missing or too short.
+
+    The server does not load the model. Copy these files together with the ONNX file.
 
     Example:
         # model/config.pbtxt
@@ -170,7 +178,10 @@ def _size(context: CheckContext, path: PurePosixPath) -> int | None:
     applies=lambda platform: known_release(platform) is not None,
 )
 def too_new(context: CheckContext) -> Iterator[Problem]:
-    """ONNX Runtime rejects operators (opset) and file formats (ir_version) that are newer than itself.
+    """The file has a newer opset or `ir_version` than the ONNX Runtime of the release supports.
+
+    The opset is the version of the operators, and `ir_version` is the version of the file format. The server does not
+    load the model. Export the model with an older opset or `ir_version`, or serve with a newer release.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge

@@ -17,11 +17,14 @@ _SOURCE = "src/onnxruntime.cc"
 @rule(
     "CT147",
     Severity.ERROR,
-    "a sequence's control is not such an input of the ONNX file",
+    "a control of a sequence does not match an input of the ONNX file",
     source=backend("onnxruntime_backend", _SOURCE, 1532, 1587),
 )
 def control_not_in_file(context: CheckContext) -> Iterator[Problem]:
-    """A control of `sequence_batching` is an input of the file: one number, after the dimension of the batch.
+    """For each control of `sequence_batching`, the file needs an input of the same name with the dims [1].
+
+    With `max_batch_size` above 0, the batch dimension comes before these dims. Without such an input, the server does
+    not load the model.
 
     Example:
         # model/config.pbtxt
@@ -79,7 +82,10 @@ def _control_fault(each: OnnxModelFile, name: str, found: OnnxTensor | None) -> 
     source=backend("onnxruntime_backend", _SOURCE, 1752, 1766),
 )
 def ragged_input(context: CheckContext) -> Iterator[Problem]:
-    """The backend puts ragged requests one after the other: the file's input has one variable dimension.
+    """The input of the file needs exactly one dimension, which is variable.
+
+    The backend concatenates the requests of a batch along this dimension. If the input has another shape, the server
+    does not load the model. Export the model with one variable dimension, or remove `allow_ragged_batch`.
 
     Example:
         # model/config.pbtxt
@@ -118,11 +124,14 @@ def ragged_input(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT149",
     Severity.ERROR,
-    "a sequence's state is not an input and output of the ONNX file",
+    "the ONNX file lacks the input or output of a sequence's state",
     source=backend("onnxruntime_backend", _SOURCE, 2061, 2120),
 )
 def state_not_in_file(context: CheckContext) -> Iterator[Problem]:
-    """A state of `sequence_batching` goes out of the model as `output_name` and comes in again as `input_name`.
+    """The model takes a state of `sequence_batching` as the input `input_name`, and returns it as `output_name`.
+
+    The file needs both tensors. If one of them is missing, the server loads the model but answers every request with an
+    error.
 
     Example:
         # model/config.pbtxt

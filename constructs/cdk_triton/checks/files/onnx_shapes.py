@@ -105,10 +105,11 @@ def _batches(each: OnnxModelFile) -> bool | None:
 
 @rule("CT134", Severity.ERROR, "a tensor has another shape in the ONNX file", source=_COMPARE)
 def other_shape(context: CheckContext) -> Iterator[Problem]:
-    """The configuration has other dimensions than the file.
+    """The dims of a tensor in the configuration do not match the shape of this tensor in the file.
 
-    With `max_batch_size` above 0, the file has one dimension more, which comes first. A variable dimension of an input
-    may be any number in the configuration.
+    The server does not load the model. With `max_batch_size` above 0, the shape in the file needs one more dimension
+    than the configuration, and this batch dimension comes first. If a dimension of an input is variable in the file,
+    the configuration may contain any number for this dimension.
 
     Example:
         # model/config.pbtxt
@@ -128,9 +129,9 @@ def other_shape(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        CT136 reports a variable dimension of an output, because ONNX Runtime may find out its size. The rule compares
-        nothing if the backend would set `max_batch_size` (inputs or outputs are omitted, and the file's first
-        dimensions are variable).
+        CT136 reports an output dimension that is variable in the file, because ONNX Runtime may infer the size of this
+        dimension. The rule skips a model if the backend would set `max_batch_size`. This is the case if the
+        configuration omits inputs or outputs, and the first dimension of every tensor in the file is variable.
     """
     for each, compared in _compared(context):
         differing = [pair for pair in compared if pair.differs]
@@ -169,9 +170,11 @@ def _fix_of_batch(each: OnnxModelFile, found: Sequence[_Pair]) -> str:
 
 @rule("CT135", Severity.ERROR, "an ONNX model that takes batches has a fixed first dimension", source=_COMPARE)
 def fixed_batch(context: CheckContext) -> Iterator[Problem]:
-    """With `max_batch_size` above 0, the first dimension of every tensor has to be variable.
+    """With `max_batch_size` above 0, the first dimension of every tensor in the file has to be variable.
 
-    Exporters fix every dimension by default; `dynamic_axes` or `dynamic_shapes` of `torch.onnx.export` change that.
+    Otherwise, the server does not load the model. Exporters fix every dimension by default. To make the first dimension
+    variable, use `dynamic_axes` or `dynamic_shapes` of `torch.onnx.export`. If the model does not support batches, set
+    `max_batch_size: 0`.
 
     Example:
         # model/config.pbtxt
@@ -216,11 +219,17 @@ def fixed_batch(context: CheckContext) -> Iterator[Problem]:
                 )
 
 
-@rule("CT136", Severity.WARNING, "an output that is variable in the ONNX file is fixed", source=_COMPARE)
+@rule(
+    "CT136",
+    Severity.WARNING,
+    "a configuration fixes an output dimension that is variable in the ONNX file",
+    source=_COMPARE,
+)
 def fixed_output(context: CheckContext) -> Iterator[Problem]:
-    """The server compares outputs exactly: a variable dimension of the file has to be -1 in the configuration.
+    """If an output dimension is variable in the file, the configuration has to contain -1 for this dimension.
 
-    ONNX Runtime sometimes finds out the size of a dimension that the file leaves open; then the number is right.
+    The server compares the dimensions of outputs exactly, so the server does not load a model with another number. ONNX
+    Runtime sometimes infers the size of a variable dimension. In this case, the configuration may contain this size.
 
     Example:
         # model/config.pbtxt

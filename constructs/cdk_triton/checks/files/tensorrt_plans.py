@@ -17,14 +17,17 @@ from cdk_triton.triton.findings import Severity
 @rule(
     "CT151",
     Severity.WARNING,
-    "a TensorRT plan does not show where it runs",
+    "a TensorRT plan does not record the TensorRT version and the GPU that it needs",
     source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/advanced.html",
 )
 def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
-    """A plan runs with the TensorRT version that built it, on the kind of GPU that it was built on.
+    """By default, a plan runs only with the TensorRT version, and on the kind of GPU, that built the plan.
 
-    The file does not contain them in a documented way. Build it in the image that serves it, on the GPU that serves it.
-    Then acknowledge the warning with that reason.
+    The file does not contain this version and this GPU in a documented way, so the rule cannot check them. If they
+    differ from the server's, the server does not load the model.
+
+    Build the plan in the image that serves the model, on the GPU that serves the model. Then acknowledge the warning
+    with this reason.
 
     Example:
         # model/config.pbtxt
@@ -69,7 +72,11 @@ def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
     source=backend("tensorrt_backend", "src/loader.cc", 86, 101),
 )
 def no_plan(context: CheckContext) -> Iterator[Problem]:
-    """An ONNX file does not become a plan by its name, nor does the `.engine` file that Ultralytics exports.
+    """The server cannot read a TensorRT plan from the file, so the server does not load the model.
+
+    For example, an ONNX file is not a plan, even if its name is `model.plan`. The `.engine` file that Ultralytics
+    exports is not a plan either, because metadata comes before the plan. Build the plan with `trtexec`, in the serving
+    image and on the serving GPU.
 
     Example:
         # model/config.pbtxt
