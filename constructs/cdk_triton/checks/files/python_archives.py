@@ -20,10 +20,11 @@ from cdk_triton.triton.findings import Severity
     applies=lambda platform: is_at_least(platform, SAFE_SINCE),
 )
 def unsafe_archive(context: CheckContext) -> Iterator[Problem]:
-    """From 26.06 on, no member may lead out of the directory into which the server unpacks the archive.
+    """From 26.06 on, the server rejects members whose paths lead outside of the environment's directory.
 
-    The server rejects absolute paths, paths with `..`, and paths through a symbolic link that came before.
-    `conda-pack`, `venv-pack` and `tar -C ENVIRONMENT -czf env.tar.gz .` write none of them.
+    The server then does not load the model. The server rejects absolute paths, paths with `..`, and paths through a
+    symbolic link that is earlier in the archive. `conda-pack`, `venv-pack` and `tar -C ENVIRONMENT -czf env.tar.gz .`
+    do not write such members.
 
     Example:
         $ cdk-triton validate . --platform 26.06/ml.g5.xlarge --image $IMAGE
@@ -45,7 +46,7 @@ def unsafe_archive(context: CheckContext) -> Iterator[Problem]:
         shared/weights.bin
 
     Limits:
-        The rule skips an archive of more than 256 MiB, because it is not read to its end.
+        The rule skips an archive of more than 256 MiB, because the library does not read such an archive to its end.
     """
     for each in environments(context):
         found = refused_member(context, each)

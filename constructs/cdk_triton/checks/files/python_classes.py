@@ -51,9 +51,10 @@ def _classes(context: CheckContext) -> Iterator[tuple[BackendFile, ModelClass]]:
     source=backend("python_backend", _STUB, 563, 577),
 )
 def no_class(context: CheckContext) -> Iterator[Problem]:
-    """The server looks for a class of exactly this name.
+    """The server looks for a class with exactly this name, and does not load a model without this class.
 
-    It imports the file. So a class below `if __name__ == "__main__":` or `if TYPE_CHECKING:` is not there.
+    The server imports the file as a module. So a class below `if __name__ == "__main__":` or `if TYPE_CHECKING:` does
+    not exist for the server.
 
     Example:
         # model/config.pbtxt
@@ -104,8 +105,8 @@ def no_execute(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule assumes the method in a class that inherits from a class in another file, has a metaclass or an unknown
-        decorator, or is given to other code.
+        The rule assumes that the method exists if the class inherits from a class in another file, has a metaclass or
+        an unknown decorator, or is passed to other code.
     """
     for each, model in _classes(context):
         if model.is_complete and not {"execute"} & {*model.methods, *model.values} and not model.failure:
@@ -122,13 +123,17 @@ def no_execute(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT144",
     Severity.ERROR,
-    "a method of a Python model does not take what the server gives",
+    "a method of a Python model does not accept the server's call",
     source=backend("python_backend", _STUB, 520, 600),
 )
 def wrong_signature(context: CheckContext) -> Iterator[Problem]:
-    """The server calls `initialize` with the arguments, `execute` with the requests, and gives nothing else.
+    """The server calls `initialize`, `execute` and `auto_complete_config` with one argument each.
 
-    The server calls `auto_complete_config` on the class, so it has to be a static method. `execute` may be a coroutine.
+    `initialize` gets a dictionary, `execute` gets the requests, and `auto_complete_config` gets the configuration. The
+    server calls the class itself without arguments. If `execute` does not accept the call, the server answers every
+    request with an error. If another method does not accept the call, the server does not load the model.
+
+    The server calls `auto_complete_config` on the class, so define it as a static method. `execute` may be a coroutine.
 
     Example:
         # model/config.pbtxt
@@ -146,7 +151,7 @@ def wrong_signature(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule skips a class whose methods other code may change. Such a class inherits from a class in another file,
-        has a metaclass or an unknown decorator, or is given to other code.
+        has a metaclass or an unknown decorator, or is passed to other code.
     """
     for each, model in _classes(context):
         for name, count, consequence in _CALLS if not model.failure else ():
@@ -176,9 +181,9 @@ def _is_called(context: CheckContext, method: str) -> bool:
     source=backend("python_backend", _STUB, 544, 559),
 )
 def no_configuration(context: CheckContext) -> Iterator[Problem]:
-    """The method has to return the object that it gets, and the server loads nothing otherwise.
+    """`auto_complete_config` has to return the object that it gets. Otherwise, the server does not load the model.
 
-    `add_input`, `add_output` and the methods whose names begin with `set_` change the object and return nothing.
+    `add_input`, `add_output` and the methods whose names begin with `set_` change this object and return `None`.
 
     Example:
         # model/config.pbtxt
@@ -204,7 +209,7 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule skips a method that returns the object in some cases only, and one of a class that other code may
+        The rule skips a method that returns the object in some cases only, and a method of a class that other code may
         change.
     """
     for each, model in _classes(context):
@@ -230,10 +235,11 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
 def no_responses(context: CheckContext) -> Iterator[Problem]:
     """The method `execute` of a model that is not decoupled has to return a list with one response for each request.
 
-    That of a decoupled model sends its responses, and has to return None.
+    The method `execute` of a decoupled model sends its responses, and has to return `None`.
 
-    If it returns None, releases from 24.06 on never answer the requests, because the model could still send responses.
-    Often `return responses` is missing at the end.
+    If a model is not decoupled and `execute` returns `None`, releases from 24.06 on never answer the requests, because
+    the model could still send responses. Older releases answer with an error. In many cases, `return responses` is
+    missing at the end. After any other wrong result, the server answers every request with an error.
 
     Example:
         # model/config.pbtxt
@@ -259,9 +265,10 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
                 return responses
 
     Limits:
-        A method that returns None is judged only if it makes responses, does not use `get_response_sender`, and does
-        not hand its requests on. The rule skips a model with `auto_complete_config`, which may make itself decoupled.
-        It does not look at the length of the list.
+        The rule reports a method that returns `None` only if the method creates responses, does not use
+        `get_response_sender`, and does not pass its requests to other code. The rule skips a model with
+        `auto_complete_config`, because this method may make the model decoupled. The rule does not check the length of
+        the list.
     """
     for each, model in _classes(context):
         method = model.methods.get("execute")
@@ -315,14 +322,18 @@ def _returns_in_decoupled_mode(each: BackendFile, method: Method) -> Problem:
 @rule(
     "CT163",
     Severity.ERROR,
-    "the class of a Python model cannot be used",
+    "the server cannot use the class of a Python model",
     source=backend("python_backend", _STUB, 563, 600),
 )
 def unusable_class(context: CheckContext) -> Iterator[Problem]:
-    """The server calls `TritonPythonModel()`, and then its methods. Here one of these cannot be called.
+    """The server cannot create an object of `TritonPythonModel`, or cannot call one of the methods.
 
-    `TritonPythonModel` is a value instead of a class, an abstract class, a protocol or an enumeration. Or its
-    constructor is a coroutine or returns something, or one of its methods is a value.
+    The server cannot create an object if `TritonPythonModel` is not a class, or is an abstract class, a protocol or an
+    enumeration. The same holds if the constructor is a coroutine or returns a value. The server cannot call a method if
+    the class sets the method's name to a value that is not a function.
+
+    The server does not load the model. If only `execute` is not a function, the server loads the model but answers
+    every request with an error.
 
     Example:
         # model/config.pbtxt
@@ -342,7 +353,7 @@ def unusable_class(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule reads only the file itself, as CT144 does.
+        The rule reads only the file itself, and skips the same classes as CT144.
     """
     for each, source in python_models(context):
         if not isinstance(source, PythonSource):

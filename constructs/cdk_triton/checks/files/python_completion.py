@@ -25,11 +25,12 @@ _PROPERTIES = {"input": {"name", "data_type", "dims", "optional"}, "output": {"n
     source=backend("python_backend", "src/resources/triton_python_backend_utils.py", 322, 604),
 )
 def failing_completion(context: CheckContext) -> Iterator[Problem]:
-    """The method sets something that contradicts the configuration, or that the configuration cannot have.
+    """The method sets a value that contradicts `config.pbtxt`, or that a configuration cannot contain.
 
-    The server calls it although the configuration may be complete. The method may only repeat the contents of
-    `config.pbtxt`: a tensor with the same data type, with the same dims as a list, and as optional as it is there. It
-    cannot lower `max_batch_size`, set dynamic batching beside sequence batching, or change `decoupled`.
+    The server then does not load the model. The server calls the method even if `config.pbtxt` is complete. If
+    `config.pbtxt` already lists a tensor, the method may only repeat the data type, the dims (as a list) and whether
+    the tensor is optional. The method cannot lower `max_batch_size`, set dynamic batching beside sequence batching, or
+    change `decoupled`.
 
     Example:
         # model/config.pbtxt
@@ -52,8 +53,7 @@ def failing_completion(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
 
     Limits:
-        The rule judges calls that happen in any case, with values that are written out in the method. CT186 reports
-        names of properties.
+        The rule checks only calls that run in any case, with literal values. CT186 reports properties with wrong names.
     """
     for each, source in python_models(context):
         if not isinstance(source, PythonSource) or source.model is None or not source.model.is_complete:

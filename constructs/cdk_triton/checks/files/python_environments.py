@@ -93,10 +93,11 @@ def refused_member(context: CheckContext, environment: ModelEnvironment) -> Unsa
 
 @rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
 def missing_environment(context: CheckContext) -> Iterator[Problem]:
-    """`EXECUTION_ENV_PATH` names an archive or a directory that is not there.
+    """`EXECUTION_ENV_PATH` names an archive or a directory that does not exist, or misspells the path's variable.
 
-    `$$TRITON_MODEL_DIRECTORY`, with two `$` and without braces, stands for the model's directory if the path begins
-    with it. A `/` follows. A directory before `..` has to be there too.
+    The server then does not load the model. `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the
+    model's directory. Write the variable with two `$`, without braces, and with a `/` after it. If the path contains
+    `..`, the directory before `..` has to exist too.
 
     Example:
         # model/config.pbtxt
@@ -132,7 +133,7 @@ def missing_environment(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT154", Severity.ERROR, "the environment of a Python model cannot be unpacked", source=_UNPACK)
 def no_archive(context: CheckContext) -> Iterator[Problem]:
-    """The server unpacks tar archives, plain or compressed with gzip, and nothing else.
+    """The server unpacks only tar archives, plain or compressed with gzip, and otherwise does not load the model.
 
     Example:
         # model/config.pbtxt
@@ -171,13 +172,14 @@ def no_archive(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT155",
     Severity.ERROR,
-    "the environment of a Python model has no script bin-activate",
+    "the environment of a Python model has no script bin/activate",
     source=backend("python_backend", "src/stub_launcher.cc", 606, 616),
 )
 def no_activate(context: CheckContext) -> Iterator[Problem]:
-    """`bin/activate` has to be at the top of the archive, not below a directory.
+    """`bin/activate` has to be at the top of the archive or of the unpacked environment, not below a directory.
 
-    `conda-pack` and `venv-pack` write such archives; `tar -czf env.tar.gz my_env` does not.
+    Otherwise, the server does not load the model. `conda-pack` and `venv-pack` write such archives, and so does
+    `tar -C my_env -czf env.tar.gz .`. The command `tar -czf env.tar.gz my_env` does not.
 
     Example:
         # model/config.pbtxt
@@ -230,12 +232,14 @@ def no_activate(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: known_release(platform) is not None,
 )
 def other_python(context: CheckContext) -> Iterator[Problem]:
-    """The process that runs a model is linked to the container's Python, and finds no package of another version.
+    """The process of a Python model is linked to the container's Python, and finds only packages of this version.
 
-    The images have Python 3.8 through 23.04, 3.10 from 23.05 on, and 3.12 from 24.11 on. A model directory with a
-    `triton_python_backend_stub` of its own may have any. The model's file imports a package that only the
-    environment can contain, because the model, Python's standard library and the image do not have it. CT166 lists the
-    packages of the image.
+    The server does not load the model, because the model's file imports a package that only the environment can
+    contain. The model, Python's standard library and the image do not have this package. CT166 describes the packages
+    of the image.
+
+    The images have Python 3.8 through 23.04, 3.10 from 23.05 on, and 3.12 from 24.11 on. If the model's directory
+    contains a `triton_python_backend_stub`, the environment may have any Python.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -280,10 +284,11 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: known_release(platform) is not None,
 )
 def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
-    """Packages in an environment of another Python are not found; its programs and libraries are.
+    """The container's Python does not find the packages of an environment with another Python version.
 
-    The model's file imports nothing at its top that only the environment can have; CT156 reports such imports. The rule
-    does not follow later imports, or those in other files.
+    The process of the model still finds the environment's programs and shared libraries. CT156 reports an import at the
+    top of the model's file if only the environment can contain the package. This rule reports an environment without
+    such an import. It does not follow later imports, or imports in other files.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -358,7 +363,7 @@ def _telling(files: Files, directory: PurePosixPath) -> Iterator[str]:
     applies=lambda platform: platform.release is not None and not is_at_least(platform, "23.07"),
 )
 def unpacked_too_early(context: CheckContext) -> Iterator[Problem]:
-    """`EXECUTION_ENV_PATH` may name a directory from 23.07 on.
+    """Before 23.07, the server does not load a model if `EXECUTION_ENV_PATH` names a directory.
 
     Example:
         $ cdk-triton validate . --platform 23.03/ml.g5.xlarge
@@ -405,9 +410,12 @@ def unpacked_too_early(context: CheckContext) -> Iterator[Problem]:
     source=core("src/model_config_utils.cc", 956, 1009),
 )
 def environment_elsewhere(context: CheckContext) -> Iterator[Problem]:
-    """Nothing puts a file there before the model is loaded, unless the image has it or another model writes it.
+    """The library puts no file at this path, so the file may be missing when the server loads the model.
 
-    `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the model's directory.
+    The file exists only if the image contains the file, or another model writes the file before. If the file is
+    missing, the server does not load the model. Put the environment into the repository, or acknowledge the warning
+    with the reason why the file exists. `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the model's
+    directory.
 
     Example:
         # model/config.pbtxt

@@ -31,15 +31,17 @@ def _is_known(platform: ServingPlatform) -> bool:
     applies=_is_known,
 )
 def missing_package(context: CheckContext) -> Iterator[Problem]:
-    """A Python model imports a module that neither the image nor the repository nor its environment has.
+    """A Python model imports a module that neither the image nor the repository nor the model's environment has.
 
-    SageMaker's images have the standard library of their Python and numpy, and few other packages: not pandas, PyTorch,
-    transformers or scikit-learn, and no client of AWS. The table `triton/data/image_modules.json` lists the modules, by
-    release. There are three ways to bring a package: install it into a directory of the model, as in the example
-    below; let the recipe `WheelEnvironment` or `CondaEnvironment` pack an environment; or serve with your own image.
+    The import fails with `ModuleNotFoundError`. SageMaker's images contain Python's standard library, numpy and few
+    other packages. They do not contain pandas, PyTorch, transformers, scikit-learn or an AWS client. The table
+    `triton/data/image_modules.json` lists the modules of each release. There are three ways to bring a package: install
+    it into a directory of the model, as in the example below; let the recipe `WheelEnvironment` or `CondaEnvironment`
+    pack an environment; or serve with an image of your own.
 
-    An import counts if it certainly runs: at the top of the file, in the methods that the server calls, and in the
-    functions that they call. It does not count under a condition, or in a `try` that catches `ImportError`.
+    The rule checks only imports that certainly run. These are imports at the top of the file, in the methods that the
+    server calls, and in the functions that these methods call. The rule skips an import under a condition, or in a
+    `try` that catches `ImportError`.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -66,10 +68,12 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule looks only at the first part of a name: `numpy.missing` passes. After a change of `sys.path` within the
-        repository, a module passes that is in any directory of it; after any other change, every module passes. The
-        rule judges an image of your own only if `image_modules` in `cdk-triton.toml` lists its modules. It judges an
-        environment if it is in the repository, has at most 256 MiB, and has numpy in its `site-packages`.
+        The rule checks only the first part of a module's name, so it accepts `numpy.missing`. If the model adds
+        directories of the repository to `sys.path`, the rule accepts a module that is in any directory of the
+        repository. After any other change of `sys.path`, the rule accepts every module. The rule checks an image of
+        your own only if `image_modules` in `cdk-triton.toml` lists the modules of the image. The rule checks a model
+        with an environment only if the environment is in the repository, has at most 256 MiB, and has numpy in its
+        `site-packages`.
     """
     provided = _provided(context)
     if provided is None or (context.environment is not None and "PYTHONPATH" in context.environment.variables):
@@ -102,9 +106,11 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", "src/pb_stub.cc", 2044, 2072),
 )
 def hidden_module(context: CheckContext) -> Iterator[Problem]:
-    """A Python model imports a module that is in its directory, and gets that of Python's standard library instead.
+    """A Python model imports a module of its own, but gets the module of this name from the standard library or numpy.
 
-    The server appends the model's directories to the end of Python's path. The standard library and numpy come first.
+    The server appends the model's directories to the end of `sys.path`, so Python finds the standard library and numpy
+    first. Give the module another name. If the module is beside the model's file, you can also import it with
+    `from . import`.
 
     Example:
         # model/config.pbtxt
@@ -127,9 +133,9 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule does not report a module that any file of the model imports relatively, nor one of a model that changes
-        `sys.path`. Without a release, it counts only modules that every Python of the images has. The rule does not
-        look into an image of your own: it expects the Python of the given release there.
+        The rule does not report a module that any file of the model imports relatively, or a module of a model that
+        changes `sys.path`. If no release is given, the rule reports only modules that every Python of the images has.
+        The rule does not read an image of your own, and assumes the Python of the given release.
     """
     version = python_version(context)
     standard = standard_modules(version) - FOREIGN_MODULES | {"numpy"}

@@ -25,12 +25,13 @@ from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_
     source=backend("python_backend", "src/python_be.cc", 560, 600),
 )
 def failing_initialize(context: CheckContext) -> Iterator[Problem]:
-    """The method `initialize` takes something from the configuration or from the model's directory that is not there.
+    """`initialize` reads a value that the configuration lacks, or a file that is not in the model's directory.
 
-    The server hands texts to it, by name: `model_config`, `model_instance_kind`, `model_instance_name`,
-    `model_instance_device_id`, `model_repository`, `model_version` and `model_name`. The configuration is JSON, which
-    `json.loads` reads; a parameter has its value in `string_value`. `model_repository` is the model's directory, above
-    that of the version.
+    The server does not load the model. `initialize` gets a dictionary with the texts `model_config`,
+    `model_instance_kind`, `model_instance_name`, `model_instance_device_id`, `model_repository`, `model_version` and
+    `model_name`. `model_config` is the configuration in JSON, so read it with `json.loads`. In this JSON, the value of
+    a parameter is in `string_value`. `model_repository` is the path of the model's directory, which contains the
+    directories of the versions.
 
     Example:
         # model/config.pbtxt
@@ -60,9 +61,10 @@ def failing_initialize(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule follows the method up to the first statement that may not run, or whose effect is unknown: a call of
-        another method, for example. A file counts as missing if another directory of the model has one of the same
-        name, and no earlier statement may have made it. The rule skips a model with `auto_complete_config`.
+        The rule follows the method up to the first statement that may not run or whose effect is unknown, for example a
+        call of another method. The rule reports a missing file only if another directory of the model contains a file
+        of the same name, and no earlier statement may have created the file. The rule skips a model with
+        `auto_complete_config`, and the entry model of a multi-model endpoint.
     """
     for each, source in python_models(context):
         if not isinstance(source, PythonSource) or source.initialize is None or source.model is None:

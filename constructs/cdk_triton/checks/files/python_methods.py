@@ -26,10 +26,10 @@ _CALLED = ("auto_complete_config", "initialize", "execute", "finalize")
     source=backend("python_backend", "src/pb_stub.cc", 520, 600),
 )
 def idle_method(context: CheckContext) -> Iterator[Problem]:
-    """A method has nearly the name of one that the server calls, or the server would have to wait for it.
+    """A method has nearly the name of a method that the server calls, or the server does not await the method.
 
-    The server calls `auto_complete_config`, `initialize` and `finalize` if the class has them, and does not wait for a
-    coroutine. Only `execute` may be one.
+    The server calls `auto_complete_config`, `initialize`, `execute` and `finalize` if the class has them. The server
+    awaits only `execute`, so the body of `initialize` or `finalize` never runs if this method is a coroutine.
 
     Example:
         # model/config.pbtxt
@@ -52,8 +52,8 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        A name that begins with that of the server, `initialized`, counts as another one. The rule skips a model that
-        hands itself to other code, which may call any of its methods.
+        The rule accepts a name that begins with the name of the server's method, such as `initialized`. The rule skips
+        a model that passes itself to other code, because this code may call any method of the model.
     """
     suggestions = Suggestions()
     for each, source in python_models(context):
@@ -86,11 +86,13 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT188",
     Severity.WARNING,
-    "a Python model reads a BF16 tensor as numbers of numpy",
+    "a Python model reads a BF16 tensor as a numpy array",
     source=backend("python_backend", "src/pb_tensor.cc", 580, 595),
 )
 def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
     """The type `TYPE_BF16` has no numpy type, so `as_numpy` raises an error.
+
+    Read the tensor with `to_dlpack`, or use another data type.
 
     Example:
         # model/config.pbtxt
@@ -134,7 +136,10 @@ def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", "src/python_be.cc", 2085, 2100),
 )
 def misspelt_parameter(context: CheckContext) -> Iterator[Problem]:
-    """The server reads `EXECUTION_ENV_PATH` and `FORCE_CPU_ONLY_INPUT_TENSORS`; other parameters are the model's own.
+    """The server reads only `EXECUTION_ENV_PATH` and `FORCE_CPU_ONLY_INPUT_TENSORS`, and ignores other parameters.
+
+    The model itself may read other parameters, so the server reports no error for a misspelt name. The server then
+    serves the model without this setting.
 
     Example:
         # model/config.pbtxt

@@ -43,10 +43,11 @@ def _sources(context: CheckContext) -> Iterator[tuple[PurePosixPath, str, str, R
     source=backend("python_backend", _STUB, 500, 525),
 )
 def syntax_error(context: CheckContext) -> Iterator[Problem]:
-    """The file of a Python model, or a module beside it that it imports, is not valid Python.
+    """The file of a Python model, or a module of the model that this file imports, is not valid Python.
 
-    The check compiles the file, because Python finds some faults only then. These are `await` in a plain function,
-    `return` outside of one, `from __future__` that is not first, and an expression that is nested too deeply.
+    The server does not load the model. The check compiles the file, because Python finds some faults only when it
+    compiles. These faults are `await` in a function without `async`, `return` outside of a function, `from __future__`
+    that is not first, and an expression that is nested too deeply.
 
     Example:
         # model/config.pbtxt
@@ -63,8 +64,8 @@ def syntax_error(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        If the Python that runs these checks is older than the container's, CT160 reports syntax that only the newer one
-        has. The rule does not look at modules that are imported in a function or under a condition.
+        If the Python that runs the checks is older than the container's, CT160 reports syntax that only the container's
+        Python has. The rule does not check modules that the file imports in a function or under a condition.
     """
     for path, name, by, source in _sources(context):
         if isinstance(source, SyntaxFault) and source.in_every_version:
@@ -89,6 +90,9 @@ def syntax_error(context: CheckContext) -> Iterator[Problem]:
 def newer_syntax(context: CheckContext) -> Iterator[Problem]:
     """Python models run with the Python of the image: 3.8 through 23.04, 3.10 from 23.05 on, 3.12 from 24.11 on.
 
+    If a file of the model uses newer syntax, the server does not load the model. Write the line without this syntax, or
+    serve with a newer release.
+
     Example:
         $ cdk-triton validate . --platform 23.03/ml.g5.xlarge
         # model/config.pbtxt
@@ -108,8 +112,8 @@ def newer_syntax(context: CheckContext) -> Iterator[Problem]:
                     return []
 
     Limits:
-        The parser finds newer statements, but not every detail of them: nested quotes in f-strings (3.12) pass for
-        3.10.
+        The rule finds newer statements, but not every detail of newer syntax. For example, the rule accepts nested
+        quotes in f-strings for Python 3.10, although only Python 3.12 has them.
     """
     release = known_release(context.platform)
     if release is None or "python" in release.assumed:
@@ -140,9 +144,10 @@ def _first_release_with(reason: str) -> str:
     source="https://docs.python.org/3/whatsnew/3.12.html#pep-701-syntactic-formalization-of-f-strings",
 )
 def not_judged(context: CheckContext) -> Iterator[Problem]:
-    """The file uses syntax of a newer Python, or is nested too deeply for this Python's compiler.
+    """The Python that runs the checks cannot compile the file, but the container's Python may compile the file.
 
-    The container's Python may take the file. Nothing else in the file is checked.
+    The file uses the syntax of a newer Python, or its code is nested too deeply for the compiler of the checks' Python.
+    The rules check nothing else in the file. Run the checks with the container's Python, or acknowledge the warning.
 
     Example:
         # model/config.pbtxt
@@ -162,7 +167,7 @@ def not_judged(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The example needs Python 3.11 for the checks. Python 3.12 has all syntax of the containers.
+        The rule reports the example only if Python 3.11 runs the checks. Python 3.12 has all syntax of the containers.
     """
     for path, name, by, source in _sources(context):
         if isinstance(source, NotJudged):
@@ -180,12 +185,14 @@ def not_judged(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", _STUB, 2062, 2072),
 )
 def missing_module(context: CheckContext) -> Iterator[Problem]:
-    """A relative import, or one from a package beside the file, names a module that is not there.
+    """A relative import, or an import from a package beside the file, names a module that does not exist.
 
     The server imports the file as a module of the package `1`, or of another version's number. So `from .` means the
-    version's directory, and `from ..` is beyond the top. `import text` finds a module in the version's directory or in
-    the model's. An import in a function counts if the function certainly runs: it is a method that the server calls, or
-    one of these calls it.
+    version's directory, and `from ..` fails, because the package has no parent package. `import text` finds a module in
+    the version's directory or in the model's directory.
+
+    If an import at the top of a file fails, the server does not load the model. The rule also checks an import in a
+    function that certainly runs: the server calls the function, or such a function calls it.
 
     Example:
         # model/config.pbtxt
@@ -203,7 +210,7 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
             return text
 
     Limits:
-        The rule skips imports under a condition, and packages that an environment or the image may have.
+        The rule skips imports under a condition, and packages that an environment or the image may contain.
     """
     at_load = [each for each in imported_modules(context) if each.said]
     places = {(each.importer, each.line) for each in at_load}
@@ -229,9 +236,10 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", _STUB, 2062, 2072),
 )
 def rejected_class(context: CheckContext) -> Iterator[Problem]:
-    """A class has bases that do not go together, or `__slots__` that its other names contradict.
+    """A class has bases that Python cannot combine, or `__slots__` that conflict with other names of the class.
 
-    Python rejects it at the class statement, so the import of the file fails.
+    Python raises an error at the class statement, so the import of the file fails and the server does not load the
+    model.
 
     Example:
         # model/config.pbtxt

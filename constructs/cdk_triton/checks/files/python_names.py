@@ -71,15 +71,18 @@ def _needed(context: CheckContext) -> Iterator[tuple[BackendFile, PurePosixPath,
     applies=lambda platform: known_release(platform) is not None,
 )
 def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
-    """A Python model takes a name from the standard library that the Python of the release does not have.
+    """A Python model uses a name that the standard library of the release's Python does not have.
 
-    Python models run with the Python of the image: 3.8 through 23.04, 3.10 from 23.05 on, 3.12 from 24.11 on. Each of
-    them adds names and removes others. For example, `collections.Mapping` is not in 3.10, and `datetime.UTC` is new in
-    3.11. The table `triton/data/python_names.json` lists these names. The aliases `np.float`, `np.int`, `np.complex`,
-    `np.object`, `np.str` and `np.unicode` are not in any numpy for Python 3.12.
+    Python models run with the Python of the image: 3.8 through 23.04, 3.10 from 23.05 on, 3.12 from 24.11 on. Each
+    Python version adds names and removes other names. For example, `collections.Mapping` is not in 3.10, and
+    `datetime.UTC` is new in 3.11. The table `triton/data/python_names.json` lists these names.
 
-    A use counts if it certainly runs: at the top of the file, in the methods that the server calls, and in the
-    functions that they call. It does not count under a condition, or in a `try` that may catch its error.
+    The rule also reports the aliases `np.float`, `np.int`, `np.complex`, `np.object`, `np.str` and `np.unicode`, which
+    are not in any numpy for Python 3.12. Use the types of Python instead, such as `float`.
+
+    The rule checks only uses that certainly run. These are uses at the top of the file, in the methods that the server
+    calls, and in the functions that these methods call. The rule skips a use under a condition, or in a `try` that may
+    catch the error.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
@@ -101,9 +104,9 @@ def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule does not look at the attributes of classes, such as `str.removeprefix`. It skips a model that changes
-        `sys.path` to places outside of the repository, or has a Python of its own. It does not look into an image of
-        your own: it expects the Python and the numpy of the given release there.
+        The rule does not check the attributes of classes, such as `str.removeprefix`. The rule skips a model that adds
+        directories outside of the repository to `sys.path`, or has its own `triton_python_backend_stub`. The rule does
+        not read an image of your own, and assumes the Python and the numpy of the given release.
     """
     release = known_release(context.platform)
     if release is None or "python" in release.assumed:
@@ -144,13 +147,14 @@ def _having(used: Used) -> tuple[str, ...] | None:
     source=backend("python_backend", _STUB, 444, 500),
 )
 def missing_utility(context: CheckContext) -> Iterator[Problem]:
-    """A Python model uses a name of the server's module `triton_python_backend_utils` that is not there at that time.
+    """A Python model uses a name that `triton_python_backend_utils` does not have, or does not have yet.
 
     The server sets `Tensor`, `InferenceRequest`, `InferenceResponse`, `TritonModelException`, `Logger` and others only
-    after it has imported the model. So they are not there at the top of the file: not as a base class, not in an
-    annotation, and not in `from triton_python_backend_utils import Tensor`.
+    after it has imported the model. So these names do not exist at the top of the file. Do not use them there as a base
+    class, in an annotation, or in `from triton_python_backend_utils import Tensor`. Use them in functions, and write
+    annotations as strings.
 
-    A use counts if it certainly runs, as for CT169.
+    The rule checks only uses that certainly run, as CT169 does.
 
     Example:
         # model/config.pbtxt
@@ -177,8 +181,8 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule skips releases after 26.07, which may have more names. It also skips a model whose own file has the
-        module's name, for example for tests, because that file hides the server's module.
+        The rule skips releases after 26.07, which may have more names. The rule also skips a model that has a file of
+        its own with the module's name, for example for tests, because that file hides the server's module.
     """
     suggestions = Suggestions()
     for each, path, _, used in _needed(context):
@@ -210,10 +214,10 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", _STUB, 444, 500),
 )
 def missing_utility_somewhere(context: CheckContext) -> Iterator[Problem]:
-    """A function or a condition of a Python model uses a misspelt name of `triton_python_backend_utils`.
+    """A Python model uses, in a function or under a condition, a name that `triton_python_backend_utils` never had.
 
-    The server loads the model. The line fails when it runs, which may be late: an exception is often raised in rare
-    cases only.
+    The server loads the model, but the line fails when Python runs the line. This error may come late, because many
+    models raise exceptions only in rare cases.
 
     Example:
         # model/config.pbtxt
@@ -281,7 +285,8 @@ def _missing_utility(each: BackendFile, path: PurePosixPath, used: Used, close: 
 def undefined_name(context: CheckContext) -> Iterator[Problem]:
     """A file of a Python model uses a name that it neither defines nor imports, and that is not built into Python.
 
-    A use counts if it certainly runs, as for CT169. Often an import is missing, for example that of `np` or `List`.
+    The line fails with `NameError`. In many cases, an import is missing, for example the import of `np` or `List`. The
+    rule checks only uses that certainly run, as CT169 does.
 
     Example:
         # model/config.pbtxt

@@ -29,14 +29,15 @@ _REFUSED = frozenset(";|&$`<>()[]{}\\\"'*?~#!")
 @rule(
     "CT145",
     Severity.ERROR,
-    "a Python model's name has a character that breaks its process",
+    "a character in a Python model's name prevents the start of the model's process",
     source=backend("python_backend", "src/stub_launcher.cc", 357, 372),
 )
 def unsafe_name(context: CheckContext) -> Iterator[Problem]:
-    """The server starts a process for each Python model and puts the name into the command.
+    """The server starts a process for each Python model, and the command contains the model's name.
 
-    Through 25.07 a shell reads the command, and a space or a parenthesis breaks it: the server then waits for the
-    process for ever. From 25.08 on, the server rejects characters that have a meaning in a shell.
+    Through 25.07, a shell reads the command. If the name has a space or a parenthesis, the shell does not start the
+    process, and the server waits for the process for ever. From 25.08 on, the server does not load a model whose name
+    has a character with a meaning in a shell. Use only letters, digits, `_`, `.` and `-`.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -69,7 +70,8 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
         output { name: "IDS" data_type: TYPE_INT32 dims: -1 }
 
     Limits:
-        CT405 reports a name that the start script cannot take either.
+        If no release is given, the rule reports only names that fail in every release, and CT165 reports the other
+        names. CT405 reports a name that the start script does not accept either.
     """
     for model in context.loaded_models:
         wrong = _wrong_in_name(context, model) if model.backend_name == "python" else None
@@ -117,10 +119,11 @@ def _is_other_rules(context: CheckContext, model: Model) -> bool:
     source=backend("python_backend", _STUB, 2044, 2072),
 )
 def unimportable_file(context: CheckContext) -> Iterator[Problem]:
-    """The server imports the file as a module: its name ends in `.py` and has no other dot.
+    """The server imports the file as a module, so the file's name has to end in `.py` and must not have another dot.
 
-    Before 24.11 the process of a Python model is an isolated Python without UTF-8, whatever the container's locale. It
-    does not find names outside of ASCII.
+    Otherwise, the server does not load the model. Before 24.11, the process of a Python model is an isolated Python,
+    which reads paths as ASCII, whatever the container's locale. So before 24.11, the process does not find a file whose
+    path has a character outside of ASCII.
 
     Example:
         # model/config.pbtxt
@@ -166,10 +169,11 @@ def unimportable_file(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: is_older(platform, _EXEC_SINCE),
 )
 def unsafe_path(context: CheckContext) -> Iterator[Problem]:
-    """Through 25.07 a shell reads the path of a Python model's file, and of an environment that is unpacked already.
+    """Through 25.07, a shell reads the path of a Python model's file, and the path of an unpacked environment.
 
-    A blank, a quote, `$`, `;`, `&`, parentheses or `{a,b}` in it make the shell start something else, and the server
-    waits for the model's process for ever.
+    If the path has a space, a quote, `$`, `;`, `&`, a parenthesis or `{a,b}`, the shell starts another command. The
+    server then waits for the model's process for ever. Use only letters, digits, `_`, `.` and `-`, or serve with 25.08
+    or newer.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
@@ -208,11 +212,13 @@ def unsafe_path(context: CheckContext) -> Iterator[Problem]:
     source="https://github.com/pybind/pybind11/blob/v2.10.0/include/pybind11/embed.h#L112-L163",
 )
 def path_of_some_releases(context: CheckContext) -> Iterator[Problem]:
-    """The release that serves is not given, and the name is fine with newer ones only.
+    """No release is given, and the server finds or starts a model with this name or path only in newer releases.
 
-    Through 25.07 a shell reads the path of a Python model, and a blank or a quote in it breaks the command; with a
-    platform, CT145 or CT164 reports it. Before 24.11 names outside of ASCII are not found; with a platform, CT146
-    reports it.
+    Through 25.07, a shell reads the name and the path of a Python model. If the name or the path has a space or a
+    quote, the server waits for the model for ever. If a platform is given, CT145 or CT164 reports this fault.
+
+    Before 24.11, the server does not load a model whose path has a character outside of ASCII. If a platform is given,
+    CT146 reports this fault.
 
     Example:
         # model/config.pbtxt

@@ -25,10 +25,11 @@ _PING_SINCE = "26.04"  # core 53fc26e, on the branch r26.04: readiness of the se
     applies=lambda platform: is_at_least(platform, _ASKED_SINCE),
 )
 def never_ready(context: CheckContext) -> Iterator[Problem]:
-    """From 26.03 on the server calls the method `is_ready` without arguments, and it has to return True or False.
+    """From 26.03 on, the server calls `is_ready` without arguments, and the method has to return `True` or `False`.
 
-    An exception, or any other value, means that the model is not ready. From 26.04 on `/ping` fails then, unless
-    `ping_mode` is `live`, and SageMaker does not take such a container into service.
+    If the method raises an exception or returns any other value, the server reports the model as not ready. From 26.04
+    on, `/ping` then fails unless `ping_mode` is `live`. SageMaker does not put a container into service if its `/ping`
+    fails.
 
     Example:
         $ cdk-triton validate . --platform 26.04/ml.g5.xlarge

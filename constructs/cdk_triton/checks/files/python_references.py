@@ -23,10 +23,12 @@ from cdk_triton.triton.findings import Severity
     source=backend("python_backend", "src/request_executor.cc", 379, 393),
 )
 def called_model(context: CheckContext) -> Iterator[Problem]:
-    """A Python model sends a request to another model (BLS) whose name is misspelt, or that nothing loads.
+    """A Python model sends a request (BLS) to a model that is not in the repository, or that the server does not load.
 
-    The server loads the entry model with the steps that it leads to, and what `additional_models` names. It does not
-    look into the source of a Python model.
+    The request fails, because the other model is not ready. The server loads the entry model, the models of its steps,
+    and the models in `additional_models`. The server does not look into the source of a Python model. Correct the name,
+    or add the model to `additional_models`. On a multi-model endpoint, make the model a step of the ensemble, or run it
+    on another endpoint.
 
     Example:
         $ cdk-triton validate . --default-model pipeline --additional-model classifier
@@ -56,8 +58,7 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
                 return pb_utils.InferenceRequest(model_name="classifier", inputs=request.inputs()).exec()
 
     Limits:
-        The rule checks only names that are written out in the call. It skips a model that loads models itself
-        (`load_model`).
+        The rule checks only literal names in the call. The rule skips a model that loads models itself (`load_model`).
     """
     if has_argument(context, "--load-model") or has_argument(context, "--model-control-mode"):
         return
@@ -98,9 +99,10 @@ def _fix(context: CheckContext, name: str) -> str:
     source=backend("python_backend", "src/stub_launcher.cc", 450, 462),
 )
 def relative_path(context: CheckContext) -> Iterator[Problem]:
-    """A Python model opens a file as if the working directory were that of the model.
+    """A Python model opens a file as if the working directory were the model's directory.
 
-    The process of a model has the working directory of the server, which contains no model.
+    The process of a Python model has the working directory of the server, which contains no model. So the line fails
+    with `FileNotFoundError`. Make the path relative to the source file with `Path(__file__).parent`.
 
     Example:
         # model/config.pbtxt
@@ -129,8 +131,8 @@ def relative_path(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule checks only paths that are written out in a call of `open` or of a method of `Path`, and only if the
-        file is in the repository. It skips a model that changes the working directory.
+        The rule checks only literal paths in a call of `open` or of a method of `Path`, and only if the file is in the
+        repository. The rule skips a model that changes the working directory.
     """
     files = repository_files(context)
     for each, sources in needed_sources(context):
@@ -162,9 +164,10 @@ def _places(each: BackendFile, source: PurePosixPath, name: str) -> Iterator[Pur
     source=backend("python_backend", "src/pb_stub.cc", 786, 850),
 )
 def unset_attribute(context: CheckContext) -> Iterator[Problem]:
-    """A method of the model reads `self.anwser`, and the class has no such method and sets no such attribute.
+    """A method reads an attribute of `self` that the class does not set, and no method has the attribute's name.
 
-    The server loads the model unless `initialize` reads it. Requests fail where the line runs.
+    If `initialize` reads the attribute, the server does not load the model. Otherwise, the server loads the model, and
+    a request fails when this line runs. Correct the name, or set the attribute in `initialize`.
 
     Example:
         # model/config.pbtxt
@@ -189,8 +192,8 @@ def unset_attribute(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule judges a class if all its bases are in the same file, and if no method hands `self` to a function. It
-        judges nothing in a file that handles `AttributeError`.
+        The rule checks a class only if all its bases are in the same file, and no method passes `self` to a function.
+        The rule skips a file that handles `AttributeError`.
     """
     suggestions = Suggestions()
     for each, source in python_models(context):
@@ -217,10 +220,11 @@ def unset_attribute(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", "src/resources/triton_python_backend_utils.py", 375, 590),
 )
 def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
-    """A call names a parameter of `InferenceResponse`, `InferenceRequest` or `Tensor` that does not exist.
+    """A call passes a parameter that `InferenceResponse`, `InferenceRequest` or `Tensor` does not have.
 
-    The rule also reports methods that the configuration in `auto_complete_config` does not have, and properties that
-    `add_input` and `add_output` reject. `Tensor` takes its name and its values by position only.
+    The call fails. The rule also reports methods that the argument of `auto_complete_config` does not have, and
+    properties that `add_input` and `add_output` reject. Pass the name and the values of a `Tensor` by position, because
+    `Tensor` does not accept them by keyword.
 
     Example:
         # model/config.pbtxt

@@ -23,11 +23,11 @@ from cdk_triton.triton.schema import ModelConfig
     source=backend("python_backend", "src/infer_response.cc", 129, 142),
 )
 def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
-    """The server loads such a model: only a request shows that a name is misspelt.
+    """The server loads such a model, so only a request shows that a name is wrong.
 
-    For an input that the configuration does not have, `get_input_tensor_by_name` returns None. The server drops a
-    tensor that is not one of the configuration's outputs: the caller gets no error, and no such output. In an ensemble,
-    the next step lacks its input.
+    For an input that the configuration does not have, `get_input_tensor_by_name` returns `None`. The server removes a
+    tensor from the response if the tensor is not an output of the configuration. The caller then gets neither this
+    tensor nor an error. In an ensemble, an input of the next step is missing.
 
     Example:
         # model/config.pbtxt
@@ -56,10 +56,11 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 return [pb_utils.InferenceResponse([pb_utils.Tensor("LENGTH", length)]) for length in lengths]
 
     Limits:
-        The rule checks only literal names. An input that is taken under a condition, or tested by the source, may be an
-        optional one. The rule judges the tensors that a model makes under three conditions: all their names are
-        literals, one of the outputs is not among them, and the model calls no other models (BLS). A model with
-        `auto_complete_config` may add its tensors itself.
+        The rule checks only literal names. The rule skips an input that the model reads under a condition or tests, for
+        example for `None`, because such an input may be optional. The rule checks the tensors that a model creates
+        under three conditions: all their names are literals, the model never creates one of the outputs, and the model
+        calls no other models (BLS). The rule skips a model with `auto_complete_config`, which may add inputs and
+        outputs.
     """
     suggestions = Suggestions()
     for each, source in python_models(context):
