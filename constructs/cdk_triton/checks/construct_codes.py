@@ -41,7 +41,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:AlarmInAnotherStack",
         "a rollback alarm of an endpoint is in another stack",
         "CloudFormation does not remove or replace an alarm that another stack imports. Create the alarm in the "
-        "endpoint's stack. Otherwise, remove the alarm one deployment after the endpoint has stopped using it.",
+        "endpoint's stack, or import the alarm with Alarm.from_alarm_arn. Otherwise, remove the alarm one deployment "
+        "after the endpoint has stopped using the alarm.",
         "Updates that roll back",
     ),
     ConstructCode(
@@ -55,7 +56,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:AsyncBucketNotExpiring",
         "an imported bucket keeps the requests and answers of an asynchronous endpoint",
         "The app cannot add lifecycle rules to an imported bucket, so requests and answers stay until somebody deletes "
-        "them. Add rules for the three prefixes to the bucket.",
+        "them. Add rules to the bucket for the prefixes that the warning lists.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
@@ -68,8 +69,9 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:AsyncTopicNotGranted",
         "an imported topic gets the notifications of an asynchronous endpoint",
-        "The app cannot read the key and the policy of an imported topic. If the topic has a key, let the execution "
-        "roles use the key. If the topic belongs to another account, let the roles publish to it.",
+        "The app cannot read the key and the policy of an imported topic, so notifications may get lost. If the topic "
+        "has a key, let the execution roles use the key. If the topic belongs to another account, let the roles "
+        "publish to the topic.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
@@ -82,15 +84,15 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:BuildTimeout",
         "a build may take longer than its builder allows",
-        "The service ends the job at the time limit. The next deployment builds the rest. Give the builder a longer "
-        "timeout.",
+        "The builder ends the job at the time limit and keeps the finished plans. The next deployment builds the other "
+        "plans. Give the builder a longer timeout.",
         "Builds",
     ),
     ConstructCode(
         "cdk-triton:CaptureNotGranted",
         "the bucket of data capture belongs to another account",
-        "This app cannot change the policy of the bucket. If the policy does not allow s3:PutObject to the execution "
-        "roles of the models, SageMaker captures nothing. Add this permission to the policy.",
+        "This app cannot change the policy of the bucket. If the policy does not allow the execution roles of the "
+        "models to call s3:PutObject, SageMaker captures nothing. Add this permission to the policy.",
         "Keys and names",
     ),
     ConstructCode(
@@ -103,35 +105,37 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:CaptureOfScaledVariant",
         "an endpoint with data capture has a scaled variant",
-        "An update of a scaled endpoint keeps properties of the endpoint. AWS does not document whether data capture "
-        "is one of them. After a change of data_capture, compare it with DataCaptureConfig of describe-endpoint.",
+        "An update of a scaled endpoint keeps some properties of the running endpoint. AWS does not document whether "
+        "the update also keeps the former data capture. After you change data_capture, compare the new value with "
+        "DataCaptureConfig in the output of describe-endpoint.",
         "Captured data",
     ),
     ConstructCode(
         "cdk-triton:ComponentMemory",
         "a component may reserve more memory than an instance offers",
-        "A host keeps a part of its memory, and AWS does not document how much. If no instance has enough free memory, "
-        "the component fails to start. Lower memory=, or try the component in your account and acknowledge this.",
+        "A host keeps a part of the instance's memory for itself, and AWS does not document how much. If no instance "
+        "has enough free memory, the component fails to start. Lower memory=, or try the component in your account and "
+        "acknowledge the warning.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:ComponentOfOtherModel",
         "a component runs a model that is not a TritonModel of the app",
-        "The library cannot check the network and the archive of such a model. Give the model the network of the other "
-        "components, and grant components.role the permissions of the model's own role.",
+        "The library cannot check the network, the archive and the image of such a model. Give the model the network "
+        "of the other components, and grant components.role the permissions of the model's own role.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:CopiesBeyondInstances",
         "the copies of the components may scale further than the instances",
-        "SageMaker cannot place copies that do not fit onto max_instance_count instances. Raise max_instance_count=, "
-        "or lower the maximum of the copies.",
+        "SageMaker cannot place copies that need more than max_instance_count instances. Raise max_instance_count=, or "
+        "lower the maximum of the copies.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:CopiesWaitForInstances",
         "the first copies need more instances than the endpoint starts with",
-        "The deployment waits until SageMaker has added instances. Raise initial_instance_count=.",
+        "The last copies wait until SageMaker has added instances, or fail. Raise initial_instance_count=.",
         "Inference components",
     ),
     ConstructCode(
@@ -151,15 +155,16 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:EndpointNameCase",
         "the name of an imported endpoint is not known before the deployment",
-        "An endpoint's ARN has the name in lower case. If the name has capitals, a grant by name allows nothing. "
-        "Import the endpoint with its ARN.",
+        "The ARN of an endpoint contains the name in lower case, and the library cannot convert an unresolved token to "
+        "lower case. If the name has capital letters, a grant by name allows nothing. Import the endpoint with its "
+        "ARN.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:GpuMemoryOfMultiModel",
         "a multi-model variant scales on GPU memory",
-        "A multi-model endpoint keeps models in memory until the memory is full, whatever the load. Scale on "
-        "invocations or on concurrent requests.",
+        "A multi-model endpoint keeps models in GPU memory until the memory is full, so this metric does not follow "
+        "the load. Scale on invocations or on concurrent requests.",
         "Scaling",
     ),
     ConstructCode(
@@ -172,17 +177,17 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:GuardrailsOfMultiModel",
         "a multi-model endpoint has a deployment policy",
-        "Two pages of AWS disagree on whether multi-model endpoints support deployment guardrails. Try AllAtOnce in "
-        "your account first.",
+        "Two pages of AWS disagree on whether multi-model endpoints support deployment guardrails. Try the deployment "
+        "policy in your account, then acknowledge the warning.",
         "Updates",
     ),
     ConstructCode(
         "cdk-triton:HostDriver",
         "the NVIDIA driver of the host may not suit the release or the GPU",
-        "The container may not find a GPU. The driver of the host is too old for the CUDA of the image or for the GPU, "
-        "or images with CUDA 12 failed on the host (on Blackwell, AWS's reports disagree). If you set "
-        "inference_ami_version, remove it, because the library derives one from release and GPU. Otherwise serve with "
-        "25.09 or newer.",
+        "The container may not find a GPU. The driver of the host may be too old for the CUDA of the image or for the "
+        "GPU. Or the image has CUDA 12 and the host has a newer CUDA: such images failed on such hosts (for Blackwell, "
+        "AWS's reports disagree). If you set inference_ami_version, remove this setting, because the library derives a "
+        "host AMI from release and GPU. Otherwise, serve with 25.09 or newer.",
         "Endpoints and variants",
     ),
     ConstructCode(
@@ -202,22 +207,22 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:InstancesStay",
         "a component scales to zero, but its instances cannot",
-        "You pay for the instances that stay. Instances scale to zero only if min_instance_count is 0 and every "
-        "component has a minimum of 0.",
+        "You pay for the instances that stay. SageMaker removes all instances only if min_instance_count is 0 and "
+        "every component has a minimum of 0 copies.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:KeyNotGranted",
         "the policy of a key is not in this app",
-        "The key was imported or belongs to another account, so the library cannot change its policy. Let the key's "
-        "owner allow the actions that the message lists.",
+        "The key was imported or belongs to another account, so the library cannot change the policy of the key. Let "
+        "the owner of the key allow the actions that the warning lists.",
         "Keys and names",
     ),
     ConstructCode(
         "cdk-triton:LongBuild",
         "a build may take longer than a deployment waits",
-        "The deployment fails after 50 minutes, and the next deployment uses the builds that the first one started. "
-        "Run `cdk-triton artifacts build` before the deployment.",
+        "A deployment that has to build everything fails after 50 minutes. The next deployment uses the builds that "
+        "the failed deployment started. Run `cdk-triton artifacts build` before the deployment.",
         "Builds",
     ),
     ConstructCode(
@@ -230,15 +235,15 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:ModelInAnotherStack",
         "the endpoint and its model are in different stacks",
-        "A changed model has another name, and CloudFormation rejects the change of a value that another stack "
-        "imports. So each update fails. Put endpoint and model into one stack.",
+        "A changed model gets another name, and CloudFormation rejects the change of a value that another stack "
+        "imports. So each change of the model fails. Put the endpoint and the model into one stack.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:ModelLoadGpuLimit",
         "model_load_gpu_limit is set for a multi-model endpoint",
-        "Triton answers 400 to a load beyond the limit, but SageMaker unloads other models only after 507. So the "
-        "request fails. Remove the setting.",
+        "If a load exceeds the limit, Triton answers with status 400. SageMaker unloads other models only after status "
+        "507, so the request fails. Remove the setting.",
         "Endpoints and variants",
     ),
     ConstructCode(
@@ -252,36 +257,37 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:NewerRelease",
         "the release is newer than the tables of the library",
         "The checks use the versions and rules of the newest release in the tables. Upgrade cdk-triton if a newer "
-        "version has this release, or try the image in your account.",
+        "cdk-triton has this release in its tables, or try the image in your account.",
         "An image of your own",
     ),
     ConstructCode(
         "cdk-triton:NoEndpointWait",
         "no function waits for an endpoint that is being scaled",
-        "While the number of instances changes, SageMaker rejects updates and deletions of an endpoint. The store of a "
-        "model has a function that waits for the end of the change, but imported models and models of your own have no "
-        "store. Suspend scaling before each deployment, then acknowledge the warning.",
+        "While the number of instances changes, SageMaker rejects updates and deletions of an endpoint. The artifact "
+        "store of a model has a function that waits for the end of the change. Imported models and models of your own "
+        "do not have a store. Suspend scaling before each deployment, then acknowledge the warning.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:NoInitialCopy",
         "a component begins with no copy",
-        "SageMaker rejects a new component without a copy, according to one report. Begin with one copy, and scale to "
+        "According to one report, SageMaker rejects a new component without a copy. Start with one copy, and scale to "
         "zero afterwards.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:NoRoomForRollback",
         "the rollback of an inference component's update finds no free GPUs",
-        "Without rollback_batch, a rollback starts all old copies at once beside the new ones. Give the policy a "
-        "rollback_batch, or raise max_instance_count.",
+        "A rollback starts old copies beside the new copies. Without rollback_batch, the rollback starts all old "
+        "copies at once. Give the policy a smaller rollback_batch, or raise max_instance_count.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:NoRoomForUpdate",
         "an update of a component finds no free GPUs",
         "An update starts a new copy before the old copy ends. The new copy needs free GPUs on the instances, or one "
-        "more instance. Raise max_instance_count.",
+        "more instance. If max_instance_count does not allow one more instance, the update waits for capacity and "
+        "fails. Raise max_instance_count.",
         "Inference components",
     ),
     ConstructCode(
@@ -294,15 +300,17 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:NothingScales",
         "the number of instances has limits, but no policy scales it",
-        "Call a scale_on_ method of the object that auto_scale_instance_count returned.",
+        "Without a policy or a schedule, Application Auto Scaling does not change the number within its limits. Call a "
+        "scale_on_ method of the object that auto_scale_instance_count returned.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:PayloadsExceedInstance",
         "the largest requests of an asynchronous endpoint do not fit into an instance",
-        "Triton keeps three copies of a request in JSON. An instance may get several requests of the size max_payload "
-        "at a time. Their copies need more memory than the instance has, or the requests and the model need more than "
-        "the volume. Lower max_payload or max_concurrent_invocations_per_instance, or use a larger instance.",
+        "An instance may get several requests of the size max_payload at a time, and Triton keeps three copies of a "
+        "request in JSON. These copies need more memory than the instance has, or the requests and the model need more "
+        "space than the volume has. Lower max_payload or max_concurrent_invocations_per_instance, or use a larger "
+        "instance.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
@@ -316,7 +324,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:PipelineAssets",
         "the archives of an app are too large for a pipeline",
-        "CodePipeline gives each deployment the whole cloud assembly, which may have 256 MB at most. Give recipes "
+        "CodePipeline passes the whole cloud assembly to each deployment, and accepts at most 256 MB. Give recipes "
         "their large files from S3, as S3File(bucket, key, sha256).",
         "Pipelines and several accounts",
     ),
@@ -331,8 +339,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:PublicSubnets",
         "a model is in public subnets",
-        "In public subnets, the network interfaces of SageMaker's instances get no public address, so they cannot "
-        "reach S3. Select private subnets, or call add_vpc_endpoints(vpc).",
+        "In public subnets, the network interfaces of SageMaker's instances do not get a public address, so the "
+        "instances cannot reach S3. Select private subnets, or call add_vpc_endpoints(vpc).",
         "Network and data",
     ),
     ConstructCode(
@@ -354,15 +362,15 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:RollbackAlarmTooSlow",
         "an update may end before its alarms can go off",
-        "The policy watches its alarms for less time than an alarm needs. Let the policy wait longer, or give the "
-        "alarms shorter periods or fewer datapoints.",
+        "The deployment policy watches its alarms for less time than an alarm needs to go off, so the alarm may not "
+        "roll the update back. Let the policy wait longer, or give the alarms shorter periods or fewer datapoints.",
         "Updates that roll back",
     ),
     ConstructCode(
         "cdk-triton:ScaleToZeroInstances",
         "the instances of an endpoint may go to zero",
-        "Some regions reject a MinInstanceCount of 0, according to one report. Try create-endpoint-config in your "
-        "region, then acknowledge this.",
+        "According to one report, some regions reject a MinInstanceCount of 0. Try create-endpoint-config in your "
+        "region, then acknowledge the warning.",
         "Inference components",
     ),
     ConstructCode(
@@ -375,9 +383,10 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:SharedModelNames",
         "ensembles of a multi-model endpoint have inner models of the same name",
-        "Python writes bytecode beside the model's file. Each time SageMaker loads one of these ensembles, Triton "
-        "looks at the models of the same names in all archives, and reloads the models whose directories have "
-        "changed. Give the inner models of each ensemble names of their own, or serve with 24.11 or newer.",
+        "Python writes bytecode into the directory of a Python model. Each time SageMaker loads one of these "
+        "ensembles, Triton looks at the models of the same names in all archives, and reloads the models whose "
+        "directories have changed. Meanwhile, the other ensembles answer more slowly. Give the inner models of each "
+        "ensemble names of their own. Or serve with 24.11 or newer, and set PYTHONDONTWRITEBYTECODE to 1.",
         "Concepts",
     ),
     ConstructCode(
@@ -397,13 +406,14 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:UpdateStep",
         "the first step of a deployment policy does not suit the number of instances",
         "SageMaker accepts a first step of at most 50 % of the instances or copies, and of at least 1 % (Canary), 5 % "
-        "(Rolling) or 10 % (Linear). Choose another step, another number or other limits.",
+        "(Rolling) or 10 % (Linear). Choose another step, another number of instances or copies, or other limits of "
+        "scaling.",
         "Updates",
     ),
     ConstructCode(
         "cdk-triton:UpdateWithoutAlarms",
         "a deployment policy waits, but has no alarms",
-        "The wait costs instances and cannot lead to a rollback. Pass alarms=, or call add_rollback_alarms.",
+        "The wait costs money, but the wait cannot lead to a rollback. Pass alarms=, or call add_rollback_alarms.",
         "Updates",
     ),
     ConstructCode(
@@ -423,14 +433,14 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:VolumeSize",
         "volume_size is given for an instance type with local NVMe disks",
-        "As far as is known, SageMaker rejects a volume size for such types. Remove volume_size, or try it in your "
-        "account.",
+        "As far as is known, SageMaker rejects a volume size for such types. Remove volume_size, or try the volume "
+        "size in your account.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:WeakStoreReference",
         "stacks use an artifact store by weak references",
-        "CloudFormation allows the deletion or replacement of the store while endpoints need it. Make the references "
+        "CloudFormation allows you to delete or replace the store while endpoints need the store. Make the references "
         "to the store strong, or protect the store's stack from deletion.",
         "The artifact store",
     ),
