@@ -46,7 +46,7 @@ def _index(codes: Iterable[ConstructCode]) -> str:
 
 
 def _section(each: ConstructCode) -> str:
-    return f"### {each.name}\n\n**{each.title}**\n\n{each.reason} More about it: [{each.page}]({_file(each.page)}).\n"
+    return f"### {each.name}\n\n**{each.title}**\n\n{each.reason} See [{each.page}]({_file(each.page)}).\n"
 
 
 def _file(title: str) -> str:

@@ -57,7 +57,7 @@ def _page_of_constructs(found: ConstructCode) -> str:
     parts = [
         f"{bold(found.code)}  {coloured(found.severity, found.severity)}  {bold(found.title)}",
         _paragraphs(found.reason),
-        "The constructs report it at `cdk synth`; `cdk-triton validate` does not.",
+        "The constructs report this finding at `cdk synth`, but `cdk-triton validate` does not report it.",
     ]
     if found.severity is not Severity.ERROR:
         parts.append(
