@@ -27,8 +27,8 @@ HEAD = """\
 # The rules
 
 `cdk-triton validate` and the constructs look for these faults. The server or SageMaker would reject a repository with
-an **error**, or would serve it in another way than you intend. A **warning** may work, and you can
-[acknowledge](acknowledging.md) it. A code keeps its meaning. The code of a removed rule is not reused.
+an **error**, or would serve it in another way than you intend. A repository with a **warning** may work, and you can
+[acknowledge](acknowledging.md) the warning. A code keeps its meaning. The code of a removed rule is not reused.
 [Codes of the constructs](construct_codes.md) lists the codes that begin with `cdk-triton:`.
 
 Each area has a page. `cdk-triton explain CT101` prints the text of a rule.
@@ -39,9 +39,9 @@ AREA = """\
 
 [The rules](../rules.md) lists all areas.
 
-Each example is a small repository, file by file. The tests check it: the first version has the finding, the second does
-not. Files that a rule does not read, such as weights, are omitted. *Instead* has only the files that differ. An `.onnx`
-file is written in ONNX's text form.
+Each example is a small repository, file by file. The tests check that the repository below *Example* has the finding,
+and that the repository below *Instead* does not. *Instead* shows only the files that differ from *Example*. Both omit
+files that the rule does not read, such as weights. They show an `.onnx` file in ONNX's text form.
 """
 KNOWN_LIMITS = """\
 ## Limits of the checks
@@ -51,11 +51,12 @@ The checks read files, tables and literals. They do not run a model. So they do 
 * how much GPU memory a model takes;
 * the contents of a TensorRT plan, except its header;
 * the requirements of a backend of your own;
-* the models that a Python model calls by name (BLS);
-* whether numbers mean what they should.
+* the models that a Python model calls by a computed name (BLS);
+* whether the numbers in a tensor have the meaning that the model expects.
 
-They accept every field that a release adds after the schema that they read. [Not verified on AWS](not_verified.md)
-lists what no test shows. *Limits* of a rule are in its own text.
+If a release is newer than the schema of the checks, a field that the schema does not have is only a warning (CT102).
+The text of each rule has the *Limits* of this rule. [Not verified on AWS](not_verified.md) lists the claims that no
+test has checked on AWS.
 """
 
 
