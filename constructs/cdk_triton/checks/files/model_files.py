@@ -289,8 +289,8 @@ def pointer_file(context: CheckContext) -> Iterator[Problem]:
     """A clone without Git LFS contains a text of three lines instead of the content of the file.
 
     The server does not load a model whose file is such a text. The backends report different errors, but the cause is
-    the same: Git LFS did not fetch the content. Run `git lfs pull`. The rule checks the files of the versions that the
-    server loads, labels, data for warm-up and states, and packed environments.
+    the same: Git LFS did not fetch the content. Run `git lfs pull`. The rule checks labels, data for warm-up and
+    states, packed environments, and the files of the versions that the server loads.
 
     Example:
         # model/config.pbtxt

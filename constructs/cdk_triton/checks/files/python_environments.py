@@ -172,7 +172,7 @@ def no_archive(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT155",
     Severity.ERROR,
-    "the environment of a Python model has no script bin/activate",
+    "the environment of a Python model has no activate script",
     source=backend("python_backend", "src/stub_launcher.cc", 606, 616),
 )
 def no_activate(context: CheckContext) -> Iterator[Problem]:
