@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.environments import SAFE_SINCE, environments, refused_member
 from cdk_triton.checks.derived.releases import is_at_least
-from cdk_triton.checks.files.python_environments import SAFE_SINCE, environments, refused_member
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.triton.findings import Severity

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, repository_files
+from cdk_triton.checks.derived.environments import ModelEnvironment, environments
 from cdk_triton.checks.derived.python_modules import PROVIDED, needed_sources, own_module, python_version
 from cdk_triton.checks.derived.python_search import is_in_repository, widest
 from cdk_triton.checks.derived.releases import known_release, of_release
-from cdk_triton.checks.files.python_environments import ModelEnvironment, environments
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, server
 from cdk_triton.sagemaker import ServingPlatform

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, backend_files
+from cdk_triton.checks.derived.environments import environments
 from cdk_triton.checks.derived.python_modules import model_modules
 from cdk_triton.checks.derived.releases import is_at_least, is_older
 from cdk_triton.checks.derived.shell_words import misread
-from cdk_triton.checks.files.python_environments import environments
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.triton.execution_environment import FIELD
@@ -70,8 +70,8 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
         output { name: "IDS" data_type: TYPE_INT32 dims: -1 }
 
     Limits:
-        If no release is given, the rule reports only names that fail in every release, and CT165 reports the other
-        names. CT405 reports a name that the start script does not accept either.
+        If no release is given, the rule reports only names that fail in every release, and CT165 reports names that
+        fail only through 25.07. CT405 reports a name that the start script does not accept either.
     """
     for model in context.loaded_models:
         wrong = _wrong_in_name(context, model) if model.backend_name == "python" else None
