@@ -84,8 +84,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:BuildTimeout",
         "a build may take longer than its builder allows",
-        "The builder ends the job at the time limit and keeps the finished plans. The next deployment builds the other "
-        "plans. Give the builder a longer timeout.",
+        "The builder ends the job at the time limit, and the store keeps the finished plans. The next deployment "
+        "builds the other plans. Give the builder a longer timeout.",
         "Builds",
     ),
     ConstructCode(

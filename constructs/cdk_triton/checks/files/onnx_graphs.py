@@ -195,8 +195,9 @@ def unchecked_graph(context: CheckContext) -> Iterator[Problem]:
     """The check of the graph reached a limit, or the installed package `onnx` cannot check the graph.
 
     The check of a graph may use 30 seconds of processor time and 4 GiB of memory. If the check ends without a result,
-    CT170 to CT173 and CT706 find nothing in this graph. A fault in the graph then appears when the server loads the
-    model. Upgrade `onnx`, or acknowledge the warning if you know that the server loads the model.
+    CT170 to CT173, CT179 and CT706 find nothing in this graph. A fault in the graph then appears when the server loads
+    the model. If the opset is too new for the installed `onnx`, upgrade `onnx`. Otherwise, acknowledge the warning if
+    you know that the server loads the model.
 
     Example:
         # model/config.pbtxt

@@ -82,7 +82,7 @@ def _control_fault(each: OnnxModelFile, name: str, found: OnnxTensor | None) -> 
     source=backend("onnxruntime_backend", _SOURCE, 1752, 1766),
 )
 def ragged_input(context: CheckContext) -> Iterator[Problem]:
-    """The input of the file needs exactly one dimension, which is variable.
+    """With `allow_ragged_batch`, the input in the file needs exactly one dimension, which is variable.
 
     The backend concatenates the requests of a batch along this dimension. If the input has another shape, the server
     does not load the model. Export the model with one variable dimension, or remove `allow_ragged_batch`.

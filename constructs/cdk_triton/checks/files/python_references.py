@@ -25,10 +25,10 @@ from cdk_triton.triton.findings import Severity
 def called_model(context: CheckContext) -> Iterator[Problem]:
     """A Python model sends a request (BLS) to a model that is not in the repository, or that the server does not load.
 
-    The request fails, because the other model is not ready. The server loads the entry model, the models of its steps,
-    and the models in `additional_models`. The server does not look into the source of a Python model. Correct the name,
-    or add the model to `additional_models`. On a multi-model endpoint, make the model a step of the ensemble, or run it
-    on another endpoint.
+    The request fails, because the other model is not ready. The server loads the entry model and the models in
+    `additional_models`, and all models to which their steps lead. The server does not look into the source of a Python
+    model. Correct the name, or add the model to `additional_models`. On a multi-model endpoint, make the model a step
+    of the ensemble, or run it on another endpoint.
 
     Example:
         $ cdk-triton validate . --default-model pipeline --additional-model classifier

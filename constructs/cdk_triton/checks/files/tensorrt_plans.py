@@ -23,8 +23,12 @@ from cdk_triton.triton.findings import Severity
 def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
     """By default, a plan runs only with the TensorRT version, and on the kind of GPU, that built the plan.
 
-    The file does not contain this version and this GPU in a documented way, so the rule cannot check them. If they
-    differ from the server's, the server does not load the model.
+    A plan that `trtexec` builds with `--hardwareCompatibilityLevel` also runs on some other GPUs. A plan that `trtexec`
+    builds with `--versionCompatible` also runs with newer versions, if the server has the argument
+    `--backend-config=tensorrt,version-compatible=true`.
+
+    The file does not record the version, the GPU and these options in a documented way, so the rule cannot check them.
+    If the plan does not suit the server, the server does not load the model.
 
     Build the plan in the image that serves the model, on the GPU that serves the model. Then acknowledge the warning
     with this reason.
@@ -59,7 +63,7 @@ def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             each.file.path,
             f"the plan does not record the TensorRT version and the GPU that it was built for{doubt}; unless both "
-            f"match the server{on}, the server would not load {each.model.name!r}: unable to load plan file to auto "
+            f"suit the server{on}, the server would not load {each.model.name!r}: unable to load plan file to auto "
             "complete config",
             "build the plan in the serving image on the serving GPU, and acknowledge CT151 with this as the reason",
         )
