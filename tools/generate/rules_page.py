@@ -40,8 +40,18 @@ AREA = """\
 [The rules](../rules.md) lists all areas.
 
 Each example is a small repository, file by file. The tests check that the repository below *Example* has the finding,
-and that the repository below *Instead* does not. *Instead* shows only the files that differ from *Example*. Both omit
-files that the rule does not read, such as weights. They show an `.onnx` file in ONNX's text form.
+and that the repository below *Instead* does not. *Instead* shows only the files that differ from *Example*.
+
+If an example shows no version directory of a model, add the directory `1` to the model before you run the command.
+Otherwise, the command reports [CT110](files.md#ct110), and in most cases not the finding. Put the file that the backend
+loads into `1` ([CT120](files.md#ct120)). For example, a Python model needs a `model.py` with the class
+`TritonPythonModel` and its method `execute`, and an ONNX model needs a `model.onnx` with the tensors of `config.pbtxt`.
+An ensemble needs an empty file `.gitkeep`. For a TensorRT model, write `produced = ["model/1/model.plan"]` into
+`cdk-triton.toml` instead.
+
+The examples show an `.onnx` file in ONNX's text form, a `.tar.gz` file as a list of its members, and a large or a built
+file as a description in parentheses. A line `# environment=` shows an argument of the constructs, which the command
+does not have.
 """
 KNOWN_LIMITS = """\
 ## Limits of the checks

@@ -18,9 +18,9 @@
 # it would be `$ cdk-triton validate .`. A comment `# environment=ContainerEnvironment(...)` before the
 # files is what a construct, or a call of `ModelRepository.check`, is given; the command has no option for it.
 # `Instead` names only the files that differ from the example, and `# model/config.pbtxt is removed` says that one is no
-# longer there. Both omit files that the rule does not read: a version directory, a model's file. `Limits` is
-# omitted if there are none. The tests build both: the example has findings of this rule and of no other, its fixed twin
-# has no finding.
+# longer there. Both may omit the version directories of a model with all files in them: the tests add the directory
+# `1` with the file of the backend. `Limits` is omitted if there are none. The tests build both: the example has
+# findings of this rule and of no other, its fixed twin has no finding.
 
 from __future__ import annotations
 
