@@ -136,7 +136,7 @@ def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", "src/python_be.cc", 2085, 2100),
 )
 def misspelt_parameter(context: CheckContext) -> Iterator[Problem]:
-    """The server reads only `EXECUTION_ENV_PATH` and `FORCE_CPU_ONLY_INPUT_TENSORS`, and ignores other parameters.
+    """The Python backend reads only the parameters `EXECUTION_ENV_PATH` and `FORCE_CPU_ONLY_INPUT_TENSORS`.
 
     The model itself may read other parameters, so the server reports no error for a misspelt name. The server then
     serves the model without this setting.
