@@ -98,8 +98,8 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
     """Each output of the entry model alone is larger than 6 MiB for one item, in binary form and in JSON.
 
     SageMaker rejects every response, whichever outputs a request names. Asynchronous inference, response streams and
-    batch transform have other limits, but they cannot name a target model. Return smaller outputs, or serve the model on a
-    single-model endpoint with asynchronous inference. For a single-model endpoint, CT650 reports such outputs as a
+    batch transform have other limits, but they cannot name a target model. Return smaller outputs, or serve the model
+    on a single-model endpoint with asynchronous inference. For a single-model endpoint, CT650 reports such outputs as a
     warning. The rule skips a model if one of its outputs has a `label_filename`. Callers of such a model may request
     the classes of this output, which are a small response.
 
