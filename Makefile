@@ -58,7 +58,7 @@ lock: $(VENV)/installed ## pin every dependency, with hashes, after a change of 
 	@echo uv==$$(uv --version | cut -d' ' -f2) | uv pip compile - --universal --generate-hashes --no-emit-index-url \
 		--no-header --no-annotate --quiet -o requirements-bootstrap.lock
 
-clean: ## remove what the targets above made; `git clean -fdX model_assets` removes the weights too (1.1 GB)
+clean: ## remove what the targets above made; `git clean -fdX model_assets` removes the weights too (up to 1.6 GB)
 	rm -rf $(VENV) node_modules cdk.out site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # A half-finished installation has no stamp and is taken up again. uv installs what pip would, in a tenth of the time.

@@ -12,6 +12,7 @@
     deletions/<time>-<digits>.json                            what one run of `cdk-triton artifacts gc` deleted
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what a build writes; expires after 7 days
+    staging/<build id>/state.json                             the state of a build; expires after 7 days
     staging/locks/<artifact key>.json                         which build makes an archive at the moment
     staging/publish/<fleet>/<caller>/                         the requests of a caller, with their archives or sources
     staging/publishing/<fleet>/<release>-<gpu>/               what the state machine of the publisher makes of them
