@@ -309,12 +309,12 @@ def test_a_module_that_the_standard_library_hides(
     [
         pytest.param(
             {"1/model.py": "import queue", "1/queue.py": ""},
-            "give model/1/queue.py another name, or import it with: from . import queue",
+            "give model/1/queue.py another name, or import it with `from . import queue`",
             id="a file beside",
         ),
         pytest.param(
             {"1/model.py": "import queue", "1/queue/__init__.py": ""},
-            "give model/1/queue/__init__.py another name, or import it with: from . import queue",
+            "give model/1/queue/__init__.py another name, or import it with `from . import queue`",
             id="a package beside",
         ),
         pytest.param(

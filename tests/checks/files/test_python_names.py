@@ -89,7 +89,7 @@ def test_each_python_has_its_own_names(
 
 def test_the_type_behind_an_alias_of_numpy(messages: Messages, write: Write) -> None:
     findings = write(model(f"import numpy\nX = numpy.unicode\n{MODEL}"), base={}).check(platform=platform("25.09"))
-    assert [finding.fix for finding in findings] == ["write str, Python's own type"]
+    assert [finding.fix for finding in findings] == ["write 'str', Python's own type"]
     messages.of(findings)
 
 

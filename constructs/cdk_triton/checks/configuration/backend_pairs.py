@@ -89,10 +89,10 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         platform, backend = completed_pair(context, model)
         if not is_wrong_pair(platform, backend, context.platform):
             continue
-        found = f"the platform is {platform!r}, but the backend is {backend!r}"
+        found = f"the platform is {repr(platform) if platform else 'empty'}, but the backend is {backend!r}"
         fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or remove platform")
         if model.name.partition(".")[2] == backend and not platform:
-            found = f"the model's name implies the backend {backend!r}, but the platform is ''"
+            found = f"the model's name implies the backend {backend!r}, but the platform is empty"
             fix = f'write backend: "{backend}"' if backend != "tensorflow" else fix
         yield Problem(
             model.config_path,

@@ -57,7 +57,7 @@ def not_one_source(context: CheckContext) -> Iterator[Problem]:
             if count != 1 and kind.startswith("BATCH_"):  # of other kinds is CT242
                 yield Problem(
                     model.config_path,
-                    f"{field.replace('_', ' ')} {index} has {count} source inputs, and the server would not load "
+                    f"{field.replace('_', ' ')} {index} has {count} source inputs, so the server would not load "
                     f"{model.name!r}: {field.replace('_', ' ')} kind '{kind}' expects 1 source input, got {count} "
                     f"for {said_name(model)}",
                     f"name the one input from which the server computes the {field.replace('_', ' ')}",
@@ -92,7 +92,7 @@ def type_of_batch_input(context: CheckContext) -> Iterator[Problem]:
             if enum_name(item, "data_type") not in ("TYPE_INT32", "TYPE_FP32"):
                 yield Problem(
                     model.config_path,
-                    f"batch input {index} is {enum_name(item, 'data_type')}, and the server would not load "
+                    f"batch input {index} is {enum_name(item, 'data_type')}, so the server would not load "
                     f"{model.name!r}: batch input data type must be TYPE_INT32 or TYPE_FP32 for {said_name(model)}",
                     "write data_type: TYPE_INT32 or TYPE_FP32, whichever the model's tensor has",
                     f"batch_input[{index}].data_type",
@@ -143,7 +143,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
         for field, index, name, role in unknown:
             yield Problem(
                 model.config_path,
-                f"{field.replace('_', ' ')} {index} names the {role} {name!r}, and the server would not load "
+                f"{field.replace('_', ' ')} {index} names the {role} {name!r}, so the server would not load "
                 f"{model.name!r}: unknown {role} name '{name}' for {said_name(model)}",
                 f"name an {role.split()[1]} of this configuration",
                 f"{field}[{index}].{'source_input' if role == 'source input' else 'target_name'}",
@@ -183,11 +183,11 @@ def targets_of_batch_output(context: CheckContext) -> Iterator[Problem]:
             twice = [name for name, count in Counter(item.target_name).items() if count > 1]
             if twice:
                 reason = (
-                    f"names {twice[0]!r} twice, and the server would not load {model.name!r}: target output name "
+                    f"names {twice[0]!r} twice, so the server would not load {model.name!r}: target output name "
                     f"'{twice[0]}' can only be specified once for {said_name(model)}"
                 )
             elif not item.target_name and config.output and not model.is_ensemble:
-                reason = "names no target, and the server would crash (SIGSEGV)"
+                reason = "names no target, so the server would crash (SIGSEGV)"
             else:
                 continue
             yield Problem(

@@ -41,7 +41,7 @@ def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
         if config.max_batch_size < 0:
             yield Problem(
                 model.config_path,
-                f"max_batch_size is {config.max_batch_size}, and the server would not load {model.name!r}: "
+                f"max_batch_size is {config.max_batch_size}, so the server would not load {model.name!r}: "
                 f"'max_batch_size' must be non-negative value for {said_name(model)}",
                 "write 0 if the model does not batch, or the largest batch size if it does",
                 "max_batch_size",
@@ -71,7 +71,7 @@ def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
             if size <= 0:
                 yield Problem(
                     model.config_path,
-                    f"the preferred batch size is {size}, and the server would not load "
+                    f"the preferred batch size is {size}, so the server would not load "
                     f"{model.name!r}: dynamic batching preferred size must be positive for {said_name(model)}",
                     "remove the size, or write one from 1 to max_batch_size",
                     f"dynamic_batching.preferred_batch_size[{index}]",
@@ -102,7 +102,7 @@ def preferred_size_too_large(context: CheckContext) -> Iterator[Problem]:
             if size > config.max_batch_size >= 0 and size > 0:
                 yield Problem(
                     model.config_path,
-                    f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
+                    f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, so the server "
                     f"would not load {model.name!r}: dynamic batching preferred size must be <= max batch size for "
                     f"{said_name(model)}",
                     f"set max_batch_size to {size} or more, or remove the preferred size",
@@ -135,7 +135,7 @@ def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
             given = f"is {default}" if default else "is missing"
             yield Problem(
                 model.config_path,
-                f"default_priority_level {given} and priority_levels is {levels}, and the server would not load "
+                f"default_priority_level {given} and priority_levels is {levels}, so the server would not load "
                 f"{model.name!r}: default priority level must be in range [1, {levels}] for {said_name(model)}",
                 f"write a default_priority_level from 1 (served first) to {levels}",
                 "dynamic_batching.default_priority_level",
@@ -179,7 +179,7 @@ def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
             if not 1 <= level <= levels:
                 yield Problem(
                     model.config_path,
-                    f"a queue policy is for priority level {level} and priority_levels is {levels}, and the server "
+                    f"a queue policy is for priority level {level} and priority_levels is {levels}, so the server "
                     f"would not load {model.name!r}: priority queue policy must have priority level in range "
                     f"[1, {levels}] for {said_name(model)}",
                     "write the policy for an existing level, or raise priority_levels",
@@ -246,7 +246,7 @@ def ordering_with_priorities(context: CheckContext) -> Iterator[Problem]:
         if config.dynamic_batching.preserve_ordering and levels > 1:
             yield Problem(
                 model.config_path,
-                f"priority_levels is {levels} and preserve_ordering is true, and the server would not load "
+                f"priority_levels is {levels} and preserve_ordering is true, so the server would not load "
                 f"{model.name!r}: Only one priority level is allowed when 'preserve_ordering' is true for "
                 f"{said_name(model)}",
                 "remove preserve_ordering or priority_levels",
@@ -284,7 +284,7 @@ def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
         if config.dynamic_batching.preserve_ordering and delays:
             yield Problem(
                 model.config_path,
-                "timeout_action is DELAY and preserve_ordering is true, and the server would not load "
+                "timeout_action is DELAY and preserve_ordering is true, so the server would not load "
                 f"{model.name!r}: Queue policy can not have DELAY as timeout action when 'preserve_ordering' is "
                 f"true for {said_name(model)}",
                 "write timeout_action: REJECT, or remove preserve_ordering",

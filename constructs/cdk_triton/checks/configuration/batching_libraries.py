@@ -45,7 +45,7 @@ def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
         if config.HasField("sequence_batching") and _LIBRARY_PATH in config.parameters and not model.is_ensemble:
             yield Problem(
                 model.config_path,
-                f"{_LIBRARY_PATH} is set together with sequence_batching, and the server would not load "
+                f"{_LIBRARY_PATH} is set together with sequence_batching, so the server would not load "
                 f"{model.name!r}: {_LIBRARY_PATH} cannot be specified with sequence batcher, using default batching "
                 "strategy",
                 "remove the parameter",
@@ -93,7 +93,7 @@ def library_missing(context: CheckContext) -> Iterator[Problem]:
         if said:
             yield Problem(
                 model.config_path,
-                f"{_LIBRARY_PATH} is {path!r}, and the server would not load {model.name!r}: {said}",
+                f"{_LIBRARY_PATH} is {path!r}, so the server would not load {model.name!r}: {said}",
                 f"put batchstrategy.so into the directory {model.directory}, where the server finds the library, and "
                 "remove the parameter",
                 f'parameters["{_LIBRARY_PATH}"]',

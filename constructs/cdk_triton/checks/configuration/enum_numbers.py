@@ -42,7 +42,7 @@ def unknown_kind(context: CheckContext) -> Iterator[Problem]:
         for field, number, words, example in _kinds(model, config):
             yield Problem(
                 model.config_path,
-                f"the kind is {number}, which Triton does not define, and the server would not load {model.name!r}: "
+                f"the kind is {number}, which Triton does not define, so the server would not load {model.name!r}: "
                 f"{words}",
                 f"write the name of a kind, for example {example}",
                 field,

@@ -53,7 +53,7 @@ def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
         kind = "KIND_MODEL" if group.kind == group.KIND_MODEL else "KIND_CPU"
         yield Problem(
             model.config_path,
-            f"gpus is {list(group.gpus)}, and the server would not load {model.name!r}: instance group "
+            f"gpus is {list(group.gpus)}, so the server would not load {model.name!r}: instance group "
             f"{group_name(model, index, group)} of model {said_name(model)} has kind {kind} but specifies one or more "
             "GPUs",
             "remove gpus, or write kind: KIND_GPU and ids from 0 on",
@@ -82,7 +82,7 @@ def negative_gpu(context: CheckContext) -> Iterator[Problem]:
             if gpu < 0:
                 yield Problem(
                     model.config_path,
-                    f"the GPU {gpu} does not exist, and the server would not load {model.name!r}: "
+                    f"the GPU {gpu} does not exist, so the server would not load {model.name!r}: "
                     f"{no_such_gpu(model, index, group, gpu)}",
                     "write ids from 0 on, or remove gpus to use all GPUs",
                     f"instance_group[{index}].gpus[{position}]",
@@ -144,7 +144,7 @@ def negative_count(context: CheckContext) -> Iterator[Problem]:
         if group.count < 0:
             yield Problem(
                 model.config_path,
-                f"count is {group.count}, and the server would create the default number of instances of "
+                f"count is {group.count}, so the server would create the default number of instances of "
                 f"{model.name!r} instead: at least one",
                 "write the number of instances",
                 f"instance_group[{index}].count",
@@ -177,7 +177,7 @@ def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
         if group.profile and runs and platform != "tensorrt_plan":
             yield Problem(
                 model.config_path,
-                f"profile is {list(group.profile)} and the backend is {runs!r}, and the server would not load "
+                f"profile is {list(group.profile)} and the backend is {runs!r}, so the server would not load "
                 f"{model.name!r}: instance group {group_name(model, index, group)} of model {said_name(model)} and "
                 f"platform {platform}specifies profile field which is only supported for TensorRT models",
                 "remove profile",
@@ -221,7 +221,7 @@ def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
                 consequence = f"would not load {model.name!r}: specifies invalid profile {profile}"
             yield Problem(
                 model.config_path,
-                f"the profile {profile!r} is not an index, and the server {consequence}",
+                f"the profile {profile!r} is not an index, so the server {consequence}",
                 'write the index of a profile of the plan, for example "0"',
                 f"instance_group[{index}].profile[{position}]",
             )
@@ -265,7 +265,7 @@ def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
             continue
         yield Problem(
             model.config_path,
-            f"the kind is {kind} and the backend is {runs!r}, and the server would not load {model.name!r}: unable "
+            f"the kind is {kind} and the backend is {runs!r}, so the server would not load {model.name!r}: unable "
             f"to load model '{said_name(model)}', {words}",
             f"write kind: {right}",
             f"instance_group[{index}].kind",
@@ -296,7 +296,7 @@ def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
         if all(group.passive for group in config.instance_group):
             yield Problem(
                 model.config_path,
-                f"all instances of {model.name!r} are passive, and the server would crash at the first request",
+                f"all instances of {model.name!r} are passive, so the server would crash at the first request",
                 "remove passive, or add an instance group that is not passive",
                 "instance_group",
             )

@@ -54,7 +54,7 @@ def labels_outside_model(context: CheckContext) -> Iterator[Problem]:
             spelled = named_file(context, model.directory, output.label_filename).spelled
             yield Problem(
                 model.config_path,
-                f"the labels of the output {output.name!r} are outside the model's directory, and the server would not "
+                f"the labels of the output {output.name!r} are outside the model's directory, so the server would not "
                 f"load {model.name!r}: label file path '{spelled}' for output '{output.name}' in model '{model.name}' "
                 "is outside model directory",
                 "copy the file into the model's directory, and name the copy in label_filename",

@@ -101,7 +101,7 @@ def metric_tag(context: CheckContext) -> Iterator[Problem]:
             if not _TAG.fullmatch(tag):
                 yield Problem(
                     model.config_path,
-                    f"the metric tag {tag!r} is not a valid label name, and the server would crash when it loads "
+                    f"the metric tag {tag!r} is not a valid label name, so the server would crash when it loads "
                     f"{model.name!r}: terminate called after throwing an instance of 'std::invalid_argument', what():  "
                     "Invalid label name",
                     "write only letters, digits and underscores, and do not begin with an underscore",
@@ -147,7 +147,7 @@ def metric_control(context: CheckContext) -> Iterator[Problem]:
                 continue
             yield Problem(
                 model.config_path,
-                f"metric control {index} has no {field.rpartition('.')[2]}, and the server would not load "
+                f"metric control {index} has no {field.rpartition('.')[2]}, so the server would not load "
                 f"{model.name!r}: {words}",
                 "write the metric family and the bucket boundaries of its histogram",
                 f"model_metrics.metric_control[{index}].{field}",
@@ -189,7 +189,7 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
             if not accepted.fullmatch(value):
                 yield Problem(
                     model.config_path,
-                    f"the parameter {name!r} is {value!r}, and the server would not load {model.name!r}: "
+                    f"the parameter {name!r} is {value!r}, so the server would not load {model.name!r}: "
                     f"{words.format(value, name)}",
                     f"write {values}, or remove the parameter",
                     f'parameters["{name}"].string_value',

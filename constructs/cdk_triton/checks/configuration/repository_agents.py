@@ -39,7 +39,7 @@ def no_agent(context: CheckContext) -> Iterator[Problem]:
         if not agents:
             yield Problem(
                 model.config_path,
-                f"model_repository_agents of {model.name!r} has no agent, and the server would crash (SIGSEGV)",
+                f"model_repository_agents of {model.name!r} has no agent, so the server would crash (SIGSEGV)",
                 "remove model_repository_agents, or name an agent",
                 "model_repository_agents",
             )
@@ -47,7 +47,7 @@ def no_agent(context: CheckContext) -> Iterator[Problem]:
             if not agent.name:
                 yield Problem(
                     model.config_path,
-                    f"agent {index} has no name, and the server would not load {model.name!r}: unable to find "
+                    f"agent {index} has no name, so the server would not load {model.name!r}: unable to find "
                     "'libtritonrepoagent_.so' for repo agent ''",
                     "write the name of the agent, such as checksum, or remove the agent",
                     f"model_repository_agents.agents[{index}].name",

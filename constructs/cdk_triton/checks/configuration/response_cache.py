@@ -41,10 +41,9 @@ def cache_of_decoupled(context: CheckContext) -> Iterator[Problem]:
         if part is not None:
             yield Problem(
                 model.config_path,
-                f"response_cache is on, but {part.name!r}{', which the ensemble runs,' * (part is not model)} is "
-                f"decoupled, and the server would not load {model.name!r}: "
-                f"Response Cache does not currently support model {said_name(model)} with 'decoupled' transaction "
-                "policy. Please disable the response cache",
+                f"response_cache is on, but {_decoupled_words(model, part)}, so the server would not load "
+                f"{model.name!r}: Response Cache does not currently support model {said_name(model)} with "
+                "'decoupled' transaction policy. Please disable the response cache",
                 "remove response_cache",
                 "response_cache.enable",
             )
@@ -72,9 +71,9 @@ def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
         if config.response_cache.enable and config.HasField("sequence_batching"):
             yield Problem(
                 model.config_path,
-                f"response_cache is on together with sequence_batching, and the server would not load {model.name!r}: "
-                f"Response Cache does not currently support model {said_name(model)} with sequence batching scheduler. "
-                "Please disable the response cache",
+                f"response_cache is on together with sequence_batching, so the server would not load "
+                f"{model.name!r}: Response Cache does not currently support model {said_name(model)} with sequence "
+                "batching scheduler. Please disable the response cache",
                 "remove response_cache",
                 "response_cache.enable",
             )
@@ -116,6 +115,13 @@ def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
                 "remove response_cache, or add --cache-config=local,size=104857600 to additional_args",
                 "response_cache.enable",
             )
+
+
+def _decoupled_words(model: Model, part: Model) -> str:
+    if part is model:
+        return f"{model.name!r} is decoupled"
+    runner = "the ensemble" if part.name in model.graph.model_names else "an ensemble in it"
+    return f"{runner} runs the decoupled model {part.name!r}"
 
 
 def _decoupled_part(context: CheckContext, model: Model) -> Model | None:

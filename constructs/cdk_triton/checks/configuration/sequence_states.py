@@ -59,7 +59,7 @@ def several_initial_states(context: CheckContext) -> Iterator[Problem]:
         if count > 1:
             yield Problem(
                 model.config_path,
-                f"the state {state.input_name!r} has {count} initial states, and the server would not load "
+                f"the state {state.input_name!r} has {count} initial states, so the server would not load "
                 f"{model.name!r}: initial_state field for state input '{state.input_name}' must contain exactly one or "
                 f"zero element. Found '{count}' elements",
                 "keep one initial state",
@@ -145,7 +145,7 @@ def initial_state_incomplete(context: CheckContext) -> Iterator[Problem]:
         if not initial.name:
             yield Problem(
                 model.config_path,
-                f"the initial state has no name, and the server would not load {model.name!r}: Field 'name' must be "
+                f"the initial state has no name, so the server would not load {model.name!r}: Field 'name' must be "
                 f"set when using initial_state for state input '{name}'",
                 "write any name",
                 f"{field}.name",
@@ -153,7 +153,7 @@ def initial_state_incomplete(context: CheckContext) -> Iterator[Problem]:
         if initial.WhichOneof("state_data") is None:
             yield Problem(
                 model.config_path,
-                f"the initial state has no data, and the server would not load {model.name!r}: initial_state setting "
+                f"the initial state has no data, so the server would not load {model.name!r}: initial_state setting "
                 f"expects state'{name}' to have state_data set",
                 "write zero_data: true, or data_file with the name of a file in the model's initial_state directory",
                 field,
@@ -201,7 +201,7 @@ def state_input_twice(context: CheckContext) -> Iterator[Problem]:
             if (model.name, name) in seen:
                 yield Problem(
                     model.config_path,
-                    f"two states with an initial state have the input_name {name!r}, and the server would not load "
+                    f"two states with an initial state have the input_name {name!r}, so the server would not load "
                     f"{model.name!r}: State input name '{name}' specified more than once",
                     "give each state an input of its own",
                     f"{field}.input_name",
@@ -237,7 +237,7 @@ def duplicate_state(context: CheckContext) -> Iterator[Problem]:
             if name and (model.name, side, name) in seen and not (twice and side == "input_name"):
                 yield Problem(
                     model.config_path,
-                    f"an earlier state has the same {side} {name!r}, and the server would ignore one of the two "
+                    f"an earlier state has the same {side} {name!r}, so the server would ignore one of the two "
                     f"states: Detected duplicate '{side}' in the state configuration",
                     "give each state an input and an output of its own",
                     f"{field}.{side}",
@@ -285,7 +285,7 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
             said = f"not load {model.name!r}: failed to open text file for read {file.spelled}: {file.error}"
             yield Problem(
                 model.config_path,
-                f"there is no file {file.spelled}, and the server would "
+                f"there is no file {file.spelled}, so the server would "
                 f"{said if file.error else 'crash on the directory: std::length_error'}",
                 f"add the file {file.spelled}",
                 f"{field}.data_file",
@@ -293,7 +293,7 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
         elif file.path is not None and file.size is not None and file.size < wanted:
             yield Problem(
                 file.path,
-                f"the file has {file.size} bytes and the initial state needs {wanted}, and the server would not load "
+                f"the file has {file.size} bytes and the initial state needs {wanted}, so the server would not load "
                 f"{model.name!r}: initial_state setting expects {wanted} bytes, but the data provided from "
                 f"{initial.data_file}only has {file.size} bytes",
                 f"write {wanted} bytes, without a header, to the file",
@@ -367,7 +367,7 @@ def growable_state(context: CheckContext) -> Iterator[Problem]:
             fix = "write use_same_buffer_for_input_output: true"
         yield Problem(
             model.config_path,
-            f"the state {state.input_name!r} has use_growable_memory, and the server could not start a sequence of "
+            f"the state {state.input_name!r} has use_growable_memory, so the server could not start a sequence of "
             f"{model.name!r}: Failed to initialize sequence state: {words}",
             f"{fix}, or remove use_growable_memory",
             f"{field}.use_growable_memory",

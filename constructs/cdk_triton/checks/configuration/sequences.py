@@ -50,7 +50,7 @@ def control_without_name(context: CheckContext) -> Iterator[Problem]:
         if not control_input.name:
             yield Problem(
                 model.config_path,
-                f"the control input {index} has no name, and the server would not load {model.name!r}: sequence "
+                f"the control input {index} has no name, so the server would not load {model.name!r}: sequence "
                 f"batching control tensor must have a name for {said_name(model)}",
                 "write the name of the model's input that receives the signal",
                 f"sequence_batching.control_input[{index}].name",
@@ -85,7 +85,7 @@ def control_declared_twice(context: CheckContext) -> Iterator[Problem]:
         if name and (model.name, name) in seen:
             yield Problem(
                 model.config_path,
-                f"the control input {name!r} is declared more than once, and the server would not load {model.name!r}: "
+                f"the control input {name!r} is declared more than once, so the server would not load {model.name!r}: "
                 f"sequence batching control tensor '{name}' is specified for multiple control kinds for "
                 f"{said_name(model)}",
                 "give each signal an input of its own",
@@ -167,7 +167,7 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
         if seen[model.name, kind] == 2:
             yield Problem(
                 model.config_path,
-                f"{kind} is declared more than once, and the server would not load {model.name!r}: sequence batching "
+                f"{kind} is declared more than once, so the server would not load {model.name!r}: sequence batching "
                 f"specifies multiple {kind} tensors for {said_name(model)}",
                 "keep one declaration",
                 field,
@@ -203,7 +203,7 @@ def signal_without_values(context: CheckContext) -> Iterator[Problem]:
             words = "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or "
         yield Problem(
             model.config_path,
-            f"{kind} has {f'{given} pairs' if given else 'no pair'} of values, and the server would not load "
+            f"{kind} has {f'{given} pairs' if given else 'no pair'} of values, so the server would not load "
             f"{model.name!r}: {words}'bool_false_true' for {kind} for {said_name(model)}",
             "write one pair, for example int32_false_true: [ 0, 1 ]",
             field,
@@ -238,7 +238,7 @@ def signal_values_not_two(context: CheckContext) -> Iterator[Problem]:
         if count != 2:
             yield Problem(
                 model.config_path,
-                f"{name} has {count} value{'s' * (count > 1)}, and the server would not load {model.name!r}: sequence "
+                f"{name} has {count} value{'s' * (count > 1)}, so the server would not load {model.name!r}: sequence "
                 f"batching control '{name}' must have exactly 2 entries for {kind} for {said_name(model)}",
                 "write the value for false and the value for true",
                 f"{field}.{name}",
@@ -272,7 +272,7 @@ def correlation_with_values(context: CheckContext) -> Iterator[Problem]:
         if enum_name(control, "kind") == _CORRELATION and (values := _values(control)):
             yield Problem(
                 model.config_path,
-                f"{_CORRELATION} has {' and '.join(values)}, and the server would not load {model.name!r}: sequence "
+                f"{_CORRELATION} has {' and '.join(values)}, so the server would not load {model.name!r}: sequence "
                 "batching must not specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for "
                 f"{_CORRELATION} for {said_name(model)}",
                 f"remove {' and '.join(values)}",
@@ -307,7 +307,7 @@ def correlation_of_wrong_type(context: CheckContext) -> Iterator[Problem]:
         found = f"has the type {given}" if control.data_type else "has no data_type"
         yield Problem(
             model.config_path,
-            f"{kind} {found}, and the server would not load {model.name!r}: unexpected data type for control {kind} "
+            f"{kind} {found}, so the server would not load {model.name!r}: unexpected data type for control {kind} "
             f"for {said_name(model)}. Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "
             "TYPE_STRING",
             "write data_type: TYPE_UINT64, or TYPE_STRING if clients send strings as sequence ids",
@@ -340,7 +340,7 @@ def preferred_size_of_oldest(context: CheckContext) -> Iterator[Problem]:
             words = "be positive" if size <= 0 else "be <= max batch size"
             yield Problem(
                 model.config_path,
-                f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
+                f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, so the server "
                 f"would not load {model.name!r}: sequence batching preferred batch size must {words} for "
                 f"{said_name(model)}",
                 "remove the size, or write one from 1 to max_batch_size",
@@ -371,7 +371,7 @@ def slot_utilization_out_of_range(context: CheckContext) -> Iterator[Problem]:
         if utilization < 0 or utilization > 1:
             yield Problem(
                 model.config_path,
-                f"minimum_slot_utilization is {utilization:g}, and the server would not load {model.name!r}: sequence "
+                f"minimum_slot_utilization is {utilization:g}, so the server would not load {model.name!r}: sequence "
                 f"batching minimum slot utilization must be in range (0.0, 1.0] for {said_name(model)}",
                 "write a fraction, for example 0.5",
                 "sequence_batching.direct.minimum_slot_utilization",
@@ -412,7 +412,7 @@ def idle_sequence_setting(context: CheckContext) -> Iterator[Problem]:
         if oldest.max_candidate_sequences < 0:
             yield Problem(
                 model.config_path,
-                f"max_candidate_sequences is {oldest.max_candidate_sequences}, and the server would handle as many "
+                f"max_candidate_sequences is {oldest.max_candidate_sequences}, so the server would handle as many "
                 f"sequences of {model.name!r} at a time as fit into one batch",
                 "write the number of sequences that an instance keeps open, or remove max_candidate_sequences",
                 "sequence_batching.oldest.max_candidate_sequences",

@@ -61,7 +61,7 @@ def too_large(context: CheckContext) -> Iterator[Problem]:
     for model, field, dims, words in (*_tensors(context), *_warm_ups(context), *_initial_states(context)):
         yield Problem(
             model.config_path,
-            f"the dims are {list(dims)}, and the server would not load {model.name!r}: {words} exceeds maximum size of "
+            f"the dims are {list(dims)}, so the server would not load {model.name!r}: {words} exceeds maximum size of "
             f"{_MOST}",
             "write the real size of each dimension, without the batch dimension",
             field,
@@ -169,7 +169,7 @@ def negative_dimension(context: CheckContext) -> Iterator[Problem]:
             continue
         yield Problem(
             model.config_path,
-            f"the dims are {list(dims)}, and the server would not load {model.name!r}: {words}",
+            f"the dims are {list(dims)}, so the server would not load {model.name!r}: {words}",
             "write the sizes that callers send most often",
             each.field("dims"),
         )

@@ -58,7 +58,7 @@ def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 tensor.model.config_path,
                 f"input {tensor.name!r} has the format {enum_name(message, 'format')} and the dims "
-                f"{list(tensor.dims)}, and the server would not load {tensor.model.name!r}: model input NHWC/NCHW "
+                f"{list(tensor.dims)}, so the server would not load {tensor.model.name!r}: model input NHWC/NCHW "
                 f"require 3 dims for {said_name(tensor.model)}",
                 "write three dims, without the batch dimension, or remove the format",
                 tensor.field("format"),
@@ -85,7 +85,7 @@ def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
         if tensor.message.is_shape_tensor and not _is_plan(context, tensor):
             yield Problem(
                 tensor.model.config_path,
-                f"{tensor.side} {tensor.name!r} is marked as a shape tensor, and the server would not load "
+                f"{tensor.side} {tensor.name!r} is marked as a shape tensor, so the server would not load "
                 f"{tensor.model.name!r}: shape tensors are only supported for TensorRT platform for "
                 f"{said_name(tensor.model)}",
                 "remove is_shape_tensor",
@@ -124,7 +124,7 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
             continue
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} has a non-linear format and the dims {list(tensor.dims)}, and the server "
+            f"{tensor.side} {tensor.name!r} has a non-linear format and the dims {list(tensor.dims)}, so the server "
             f"would not load {tensor.model.name!r}: {words} for {said_name(tensor.model)}",
             fix,
             tensor.field("is_non_linear_format_io"),
@@ -228,7 +228,7 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
             fix = f"write a type that {name} supports; if callers send another type, convert it in an earlier step"
         elif data_type == "TYPE_STRING" and len(seen) + (tensor.config.max_batch_size > 0) > 1:
             words = f"Triton only supports 1 dimensional List of String as {tensor.side} for '{tensor.name}'"
-            fix = "write dims: 1 if max_batch_size is 0, or an empty reshape if it is not"
+            fix = "if max_batch_size is 0, write dims: [ 1 ]; otherwise add an empty reshape: reshape { shape: [ ] }"
         else:
             continue
         yield Problem(

@@ -49,7 +49,7 @@ def no_name(context: CheckContext) -> Iterator[Problem]:
                 words = f"ensemble {tensor.side} '' for ensemble {said_name(tensor.model)}' is not used"
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.index} has no name, and the server would not load {tensor.model.name!r}: {words}",
+            f"{tensor.side} {tensor.index} has no name, so the server would not load {tensor.model.name!r}: {words}",
             f"write the name that requests and the model use for the {tensor.side}",
             tensor.field("name"),
         )
@@ -173,7 +173,7 @@ def bad_dimension(context: CheckContext) -> Iterator[Problem]:
             found = f"{tensor.side} {tensor.name!r} has the {field.partition('.')[0]} {list(shape)}"
             yield Problem(
                 tensor.model.config_path,
-                f"{found}, and the server would not load {tensor.model.name!r}: {words}",
+                f"{found}, so the server would not load {tensor.model.name!r}: {words}",
                 "write the size of each dimension, or -1 if the size varies",
                 tensor.field(field),
             )
@@ -252,7 +252,7 @@ def reshape_of_other_size(context: CheckContext) -> Iterator[Problem]:
         what = "number of variable-size dimensions" if variable else "size"
         yield Problem(
             tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} has the dims {list(tensor.dims)} and is reshaped to {list(shape)}, and "
+            f"{tensor.side} {tensor.name!r} has the dims {list(tensor.dims)} and is reshaped to {list(shape)}, so "
             f"the server would not load {tensor.model.name!r}: model {tensor.side} '{tensor.name}' has different "
             f"{what} for dims and reshape for {said_name(tensor.model)}",
             "write a reshape with the same number of elements, and a -1 for each -1 in dims",
@@ -303,7 +303,7 @@ def input_listed_twice(context: CheckContext) -> Iterator[Problem]:
             if count > 1:
                 yield Problem(
                     model.config_path,
-                    f"the input {name!r} is listed {count} times, and the server would reject every request to "
+                    f"the input {name!r} is listed {count} times, so the server would reject every request to "
                     f"{model.name!r}: expected {len(names)} inputs but got {distinct} inputs",
                     "list the input once, or correct a name",
                     f"input[{len(names) - 1 - names[::-1].index(name)}].name",
@@ -331,7 +331,7 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
             continue  # reported by CT219
         yield Problem(
             model.config_path,
-            f"the output {name!r} is listed {len(places)} times, and the server would use only the first "
+            f"the output {name!r} is listed {len(places)} times, so the server would use only the first "
             "entry, but the model's metadata would list all of them",
             "list the output once, or correct a name",
             f"output[{places[-1]}].name",
@@ -365,7 +365,7 @@ def labels_listed_twice(context: CheckContext) -> Iterator[Problem]:
         if len(labelled) > 1:
             yield Problem(
                 model.config_path,
-                f"the output {name!r} is listed {len(places)} times, {len(labelled)} times with labels, and the "
+                f"the output {name!r} is listed {len(places)} times, {len(labelled)} times with labels, so the "
                 f"server would not load {model.name!r}: multiple label files for '{name}'",
                 "list the output once, with one label_filename, or correct a name",
                 f"output[{labelled[1]}].label_filename",

@@ -73,7 +73,7 @@ def undetermined_data(context: CheckContext) -> Iterator[Problem]:
             continue
         yield Problem(
             sample.model.config_path,
-            f"{sample.text} {found}, and the server would not load {sample.model.name!r}: {words}",
+            f"{sample.text} {found}, so the server would not load {sample.model.name!r}: {words}",
             fix,
             each.field(field),
         )
@@ -110,12 +110,12 @@ def data_file(context: CheckContext) -> Iterator[Problem]:
             continue
         file = named_file(context, sample.model.directory / "warmup", given.input_data_file)
         needed = math.prod(given.dims) * _bytes_of(given) if given.dims else 0
-        consequence = f"and the server would not load {sample.model.name!r}"
+        consequence = f"so the server would not load {sample.model.name!r}"
         if file.error:
             found = "which does not exist"
             words = f"failed to open text file for read {file.spelled}: {file.error}"
         elif file.is_directory:
-            found, consequence, words = "which is a directory", "and the server would crash", "std::length_error"
+            found, consequence, words = "which is a directory", "so the server would crash", "std::length_error"
         elif file.size is not None and file.size < needed:
             found = f"which has {file.size} bytes"
             words = (
@@ -170,7 +170,7 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     sample.model.config_path,
                     f"{sample.text} gives the input {name!r} the type {enum_name(given[name], 'data_type')} and the "
-                    f"dims {list(given[name].dims)}, and the server would not load {sample.model.name!r}: {words}",
+                    f"dims {list(given[name].dims)}, so the server would not load {sample.model.name!r}: {words}",
                     fix,
                     f'{sample.field}.inputs["{name}"].{field}',
                 )
@@ -184,7 +184,7 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
         count = f"{listed} inputs" if required == listed else f"number of inputs between {required} and {listed}"
         yield Problem(
             sample.model.config_path,
-            f"{sample.text} lacks the input {missing[0]!r}, and the server would not load {sample.model.name!r}: "
+            f"{sample.text} lacks the input {missing[0]!r}, so the server would not load {sample.model.name!r}: "
             f"expected {count} but got {known} inputs for model '{sample.model.name}'",
             f"write {missing[0]!r} instead of {meant!r}" if meant else f"add the input {missing[0]!r} to the warm-up",
             f"{sample.field}.inputs",
@@ -233,7 +233,7 @@ def unknown_input(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 sample.model.config_path,
                 f"{sample.text} has the input {name!r}, which is neither an input nor a control input of "
-                f"{sample.model.name!r}, and the server would still pass it to the model",
+                f"{sample.model.name!r}, but the server would still pass it to the model",
                 "remove the input, or correct its name",
                 f'{sample.field}.inputs["{name}"]',
             )
@@ -267,7 +267,7 @@ def warm_up_without_batch(context: CheckContext) -> Iterator[Problem]:
             if warmup.batch_size == 0 and not model.is_ensemble:
                 yield Problem(
                     model.config_path,
-                    f"the warm-up {warmup.name!r} has the batch size 0, and the server would skip it: Skipping "
+                    f"the warm-up {warmup.name!r} has the batch size 0, so the server would skip it: Skipping "
                     f"batch 0 warmup sample '{warmup.name}'",
                     "write batch_size: 1, even if the model does not batch",
                     f"model_warmup[{index}].batch_size",
@@ -316,7 +316,7 @@ def too_large_batch(context: CheckContext) -> Iterator[Problem]:
             continue
         yield Problem(
             sample.model.config_path,
-            f"{sample.text} has the batch size {size} and max_batch_size is {most}, and the server would not load "
+            f"{sample.text} has the batch size {size} and max_batch_size is {most}, so the server would not load "
             f"{sample.model.name!r}: failed to run warmup sample '{sample.warmup.name}': batch size {size}",
             f"write at most batch_size: {max(most, 1)}",
             f"{sample.field}.batch_size",

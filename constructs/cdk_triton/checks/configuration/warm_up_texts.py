@@ -78,8 +78,8 @@ def other_elements(context: CheckContext) -> Iterator[Problem]:
         if words is not None:
             yield Problem(
                 file.path,
-                f"{sample.text} of {sample.model.name!r} reads the input {each.name!r} from this file, and the "
-                f"server would not load the model: {words}",
+                f"{sample.text} of {sample.model.name!r} reads the input {each.name!r} from this file, whose "
+                f"elements do not fit the input, so the server would not load the model: {words}",
                 "write each element as its length in four bytes (little-endian), then its text",
             )
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from cdk_triton._wording import in_words, listed
 from cdk_triton.checks.context import CheckContext
@@ -149,7 +149,7 @@ def too_small_shared_memory(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ".",
             f"shm_default_byte_size of the container's environment is {size:,} bytes, so the Python backend of "
-            f"{release} would not load {listed(models)}: shm-default-byte-size can't be smaller than 4 MiBs",
+            f"{release} would not load {_names(models)}: shm-default-byte-size can't be smaller than 4 MiBs",
             f"set at least {least:,} ({least // MIB} MiB), or remove the field",
         )
 
@@ -184,8 +184,9 @@ def tensorflow_1(context: CheckContext) -> Iterator[Problem]:
     if context.environment is not None and context.environment.tensorflow_version == 1 and models:
         yield Problem(
             ".",
-            f"tensorflow_version of the container's environment is 1, so the server would not load {listed(models)}: "
-            "starting from 23.04, Triton no longer supports Tensorflow 1. Please switch to Tensorflow 2.",
+            f"tensorflow_version of the container's environment is 1, so the server would not load "
+            f"{_names(models)}: starting from 23.04, Triton no longer supports Tensorflow 1. Please switch to "
+            "Tensorflow 2.",
             "set tensorflow_version=2, or remove the field",
         )
 
@@ -223,13 +224,18 @@ def restricted_endpoint(context: CheckContext) -> Iterator[Problem]:
         asked = _asked(context)
         closed = [name for name in value.partition(":")[0].split(",") if name in asked]
         if closed:
+            apis = f"the API{'s' * (len(closed) > 1)} {in_words(map(repr, closed), 'and')}"
             yield Problem(
                 ".",
-                f"additional_args of the container's environment restricts {in_words(closed, 'and')} by --{option}, so "
-                f"the server would answer SageMaker's requests to {in_words([asked[name] for name in closed], 'and')} "
+                f"additional_args of the container's environment restricts {apis} with --{option}, so the "
+                f"server would answer SageMaker's requests to {in_words([asked[name] for name in closed], 'and')} "
                 "with 403",
                 "remove the option, because IAM authorizes the callers of the endpoint",
             )
+
+
+def _names(models: Sequence[str]) -> str:
+    return listed([repr(name) for name in models])
 
 
 def _asked(context: CheckContext) -> Mapping[str, str]:

@@ -202,10 +202,10 @@ def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
         if model.is_ensemble:
             yield Problem(
                 model.config_path,
-                f"{model.name!r} is an ensemble, but the loader of a multi-model endpoint searches the file for the "
-                'text platform: "ensemble" and does not find it, so the endpoint would serve the directory that the '
-                "file system lists last",
-                'write platform: "ensemble", with double quotes and no space before the colon',
+                f"{model.name!r} is an ensemble, but the file does not contain the text "
+                '`platform: "ensemble"`, so a multi-model endpoint would serve the directory that the file system '
+                "lists last",
+                'write `platform: "ensemble"`, with double quotes and no space before the colon',
                 "platform",
             )
 
@@ -256,8 +256,8 @@ def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
         if model.is_literally_ensemble and not model.is_ensemble:
             yield Problem(
                 model.config_path,
-                f"{model.name!r} is not an ensemble, but the loader of a multi-model endpoint finds the text platform: "
-                '"ensemble" in the file, in a comment for example, and would serve this model',
+                f"{model.name!r} is not an ensemble, but the loader of a multi-model endpoint finds the text "
+                '`platform: "ensemble"` in the file (also in a comment), so the endpoint would serve this model',
                 "remove this text from the file",
                 line=model.ensemble_literal_line,
             )

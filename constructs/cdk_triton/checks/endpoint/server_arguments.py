@@ -159,7 +159,12 @@ def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
                 ".",
                 f"additional_args of the container's environment holds '--{given.option}={given.value}', but "
                 f"{platform.instance_type} has {count}, numbered from 0, so the argument has no effect",
-                f"write a GPU number below {platform.gpu_count}, or remove the argument",
+                (
+                    "write the GPU number 0"
+                    if platform.gpu_count == 1
+                    else f"write a GPU number from 0 to {platform.gpu_count - 1}"
+                )
+                + ", or remove the argument",
             )
 
 

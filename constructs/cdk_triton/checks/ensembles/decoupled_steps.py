@@ -134,10 +134,10 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
         If the environment of a single-model container is not known, CT341 reports the ensemble instead.
     """
     if known_inference_type(context) == "infer":
-        for entry, cause, field in _decoupled_entry(context):
+        for entry, ran, cause, field in _decoupled_entry(context):
             yield Problem(
                 entry.config_path,
-                f"the ensemble {entry.name!r} runs the decoupled model {cause!r}, so the endpoint would answer every "
+                f"the ensemble {entry.name!r} runs {ran}, so the endpoint would answer every "
                 f"invocation with: {_REFUSED}",
                 f"make {cause!r} return one response for each request, or {way_to_stream(context)}",
                 field,
@@ -185,18 +185,18 @@ def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Probl
         output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
     """
     if known_inference_type(context) is None:
-        for entry, cause, field in _decoupled_entry(context):
+        for entry, ran, cause, field in _decoupled_entry(context):
             yield Problem(
                 entry.config_path,
-                f"the ensemble {entry.name!r} runs the decoupled model {cause!r}; unless the container's "
+                f"the ensemble {entry.name!r} runs {ran}; unless the container's "
                 f"inference_type is 'generate_stream', the endpoint would answer every invocation with: {_REFUSED}",
                 f"set inference_type='generate_stream', or make {cause!r} return one response for each request",
                 field,
             )
 
 
-def _decoupled_entry(context: CheckContext) -> Iterator[tuple[Model, str, str]]:
-    """The entry model if it is a decoupled ensemble that loads, with the model that makes it so and the step."""
+def _decoupled_entry(context: CheckContext) -> Iterator[tuple[Model, str, str, str]]:
+    """The entry model if it is a decoupled ensemble that loads, what it runs in words, the cause and the step."""
     entry = context.entry
     decoupled = decoupled_models(context)
     if entry is None or not entry.is_ensemble or entry.name not in decoupled:
@@ -204,7 +204,11 @@ def _decoupled_entry(context: CheckContext) -> Iterator[tuple[Model, str, str]]:
     if any(ensemble is entry for ensemble, *_ in mixed_tensors(context)):
         return  # reported by CT338
     step = next(step for step in entry.graph.steps if step.model_name in decoupled)
-    yield entry, decoupled[step.model_name], f"ensemble_scheduling.step[{step.index}].model_name"
+    cause = decoupled[step.model_name]
+    ran = f"the decoupled model {cause!r}"
+    if cause != step.model_name:
+        ran = f"the ensemble {step.model_name!r}, which contains {ran}"
+    yield entry, ran, cause, f"ensemble_scheduling.step[{step.index}].model_name"
 
 
 def _owner(ensemble: Model, step: EnsembleStep | None) -> str:

@@ -115,9 +115,10 @@ def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
             said = f"unexpected platform type '{config.platform}' for {said_name(model)}"
         else:
             said = f"Could not determine backend for model '{said_name(model)}' with no backend in model configuration"
+        given = repr(config.platform) if config.platform else "empty"
         yield Problem(
             model.config_path,
-            f"{model.name!r} has the steps of an ensemble, but its platform is {config.platform!r}, so the server "
+            f"{model.name!r} has the steps of an ensemble, but its platform is {given}, so the server "
             f"would not load it: {said}",
             'write platform: "ensemble" and no backend, or remove ensemble_scheduling',
             "ensemble_scheduling",

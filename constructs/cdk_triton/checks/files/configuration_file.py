@@ -65,7 +65,7 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
         if CONFIG_NAME in model.subdirectories:
             yield Problem(
                 model.config_path,
-                "config.pbtxt is a directory, and the server would crash when it reads the directory: "
+                "config.pbtxt is a directory, so the server would crash when it reads the directory: "
                 "basic_string::_M_replace_aux",
                 "replace the directory with a file that contains the configuration",
             )
@@ -196,7 +196,7 @@ def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:
         if name not in ("", model.name) and not context.is_renamed(model):
             yield Problem(
                 model.config_path,
-                f"the name is {name!r} in the directory {model.name!r}, and the server would not load the model: "
+                f"the name is {name!r} in the directory {model.name!r}, so the server would not load the model: "
                 f"unexpected directory name '{model.name}' for model '{name}', directory name must equal model name",
                 f'write name: "{model.name}", or rename the directory to {name!r}',
                 "name",

@@ -63,7 +63,7 @@ def missing_file(context: CheckContext) -> Iterator[Problem]:
         if each.backend == "python" and each.files.has_directory(each.path):
             continue  # a directory in its place is CT146's
         missing.add(each.path)
-        yield Problem(each.path, f"the file is missing, and {_consequence(each)}", _fix(each))
+        yield Problem(each.path, f"the file is missing, so {_consequence(each)}", _fix(each))
     for model, config, path in _completing_files(context):
         if path not in missing:
             yield Problem(
@@ -235,7 +235,7 @@ def incomplete_saved_model(context: CheckContext) -> Iterator[Problem]:
         if not any(each.files.has(each.path / name) for name in ("saved_model.pb", "saved_model.pbtxt")):
             yield Problem(
                 each.path,
-                f"the directory contains no saved_model.pb, and the server would not load {each.model.name!r}: Could "
+                f"the directory contains no saved_model.pb, so the server would not load {each.model.name!r}: Could "
                 "not find SavedModel .pb or .pbtxt at supplied export directory path",
                 "put TensorFlow's export (saved_model.pb, variables/) directly into this directory",
             )
@@ -313,7 +313,7 @@ def pointer_file(context: CheckContext) -> Iterator[Problem]:
         seen.add(file.path)
         instead = f"the content that {model.name!r} reads"
         if file.path in own:
-            instead = f"the model itself, and the server would not load {model.name!r}"
+            instead = f"the model itself, so the server would not load {model.name!r}"
         yield Problem(file.path, f"the file is a Git LFS pointer, not {instead}", "run: git lfs pull")
 
 
@@ -363,7 +363,7 @@ def refused_dali_path(context: CheckContext) -> Iterator[Problem]:
         if each.backend == "dali" and wrong is not None:
             yield Problem(
                 each.path,
-                f"the path has the character {wrong!r}, and the server would not load {each.model.name!r}: File path "
+                f"the path has the character {wrong!r}, so the server would not load {each.model.name!r}: File path "
                 f"'{each.path}' contains an invalid character: '{wrong}'",
                 "use letters, digits, '_', '.' and '-' only",
             )
@@ -408,7 +408,7 @@ def missing_labels(context: CheckContext) -> Iterator[Problem]:
                 fix = f"replace the directory {labels.spelled} with the file"
             yield Problem(
                 model.config_path,
-                f"{found}, and would not load {model.name!r}: {said}",
+                f"{found}, so the server would not load {model.name!r}: {said}",
                 f"{fix}, or remove label_filename",
                 f"output[{index}].label_filename",
             )

@@ -105,7 +105,7 @@ def unreadable_file(context: CheckContext) -> Iterator[Problem]:
             fault, _, said = reason.partition(": ")
             yield Problem(
                 each.file.path,
-                f"the file {fault}, and the server would not load {each.model.name!r}" + (said and f": {said}"),
+                f"the file {fault}, so the server would not load {each.model.name!r}" + (said and f": {said}"),
                 "the file has ONNX Runtime's own format: give it a name that ends in .ort, and write that name into "
                 "default_model_filename"
                 if is_ort
@@ -158,7 +158,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                     close = next(iter(left))  # the last of both
                 yield Problem(
                     each.backend_file.model.config_path,
-                    f"{each.file.path} has no {side} {tensor.name!r}, and the server would not load {each.name!r}: "
+                    f"{each.file.path} has no {side} {tensor.name!r}, so the server would not load {each.name!r}: "
                     f"unexpected inference {side} '{tensor.name}', allowed {side}s are: {', '.join(sorted(names))}",
                     f"write {close!r} if that is meant" if close else f"name one of the file's {side}s",
                     f"{side}[{index}].name",
@@ -331,7 +331,7 @@ def no_tensor(context: CheckContext) -> Iterator[Problem]:
                 kind = f"ONNX_TYPE_{names[tensor.kind]}"
                 yield Problem(
                     each.file.path,
-                    f"{tensor.name!r} is a {tensor.kind.replace('_', ' ')}, and the server would not "
+                    f"{tensor.name!r} is a {tensor.kind.replace('_', ' ')}, so the server would not "
                     f"load {each.name!r}: Unsupported ONNX Type '{kind}' for I/O '{tensor.name}', expected "
                     "'ONNX_TYPE_TENSOR'",
                     "export the model so that it takes and gives tensors only (skl2onnx: zipmap=False)",

@@ -79,7 +79,7 @@ def weights_outside(context: CheckContext) -> Iterator[Problem]:
             if outside:
                 yield Problem(
                     each.file.path,
-                    f"the weights are in {external.location!r}, outside the directory of the file, and the "
+                    f"the weights are in {external.location!r}, outside the directory of the file, so the "
                     f"server would not load {each.name!r}: External data path validation failed for initializer: "
                     f"{external.tensor}",
                     "save the model with its weights beside it (onnx.save_model with location)",
@@ -155,7 +155,7 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
                 state = "which is missing" if size is None else f"which has {size} bytes of at least {external.end}"
                 yield Problem(
                     path,
-                    f"{each.file.path} has weights in {external.location!r}, {state}, and the server would not load "
+                    f"{each.file.path} has weights in {external.location!r}, {state}, so the server would not load "
                     f"{each.name!r}: the tensor {external.tensor!r} cannot be read",
                     "copy this file from the directory into which the model was exported",
                 )

@@ -53,7 +53,7 @@ def control_not_in_file(context: CheckContext) -> Iterator[Problem]:
                 what = "does not have the dims [1] in" if control.name in inputs else "is not an input of"
                 yield Problem(
                     each.backend_file.model.config_path,
-                    f"the sequence control {control.name!r} {what} {each.file.path}, and the server would not load "
+                    f"the sequence control {control.name!r} {what} {each.file.path}, so the server would not load "
                     f"{each.name!r}: {said}",
                     f"name one of the file's inputs ({', '.join(map(repr, sorted(inputs))) or 'the file has none'}), "
                     "or export the model with an input of the dims [1] for the control",

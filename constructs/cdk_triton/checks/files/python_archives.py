@@ -54,7 +54,7 @@ def unsafe_archive(context: CheckContext) -> Iterator[Problem]:
             name, reason = found
             yield Problem(
                 each.path,
-                f"the archive has the member {name!r}, which releases from {SAFE_SINCE} on do not unpack, and the "
+                f"the archive has the member {name!r}, which releases from {SAFE_SINCE} on do not unpack, so the "
                 f"server would not load {each.model.name!r}: archive_write_header() failed with error code = -25 error "
                 f"message is {reason}",
                 "pack the environment with conda-pack, or with tar -C ENVIRONMENT -czf env.tar.gz .",

@@ -75,7 +75,7 @@ def no_class(context: CheckContext) -> Iterator[Problem]:
         if isinstance(source, PythonSource) and not source.may_have_model and isinstance(module, Module):
             yield Problem(
                 each.path,
-                f"the file defines no class TritonPythonModel, and the server would not load {each.model.name!r}: "
+                f"the file defines no class TritonPythonModel, so the server would not load {each.model.name!r}: "
                 f"module '{module.name}' has no attribute 'TritonPythonModel'",
                 "define the class TritonPythonModel in this file, or import it there",
             )
@@ -218,7 +218,7 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 each.path,
                 f"auto_complete_config in line {method.line} returns a value of type {' or '.join(method.returns)}, "
-                f"and the server would not load {each.model.name!r}: auto_complete_config function in model "
+                f"so the server would not load {each.model.name!r}: auto_complete_config function in model "
                 f"'{each.model.name}' must return a valid pb.ModelConfig object.",
                 "let auto_complete_config return its argument"
                 + ", without async or yield" * bool(_SUSPENDED & set(method.returns)),
@@ -300,7 +300,7 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
             continue
         yield Problem(
             each.path,
-            f"execute in line {method.line} returns a value of type {' or '.join(method.returns)}, and the server "
+            f"execute in line {method.line} returns a value of type {' or '.join(method.returns)}, so the server "
             f"would {effect}",
             "return a list with one pb_utils.InferenceResponse for each request"
             + ", without yield" * (method.returns == ("generator",)),
@@ -311,7 +311,7 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
 def _returns_in_decoupled_mode(each: BackendFile, method: Method) -> Problem:
     return Problem(
         each.path,
-        f"execute in line {method.line} returns a value of type {' or '.join(method.returns)}, and the server would "
+        f"execute in line {method.line} returns a value of type {' or '.join(method.returns)}, so the server would "
         f"answer every request with an error: Python model '{each.model.name}_0' is using the decoupled mode and the "
         "execute function must return None.",
         "send each response with request.get_response_sender().send(...), or remove decoupled from config.pbtxt",
@@ -389,7 +389,7 @@ def _unusable(
     where = "" if line is None else f" in line {line}"
     return Problem(
         each.path,
-        f"{subject}{where} {found}, and the server {consequence}: TypeError: {said}",
+        f"{subject}{where} {found}, so the server {consequence}: TypeError: {said}",
         fix,
         line=line,
     )

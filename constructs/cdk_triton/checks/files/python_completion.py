@@ -67,7 +67,7 @@ def failing_completion(context: CheckContext) -> Iterator[Problem]:
             if said:
                 yield Problem(
                     each.path,
-                    f"{asked.method} in line {asked.line} fails, and the server would not load {each.model.name!r}: "
+                    f"{asked.method} in line {asked.line} fails, so the server would not load {each.model.name!r}: "
                     f"{said}",
                     "declare the same value as config.pbtxt and the earlier calls, or remove it from config.pbtxt"
                     if _is_contradiction(said)

@@ -49,7 +49,7 @@ def missing_environment(context: CheckContext) -> Iterator[Problem]:
         if each.opened is not None and not each.is_there:
             yield Problem(
                 each.model.config_path,
-                f"the environment {each.opened} is missing, and the server would not load {each.model.name!r}: Failed "
+                f"the environment {each.opened} is missing, so the server would not load {each.model.name!r}: Failed "
                 f"to get the canonical path for {each.opened}.",
                 "put the packed environment there, or remove the parameter",
                 FIELD,
@@ -57,7 +57,7 @@ def missing_environment(context: CheckContext) -> Iterator[Problem]:
         elif each.is_misspelt:
             yield Problem(
                 each.model.config_path,
-                f"the path of the environment, {each.written!r}, does not begin with {VARIABLE}, and the server would "
+                f"the path of the environment, {each.written!r}, does not begin with {VARIABLE}, so the server would "
                 f"not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
                 f'begin the path with "{VARIABLE}/", with two $',
                 FIELD,
@@ -98,7 +98,7 @@ def no_archive(context: CheckContext) -> Iterator[Problem]:
         if isinstance(read, Unreadable):
             yield Problem(
                 each.path,
-                f"the file {read.reason}, and the server would not load {each.model.name!r}: "
+                f"the file {read.reason}, so the server would not load {each.model.name!r}: "
                 "archive_read_open_filename() failed.",
                 "pack the environment with conda-pack, as .tar.gz",
             )
@@ -153,7 +153,7 @@ def no_activate(context: CheckContext) -> Iterator[Problem]:
             below = f" (everything in it is below {top})" if top else ""
             yield Problem(
                 each.path,
-                f"the environment has no bin/activate at its top{below}, and the server would not load "
+                f"the environment has no bin/activate at its top{below}, so the server would not load "
                 f"{each.model.name!r}: The Python environment should contain an 'activate' script.",
                 "pack the environment with conda-pack, or with tar -C ENVIRONMENT -czf env.tar.gz .",
             )
@@ -205,8 +205,8 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 each.path,
                 f"the environment has Python {python}, but the container of {release.release} has {release.python}; "
-                f"{file} imports {name}, and the server would not load {each.model.name!r}: ModuleNotFoundError: No "
-                f"module named '{name}'",
+                f"{file} would not find {name!r}, so the server would not load {each.model.name!r}: "
+                f"ModuleNotFoundError: No module named '{name}'",
                 f"create the environment with python={release.python}",
             )
 
@@ -334,7 +334,7 @@ def unpacked_too_early(context: CheckContext) -> Iterator[Problem]:
         if each.is_directory:
             yield Problem(
                 each.path,
-                "the environment is a directory, which releases before 23.07 do not accept, and the server would not "
+                "the environment is a directory, which releases before 23.07 do not accept, so the server would not "
                 f"load {each.model.name!r}: archive_read_open_filename() failed.",
                 "pack it as .tar.gz, or serve with 23.07 or newer",
             )

@@ -157,7 +157,7 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
                 seen.add((path, name))
                 yield Problem(
                     path,
-                    f"line {imported.line} imports {name}, but {each.model.name!r} gets the module of this name from "
+                    f"line {imported.line} imports {name!r}, but {each.model.name!r} gets the module of this name from "
                     f"{_hiding(context, name)}, not {module.path}",
                     _visible(each, path, module.path, name),
                     line=imported.line,
@@ -177,7 +177,7 @@ def _visible(each: BackendFile, importer: PurePosixPath, module: PurePosixPath, 
     """The fix. Only the model's file is sure to be in a package, whose modules are in the file's directory."""
     directory = module.parent.parent if module.name.startswith("__init__.") else module.parent
     is_beside = importer == each.path and directory == importer.parent
-    return f"give {module} another name" + (f", or import it with: from . import {name}" if is_beside else "")
+    return f"give {module} another name" + (f", or import it with `from . import {name}`" if is_beside else "")
 
 
 def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name: str, line: int) -> Problem:
@@ -203,7 +203,7 @@ def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name
         )
     return Problem(
         path,
-        f"line {line} imports {name}, but {reason}, so {each.model.name!r} fails with ModuleNotFoundError: No module "
+        f"line {line} imports {name!r}, but {reason}, so {each.model.name!r} fails with ModuleNotFoundError: No module "
         f"named {name!r}",
         fix,
         line=line,

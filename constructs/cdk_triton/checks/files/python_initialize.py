@@ -78,7 +78,7 @@ def failing_initialize(context: CheckContext) -> Iterator[Problem]:
         if failure is not None:
             yield Problem(
                 each.path,
-                f"initialize fails in line {failure.line}, and the server would not load {each.model.name!r}: "
+                f"initialize fails in line {failure.line}, so the server would not load {each.model.name!r}: "
                 f"{failure.said}",
                 "correct this line: use only values that the configuration, the arguments or the model's directory "
                 "contain",

@@ -71,7 +71,7 @@ def syntax_error(context: CheckContext) -> Iterator[Problem]:
         if isinstance(source, SyntaxFault) and source.in_every_version:
             yield Problem(
                 path,
-                f"line {source.line} is not valid Python ({source.reason}){by}, and the server would not load "
+                f"line {source.line} is not valid Python ({source.reason}){by}, so the server would not load "
                 f"{name!r}: {source.error}",
                 "correct the line"
                 if source.error == "SyntaxError"
@@ -123,7 +123,7 @@ def newer_syntax(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 path,
                 f"line {source.line} has syntax that Python {release.python} of {release.release} does not have "
-                f"({source.reason}){by}, and the server would not load {name!r}: SyntaxError",
+                f"({source.reason}){by}, so the server would not load {name!r}: SyntaxError",
                 f"write the line without this syntax, or serve with {_first_release_with(source.reason)}",
                 line=source.line,
             )
@@ -218,7 +218,7 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
     for each in (*at_load, *later):
         error = "ModuleNotFoundError" if each.said.startswith("No module") else "ImportError"
         name = repr(each.owner.model.name)
-        effect = f" when {name} runs this line" if each in later else f", and the server would not load {name}"
+        effect = f" when {name} runs this line" if each in later else f", so the server would not load {name}"
         yield Problem(
             each.importer,
             f"the import in line {each.line} fails{effect}: {error}: {each.said}",
@@ -270,7 +270,7 @@ def rejected_class(context: CheckContext) -> Iterator[Problem]:
             rejected = source.rejected
             yield Problem(
                 path,
-                f"Python cannot create the class {rejected.name} in line {rejected.line}{by}, and the server would not "
+                f"Python cannot create the class {rejected.name} in line {rejected.line}{by}, so the server would not "
                 f"load {name!r}: {rejected.said}",
                 "correct the bases, the keyword arguments or the __slots__ of the class",
                 line=rejected.line,

@@ -122,9 +122,9 @@ def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
             others = f" ({maker} {' and '.join(having)} may have it)" if having else ""
             yield Problem(
                 path,
-                f"line {used.line} uses {_whole(used)}, which {owner} does not have{others}, so "
+                f"line {used.line} uses {_whole(used)!r}, which {owner} does not have{others}, so "
                 f"{each.model.name!r} fails with {_said(used)}",
-                f"write {_NUMPY[used.name]}, Python's own type"
+                f"write {_NUMPY[used.name]!r}, Python's own type"
                 if used.module == "numpy"
                 else "use a name that this Python has, or "
                 + ("correct the release if your image has another Python" if is_own else "serve with another release"),
@@ -199,10 +199,10 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
         else:
             yield Problem(
                 path,
-                f"line {used.line} uses {_whole(used)} while the server imports the file, but the server sets this "
+                f"line {used.line} uses {_whole(used)!r} while the server imports the file, but the server sets this "
                 f"name only after the import; the server would not load {each.model.name!r}: {_said(used)}",
                 "use the name in functions only, and write annotations as strings or with "
-                "from __future__ import annotations",
+                "`from __future__ import annotations`",
                 line=used.line,
             )
 
@@ -269,7 +269,7 @@ def _has_utilities_of_server(context: CheckContext, each: BackendFile) -> bool:
 def _missing_utility(each: BackendFile, path: PurePosixPath, used: Used, close: str | None) -> Problem:
     return Problem(
         path,
-        f"line {used.line} uses {_whole(used)}, which the server does not have, so {each.model.name!r} fails in this "
+        f"line {used.line} uses {_whole(used)!r}, which the server does not have, so {each.model.name!r} fails in this "
         f"line with {_said(used)}",
         f"did you mean {close!r}?" if close is not None else "use a name that the release's module has",
         line=used.line,
@@ -319,7 +319,7 @@ def undefined_name(context: CheckContext) -> Iterator[Problem]:
         if not used.module and used.name not in known:
             yield Problem(
                 path,
-                f"line {used.line} uses {used.name}, which the file neither defines nor imports, so "
+                f"line {used.line} uses {used.name!r}, which the file neither defines nor imports, so "
                 f"{each.model.name!r} fails with {_said(used)}",
                 _definition(used.name, source, suggestions),
                 line=used.line,
@@ -328,11 +328,11 @@ def undefined_name(context: CheckContext) -> Iterator[Problem]:
 
 def _definition(name: str, source: PythonSource, suggestions: Suggestions) -> str:
     if name in _USUAL:
-        return f"add import {_USUAL[name]} as {name}"
+        return f"add `import {_USUAL[name]} as {name}`"
     if name in standard_modules(None):
-        return f"add import {name}"
+        return f"add `import {name}`"
     close = suggestions.closest(name, sorted(source.names or ()))
-    return "define or import it" if close is None else f"did you mean {close!r}?"
+    return "define or import this name" if close is None else f"did you mean {close!r}?"
 
 
 def _whole(used: Used) -> str:

@@ -153,10 +153,10 @@ def unimportable_file(context: CheckContext) -> Iterator[Problem]:
         elif isinstance(found, str):
             yield Problem(
                 each.model.config_path if each.field else each.path,
-                f"the file {each.path} cannot be imported as a module, and the server would not load "
+                f"the file {each.path} cannot be imported as a module, so the server would not load "
                 f"{each.model.name!r}: {found}",
-                "name a file, not a directory, in the version directory, such as model.py; its name must end in '.py' "
-                "without another dot, and no other module or package may have the name of the file's directory",
+                "name a file (not a directory) in the version directory, such as model.py, with '.py' at the end and "
+                "no other dot; also rename every module or package that has the name of the file's directory",
                 each.field,
             )
 

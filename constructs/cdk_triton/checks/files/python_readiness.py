@@ -64,13 +64,14 @@ def never_ready(context: CheckContext) -> Iterator[Problem]:
             line, what, said = found
             pings = context.platform is not None and is_at_least(context.platform, _PING_SINCE)
             effect = (
-                "and /ping would fail unless ping_mode is 'live'"
+                ", and /ping would fail unless ping_mode is 'live'"
                 if pings
-                else f"as /v2/models/{each.model.name}/ready would report"
+                else f" at /v2/models/{each.model.name}/ready"
             )
             yield Problem(
                 each.path,
-                f"is_ready in line {line} {what}, so {each.model.name!r} would never be ready, {effect}: {said}",
+                f"is_ready in line {line} {what}, so the server would never report {each.model.name!r} as "
+                f"ready{effect}: {said}",
                 "let is_ready(self) return True or False, or rename the method if the server should not call it",
                 line=line,
             )

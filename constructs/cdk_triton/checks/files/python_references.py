@@ -249,7 +249,7 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
             for misused, said in source.references.misused:
                 yield Problem(
                     path,
-                    f"line {misused.line} uses {misused.name}, which python_backend does not support, so "
+                    f"line {misused.line} uses `{misused.name}`, which python_backend does not support, so "
                     f"{each.model.name!r} fails in this line: {said}",
                     "use the names that python_backend's README lists",
                     line=misused.line,

@@ -85,7 +85,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                     each.path,
                     f"line {tensor.line} makes the tensor {tensor.name!r}, which is not an output of the "
                     "configuration, so the server would remove this tensor from the response without a message; the "
-                    f"model never makes {listed(sorted(missing))}",
+                    f"model never makes {_quoted(missing)}",
                     _fix(tensor, missing, "outputs", suggestions),
                     line=tensor.line,
                 )
@@ -101,7 +101,11 @@ def _fix(tensor: NamedTensor, names: Collection[str], side: str, suggestions: Su
     close = suggestions.closest(tensor.name, sorted(names))
     if close is not None:
         return f"did you mean {close!r}?"
-    return f"use a name of the configuration's {side} ({listed(sorted(names))}), or add {tensor.name!r} to the {side}"
+    return f"use a name of the configuration's {side} ({_quoted(names)}), or add {tensor.name!r} to the {side}"
+
+
+def _quoted(names: Collection[str]) -> str:
+    return listed([repr(name) for name in sorted(names)])
 
 
 def _inputs(config: ModelConfig) -> set[str]:

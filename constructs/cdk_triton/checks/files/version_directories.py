@@ -42,7 +42,7 @@ def no_version(context: CheckContext) -> Iterator[Problem]:
         unread = model.config_error is not None and model.config is None  # its policy is not known
         if model.served_versions or (unread and model.versions):
             continue
-        consequence = f"and the server would not load {model.name!r}: {_NO_VERSION} '{model.name}'"
+        consequence = f"so the server would not load {model.name!r}: {_NO_VERSION} '{model.name}'"
         if model.versions:
             yield Problem(
                 model.config_path,
@@ -213,7 +213,7 @@ def misread_version(context: CheckContext) -> Iterator[Problem]:
             if not -LARGEST_VERSION - 1 <= version <= LARGEST_VERSION:
                 yield Problem(
                     model.directory / name,
-                    f"the number {version} is too large for a version, and the server would crash: std::out_of_range "
+                    f"the number {version} is too large for a version, so the server would crash: std::out_of_range "
                     "stoll",
                     "give the version a smaller number",
                 )

@@ -212,7 +212,8 @@ def _side(
             continue  # in a release whose TensorRT has no INT64 this is CT604
         if given and written not in ("TYPE_INVALID", given) and not tensor.is_shape_tensor:
             yield (
-                f"the {kind} {tensor.name!r} has the type {written}, but has the type {given} in a plan of {network}",
+                f"the {kind} {tensor.name!r} has the type {written} in the configuration, but {given} in a "
+                f"plan of {network}",
                 f"unexpected datatype {given} for inference {kind} '{tensor.name}', expecting {written}",
                 f"write data_type: {given}, or export the network with the other type",
                 f"{kind}[{index}].data_type",
@@ -248,8 +249,8 @@ def _shapes(
         added = " (max_batch_size adds the batch dimension)" if source.config.max_batch_size > 0 else ""
         without = " without the batch dimension" if added else ""
         yield (
-            f"the {kind} {tensor.name!r} has the {own} {_text(written)}{added}, but has the shape {_text(shape)} in "
-            f"the network {source.network.path}",
+            f"the {kind} {tensor.name!r} has the {own} {_text(written)} in the configuration{added}, but the shape "
+            f"{_text(shape)} in the network {source.network.path}",
             f"model '{source.model.name}', tensor '{tensor.name}': the model expects {len(shape)} dimensions but the "
             f"model configuration specifies {len(readings[0])} dimensions",
             f"write the dimensions of the network{without} into {own}, or export the network with other dimensions",
