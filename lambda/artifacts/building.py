@@ -142,7 +142,7 @@ def _key_state(
             return _KeyState(commit, archive=archive)
         failure = _failure(commit, state, invocation)
     except BrokenBuildError as error:
-        failure = str(error), [], state.ended.link
+        failure = f"{error}; deploy again to start another build", [], state.ended.link
     return _spent(commit, lock, state, failure, request)
 
 
@@ -182,7 +182,7 @@ def _failure_text(failures: Mapping[str, tuple[str, Sequence[str], str]]) -> str
 
 def _named(commit: Commit) -> str:
     """A repository with what it is built for: each instance pool of a variant has the same repository."""
-    return f"{commit.repository} for {commit.platform}"
+    return f"{commit.repository!r} for {commit.platform}"
 
 
 def _start(

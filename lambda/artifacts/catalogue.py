@@ -163,9 +163,9 @@ def roll_back(entry: Entry, change: Change, to: str | None = None) -> Entry:
     others = [version for version in entry.versions if version.target_model != entry.current]
     found = others[:1] if to is None else [version for version in others if version.target_model == to]
     if not found:
-        names = ", ".join(version.target_model for version in others)
-        wanted = "an earlier version" if to is None else f"the version {to}"
-        missing = f"the catalogue does not have {wanted} of the ensemble {entry.ensemble}"
+        names = ", ".join(repr(version.target_model) for version in others)
+        wanted = "an earlier version" if to is None else f"the version {to!r}"
+        missing = f"the catalogue does not have {wanted} of the ensemble {entry.ensemble!r}"
         if not others:
             raise ArtifactError(f"{missing}: publish the ensemble")
         raise ArtifactError(f"{missing}, only {names}: name one of these, or publish the ensemble")
@@ -199,7 +199,7 @@ def forget(entry: Entry, change: Change) -> Entry:
 def _require_published(entry: Entry) -> None:
     if not entry.was_published:
         raise ArtifactError(
-            f"the ensemble {entry.ensemble} was never published; `cdk-triton fleet list` shows the published names"
+            f"the ensemble {entry.ensemble!r} was never published; `cdk-triton fleet list` shows the published names"
         )
 
 

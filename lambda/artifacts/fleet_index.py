@@ -136,8 +136,9 @@ def _reject_published(fleet: Fleet, storage: Storage) -> None:
             and read_entry(name, platform, ensemble, storage).current is not None
         ):
             raise ArtifactError(
-                f"the stack has an ensemble {ensemble}, and an ensemble of the same name is published: rename the "
-                f"stack's ensemble, or run `cdk-triton fleet unpublish {ensemble} --fleet STACK/FLEET` and deploy again"
+                f"the stack has an ensemble {ensemble!r}, but an ensemble of this name is already published: rename "
+                f"the stack's ensemble, or run `cdk-triton fleet unpublish {ensemble} --fleet STACK/FLEET` and deploy "
+                "again"
             )
 
 

@@ -72,7 +72,7 @@ def _after(state: BuildState, progress: Progress | None, ledger: Ledger, invocat
     if progress is None:
         if now - started < VISIBLE_SECONDS:
             return state
-        reason = f"the job {state.job} does not exist any more"
+        reason = f"the job {state.job} does not exist any more; deploy again to start another"
         # The time of its end is unknown. A request that came after its start has not seen it run, and may build again.
         return ledger.write(state, ended=Ended("VANISHED", started, reason, state.link, again=True))
     if progress.over:
@@ -92,7 +92,9 @@ def _unless_expired(state: BuildState, status: str, ledger: Ledger, invocation: 
     limit = latest_end(state)
     if invocation.now() <= limit:
         return state
-    reason = f"the job {state.job} still has the status {status}, long after its time limit"
+    reason = (
+        f"the job {state.job} still has the status {status}, long after its time limit; deploy again to start another"
+    )
     return ledger.write(state, ended=Ended("EXPIRED", limit, reason, state.link, again=True))
 
 
@@ -102,6 +104,8 @@ def _ended(state: BuildState, progress: Progress, invocation: Invocation) -> End
     own = read_failure(state.build, None, invocation.storage)
     said = f": {progress.message}" if progress.message else ""
     ends = f"the job {state.job} wrote no archive and ended with status {progress.status}{said}"
+    if "deploy again" not in said:
+        ends += "; read the log of the job, fix the cause, and deploy again"
     reason, lines = (ends, []) if own is None else own
     if not lines and progress.status not in {"SUCCEEDED", "Completed"}:
         lines = invocation.builders[state.kind].log_tail(progress)

@@ -28,13 +28,13 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
     storage, origin = invocation.storage, invocation.promotes_from
     if origin is None:
         raise ArtifactError(
-            f"the plan promotes {commit.repository} from another store, but this artifact store does not promote from "
-            "a store; first deploy the stack of this artifact store with promotes_from"
+            f"the plan promotes {commit.repository!r} from another store, but this artifact store does not promote "
+            "from a store; first deploy the stack of this artifact store with promotes_from"
         )
     found = storage.read(commit.manifest, bucket=origin)
     if found is None:
         raise ArtifactError(
-            f"the store s3://{origin} does not have the artifact of {commit.repository} that this stack needs "
+            f"the store s3://{origin} does not have the artifact of {commit.repository!r} that this stack needs "
             f"({commit.platform}, key {commit.artifact_key}): first deploy a stack with the same files, recipes, "
             "release and GPU to that store"
         )

@@ -279,7 +279,7 @@ class _Batch:
         try:
             found = self._storage.read(key, most=MAX_BUILD_BYTES)
         except TooLargeError as error:
-            raise ArtifactError(f"{error.full}; publish the repository {item.repository} with fewer files") from error
+            raise ArtifactError(f"{error.full}; publish the repository {item.repository!r} with fewer files") from error
         if found is None:
             raise ArtifactError(f"the description of the build, {key}, is missing; publish again to upload it")
         return parse_build(found[0], item, key)
@@ -289,7 +289,7 @@ class _Batch:
         if not numbers or not all(number in declared for number in numbers):
             found = f"refers to the recipes with the numbers {list(numbers)}" if numbers else "does not name a recipe"
             raise ArtifactError(
-                f"the build of the repository {item.repository} {found}, but the publisher has {len(declared)} "
+                f"the build of the repository {item.repository!r} {found}, but the publisher has {len(declared)} "
                 "recipes, numbered from 0; install the version of cdk-triton that deployed the publisher, and publish "
                 "again"
             )

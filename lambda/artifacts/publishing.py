@@ -246,7 +246,7 @@ class Publisher:
         if not (is_as_asked or entry.has(self.place.execution)):
             return "the execution ended before it changed this ensemble; run the command again"
         if entry.current is not None and self.place.served + entry.current not in there:
-            return f"{entry.current} was deleted meanwhile; publish the ensemble again"
+            return f"{entry.current!r} was deleted meanwhile; publish the ensemble again"
         return None
 
     def _publish(self, entry: Entry, item: Item, by: Change, publication: str) -> Entry:
@@ -265,10 +265,12 @@ class Publisher:
             others = [
                 version.target_model for version in entry.versions if self._head(version.target_model) is not None
             ]
-            gone = f"the store does not have the version {changed.current} of the ensemble {item.ensemble} any more"
+            gone = f"the store does not have the version {changed.current!r} of the ensemble {item.ensemble!r} any more"
             if not others:
                 raise ArtifactError(f"{gone}, and has no other version of it: publish the ensemble")
-            raise ArtifactError(f"{gone}, but has {', '.join(others)}: name one of these, or publish the ensemble")
+            raise ArtifactError(
+                f"{gone}, but has {', '.join(map(repr, others))}: name one of these, or publish the ensemble"
+            )
         return changed
 
     def _unpublish(self, entry: Entry, _: Item, by: Change, __: str) -> Entry:

@@ -133,7 +133,7 @@ def test_what_was_published_for_the_old_platform_during_its_change_is_named(acco
     found = run("fleet", "list", *FLEET)
     account.s3.delete_object(Bucket=account.bucket, Key=place[0])
     assert found.status == 0
-    assert "the last change of tenant-13 (23.09-a10g)" in found.err
+    assert "the last change of 'tenant-13' (23.09-a10g)" in found.err
 
 
 def test_a_repository_that_changes_after_its_check_fails_alone(
@@ -317,7 +317,7 @@ def test_a_rollback_of_an_ensemble_whose_archives_were_deleted_names_those_that_
         found = run("fleet", "rollback", "departed", *arguments, *FLEET)
         assert found.status != 0
         assert second in found.said
-        assert f"but has {first}" in found.said
+        assert f"but has '{first}'" in found.said
         messages.record("cdk-triton fleet rollback", found.said)
 
     account.s3.delete_object(Bucket=account.bucket, Key=served + first)

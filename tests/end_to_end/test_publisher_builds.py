@@ -85,7 +85,7 @@ def test_a_failed_build_fails_its_ensemble_and_nothing_is_built_twice(account: A
     found: Outcome = run("fleet", "publish", account.tenants, *FLEET)
 
     assert found.status == 1
-    assert "failed bad: bad for 25.09-a10g could not be built: the TensorRT plan of net: " in found.out
+    assert "failed bad: 'bad' for 25.09-a10g could not be built: the TensorRT plan of net: " in found.out
     assert "rejected promising: cdk-triton.toml: error cdk-triton:ProducedFile: " in found.out
     assert "no recipe makes it; add the recipe, or put the file into the repository" in found.out
     assert "published, built in AWS now or before: copy, one, two" in found.out

@@ -86,7 +86,7 @@ def test_a_build_that_no_machine_is_free_for_says_how_to_build_before_the_deploy
     failure = poll(stack).failure
 
     assert failure is not None
-    assert "text for 25.09-a10g" in failure
+    assert "'text' for 25.09-a10g" in failure
     assert "cdk-triton artifacts build" in failure
     messages.record("the build of a pool", failure)
 

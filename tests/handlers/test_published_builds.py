@@ -217,7 +217,7 @@ def test_repositories_with_the_same_key_have_each_its_own_reason() -> None:
     for name in ("one", "two"):
         found = machine.s3.get(STORE, f"staging/publishing/fleet/25.09-a10g/failures/machine/first/{name}.json")
         reason = json.loads(found or b"")["reason"]
-        assert reason.startswith(f"{name} for 25.09-a10g could not be built")
+        assert reason.startswith(f"{name!r} for 25.09-a10g could not be built")
 
 
 def test_a_machine_builds_what_another_one_of_the_fleet_could_not() -> None:

@@ -329,7 +329,7 @@ def test_an_endpoint_with_a_deleted_model_in_an_instance_pool_is_said(run: Any, 
 
     world.sagemaker.delete_model(ModelName="gone")
     (unknown,) = listed(run, world)["unknown"]
-    assert "the model gone, which was deleted" in unknown
+    assert "the model 'gone', which was deleted" in unknown
 
 
 def test_a_component_on_a_deleted_model_is_said(messages: Messages, run: Any, world: World) -> None:

@@ -109,7 +109,7 @@ def test_a_document_that_cannot_be_read_is_named_and_the_others_are_compared(
     store.damage(BEFORE, "damaged", body)
     damaged, changed = warnings(store.fleet, store.compared())
     assert f"s3://{STORE}/catalogue/fleet/{BEFORE}/damaged.json" in damaged
-    assert f"new ({BEFORE})" in changed
+    assert f"'new' ({BEFORE})" in changed
     messages.record("cdk-triton fleet list", damaged)
 
 

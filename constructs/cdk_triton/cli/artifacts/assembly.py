@@ -190,7 +190,7 @@ def _check_environment(stack: _Stack, pseudo: Mapping[str, str]) -> None:
     for name, value in wanted.items():
         if value and not value.startswith("unknown-") and value != pseudo[name]:
             raise ConfigurationError(
-                f"the stack {stack.path} is for {account}/{region}, but the credentials and settings here lead to "
+                f"the stack {stack.path!r} is for {account}/{region}, but the credentials and settings here lead to "
                 f"{pseudo['AWS::AccountId']}/{pseudo['AWS::Region']}: choose the profile and region of the stack"
             )
 

@@ -50,8 +50,8 @@ def open_store(stack: str) -> Store:
     ]
     if not found:
         raise ConfigurationError(
-            f"the stack {stack} in {aws.region} holds no TritonArtifactStore: none of its functions has the handler "
-            f"{_HANDLER}; name the stack that contains the store"
+            f"the stack {stack!r} in {aws.region} does not contain a TritonArtifactStore: none of its functions has "
+            f"the handler {_HANDLER}; name the stack that contains the store"
         )
     if len(found) > 1:
         raise StoreError(

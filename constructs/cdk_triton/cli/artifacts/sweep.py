@@ -124,7 +124,7 @@ def survey(
     obstacles += [f"a deployment has written {key} again" for key in contents.keys if key in gone]
     users = read_users(store.aws)
     used = uses(_with(contents, going), users.references, store.bucket)
-    obstacles += [f"{used[f.key][0]} refers to {each.name}" for each in going for f in each.files if f.key in used]
+    obstacles += [f"the {used[f.key][0]} uses {each.name}" for each in going for f in each.files if f.key in used]
     free = candidates(contents, used, now=now, grace=grace, keep_last=keep_last)
     return Survey(contents, used, free, (*obstacles, *users.unknown))
 

@@ -155,14 +155,14 @@ def _unknown(endpoints: Sequence[_Endpoint], models: frozenset[str]) -> Iterator
     """Endpoints that run on deleted models or a deleted configuration: SageMaker allows that, and they still read."""
     for endpoint in endpoints:
         if endpoint.models is None:
-            runs_on = f"the configuration {endpoint.configuration}, which was deleted"
+            runs_on = f"the configuration {endpoint.configuration!r}, which was deleted"
         elif gone := endpoint.models - models:
-            runs_on = f"the model {', '.join(sorted(gone))}, which was deleted"
+            runs_on = f"the model {', '.join(map(repr, sorted(gone)))}, which was deleted"
         else:
             continue
         yield (
-            f"the endpoint {endpoint.name} runs on {runs_on}, so the archives of the endpoint are not known: deploy or "
-            "delete the endpoint"
+            f"the endpoint {endpoint.name!r} runs on {runs_on}, so the archives of the endpoint are not known: deploy "
+            "or delete the endpoint"
         )
 
 
@@ -185,9 +185,10 @@ def _unknown_components(components: Sequence[Mapping[str, Any]], models: frozens
     for component in components:
         model = component.get("Specification", {}).get("ModelName")
         if model is not None and model not in models:
+            name = component["InferenceComponentName"]
             yield (
-                f"the inference component {component['InferenceComponentName']} runs on the model {model}, which was "
-                "deleted, so the archives of the component are not known: deploy or delete the component"
+                f"the inference component {name!r} runs on the model {model!r}, which was deleted, so the archives of "
+                "the component are not known: deploy or delete the component"
             )
 
 

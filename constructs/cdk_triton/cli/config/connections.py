@@ -99,7 +99,7 @@ class _Search:
                 self._link(place, Link(found[0], reason))
             elif found:
                 names = in_words(f"{each.tensor!r} of {each.model!r}" for each in found)
-                self.open_reasons[place] = f"{given.name!r} could read {names}"
+                self.open_reasons[place] = f"the input {given.name!r} fits {names}"
 
     def _unread(self) -> Iterator[tuple[int, Face, Tensor]]:
         """The inputs without a link, at the time when each is asked for."""

@@ -192,7 +192,7 @@ class _Names:
             self.guesses += [Guess(field, link.reason)] if link.reason else []
             return
         if (reason := connected.open_reasons.get(place)) is not None:
-            self.guesses.append(Guess(field, f"{reason}; so the caller of the ensemble gives this input"))
+            self.guesses.append(Guess(field, f"{reason}, so the caller of the ensemble gives this input"))
         for other, same, name in self.inputs:
             alike = (same.name, same.data_type, same.dims) == (tensor.name, tensor.data_type, tensor.dims)
             if alike and bool(other.max_batch_size) == bool(face.max_batch_size):

@@ -6,7 +6,7 @@ Everything here is a pure rule over two templates; nothing calls AWS.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cdk_triton._wording import listed
@@ -53,7 +53,7 @@ def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
     if old.name != new.name:
         yield Change(
             State.WARNING,
-            f"the endpoint {id} gets another name, so CloudFormation creates a new endpoint and deletes the old one"
+            f"the endpoint {id!r} gets another name, so CloudFormation creates a new endpoint and deletes the old one"
             f"{old.text}: callers of the old name fail, and the deployment fails if another stack imports a value of "
             "the old endpoint",
             "keep endpoint_name, or add a second endpoint, move the callers, and then remove the first endpoint",
@@ -62,11 +62,11 @@ def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
     gone, come = sorted(old.variants.keys() - new.variants.keys()), sorted(new.variants.keys() - old.variants.keys())
     if _is_stepwise(new) and (gone or come):
         parts = {"removes the variant": gone, "adds the variant": come}
-        what = " and ".join(f"{verb} {listed(names)}" for verb, names in parts.items() if names)
+        what = " and ".join(f"{verb} {_quoted(names)}" for verb, names in parts.items() if names)
         yield Change(
             State.ERROR,
-            f"the update of the endpoint {id}{new.text} {what}, but SageMaker moves requests step by step only between "
-            "configurations with the same variants",
+            f"the update of the endpoint {id!r}{new.text} {what}, but SageMaker moves requests step by step only "
+            "between configurations with the same variants",
             "deploy this change once without deployment_policy, then put the policy back",
         )
     for name in sorted(old.variants.keys() & new.variants.keys()):
@@ -83,7 +83,7 @@ def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterat
     first, second = old.variants[name], new.variants[name]
     types = _types(first), _types(second)
     if types[0] != types[1] and name in old.most:
-        changes = f"the variant {name} of the endpoint {id} changes from {types[0]} to {types[1]}; "
+        changes = f"the variant {name!r} of the endpoint {id!r} changes from {types[0]} to {types[1]}; "
         fix = "deploy twice: first without auto_scale_instance_count, then with the new type and scaling again"
         if "InstancePools" in first or "InstancePools" in second:
             said = "AWS does not document whether SageMaker accepts other instance pools while the variant is scaled"
@@ -95,7 +95,7 @@ def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterat
     if counts[0] != counts[1] and new.keeps_counts:
         yield Change(
             State.WARNING,
-            f"initial_instance_count of the variant {name} of the endpoint {id} changes from {counts[0]} to "
+            f"initial_instance_count of the variant {name!r} of the endpoint {id!r} changes from {counts[0]} to "
             f"{counts[1]}, which has no effect, because an update of a scaled endpoint keeps the instance counts",
             "change min_capacity or max_capacity of auto_scale_instance_count",
         )
@@ -117,15 +117,16 @@ def _added(
         if isinstance(endpoint.name, str) and is_taken(endpoint.name):
             yield Change(
                 State.ERROR,
-                f"the endpoint {id} is new in this stack, but another endpoint has the name {endpoint.name} already: "
-                "CloudFormation creates the new endpoint before it deletes an old one, so the deployment fails",
+                f"the endpoint {id!r} is new in this stack, but another endpoint already has the name "
+                f"{endpoint.name!r}: CloudFormation creates the new endpoint before it deletes an old one, so the "
+                "deployment fails",
                 "keep the construct id and the stack of the endpoint, or give the new endpoint another endpoint_name",
             )
     if added and gone:
-        names = [f"{id}{endpoint.text}" for id, endpoint in gone.items()]
+        names = [f"{id!r}{endpoint.text}" for id, endpoint in gone.items()]
         yield Change(
             State.WARNING,
-            f"CloudFormation deletes the endpoint {listed(names)} and creates {listed(sorted(added))}, as if a "
+            f"CloudFormation deletes the endpoint {listed(names)} and creates {_quoted(added)}, as if a "
             "construct id had changed: callers of the old endpoint fail",
             "keep the construct id; or deploy the new endpoint beside the old endpoint, move the callers, and remove "
             "the old endpoint",
@@ -135,21 +136,25 @@ def _added(
 def _store_changes(old: Template, new: Template) -> Iterator[Change]:
     before, after = _stores(old), _stores(new)
     if (gone := sorted(before.keys() - after.keys())) and (come := sorted(after.keys() - before.keys())):
-        found = f"the artifact store of the bucket {listed(come)} replaces the store of {listed(gone)}"
+        found = f"the artifact store with the bucket {_quoted(come)} replaces the store with the bucket {_quoted(gone)}"
         yield _replaced_store(old, gone, found, "keep the construct id of the store")
     was, becomes = (of_type(template, "AWS::S3::Bucket") for template in (old, new))
     for bucket in sorted(before.keys() & after.keys()):
         if was[bucket].get("BucketName") != becomes[bucket].get("BucketName"):
-            found = f"the artifact store of the bucket {bucket} gets another bucket_name, and so a new bucket"
+            found = f"the artifact store with the bucket {bucket!r} gets another bucket_name, and so a new bucket"
             yield _replaced_store(old, [bucket], found, "keep the bucket_name of the store")
         key = before[bucket]
         if key is not None and key != after[bucket] and json.dumps(key) not in json.dumps(new):
             yield Change(
                 State.WARNING,
-                f"the artifact store of the bucket {bucket} gets another key, and the stack does not grant the "
+                f"the artifact store with the bucket {bucket!r} gets another key, and the stack does not grant the "
                 "use of the old key any more: running endpoints cannot read their archives when an instance starts",
                 "list the old key in former_keys of the store",
             )
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return listed([repr(name) for name in sorted(names)])
 
 
 def _replaced_store(old: Template, buckets: list[str], found: str, fix: str) -> Change:

@@ -218,12 +218,15 @@ def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -
             the versions that are there.
     """
     if not entry.versions:
-        raise ConfigurationError(f"the catalogue does not list a version of {entry.ensemble}: publish the ensemble")
+        raise ConfigurationError(
+            f"the catalogue does not list a version of the ensemble {entry.ensemble!r}: publish the ensemble"
+        )
     if version is None:
         earlier = [each.target_model for each in entry.versions if each.target_model != entry.current]
         if not earlier:
             raise ConfigurationError(
-                f"{entry.ensemble} has only the version {entry.current}, which is live: publish another version first"
+                f"the ensemble {entry.ensemble!r} has only the version {entry.current!r}, which is live: publish "
+                "another version first"
             )
         version = earlier[0]
     there = set(fleet.keys(f"{fleet.served}{entry.ensemble}-"))
@@ -231,11 +234,13 @@ def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -
     if version not in versions:
         is_listed = version in [each.target_model for each in entry.versions]
         lacks = "store does not have" if is_listed else "catalogue does not list"
-        gone = f"the {lacks} the version {version!r} of {entry.ensemble}"
+        gone = f"the {lacks} the version {version!r} of the ensemble {entry.ensemble!r}"
         if not versions:
             no_other = "has no other version" if is_listed else "the store has no version"
             raise ConfigurationError(f"{gone}, and {no_other} of it: publish the ensemble")
-        raise ConfigurationError(f"{gone}, but has {', '.join(versions)}: name one of these, or publish the ensemble")
+        raise ConfigurationError(
+            f"{gone}, but has {', '.join(map(repr, versions))}: name one of these, or publish the ensemble"
+        )
 
 
 def _say(line: str) -> None:

@@ -70,10 +70,11 @@ def warnings(fleet: Fleet, found: Elsewhere) -> Iterator[str]:
     for fault in found.faults:
         yield f"warning: {fault}"
     if found.changed:
-        names = listed([f"{name} ({platform})" for name, platform in found.changed.items()])
+        names = listed([f"{name!r} ({platform})" for name, platform in found.changed.items()])
         yield (
             f"warning: the endpoint does not have the last change of {names}, because the change was for another "
-            f"platform; make the change again with cdk-triton fleet publish, rollback or unpublish --fleet {fleet.name}"
+            "platform; make the change again with `cdk-triton fleet publish`, `rollback` or `unpublish` and --fleet "
+            f"{fleet.name}"
         )
 
 

@@ -332,7 +332,7 @@ def _failures(
         if not is_live(each, catalogue.get(name)):
             reasons[name] = outcome.reason(name)
         elif not _is_served(each, fleet, served):
-            gone = f"{each.target_model} was deleted meanwhile; publish the ensemble again"
+            gone = f"{each.target_model!r} was deleted meanwhile; publish the ensemble again"
             reasons[name] = outcome.failures.get(name, gone)
     return reasons
 

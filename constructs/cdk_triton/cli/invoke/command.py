@@ -188,7 +188,7 @@ def _require_directory(out: Path | None) -> None:
         return
     taken = next((each for each in (out, *out.parents) if each.exists() or each.is_symlink()), None)
     if taken is not None and not taken.is_dir():
-        raise ConfigurationError(f"--out is {out}, but {taken} is not a directory: give another directory")
+        raise ConfigurationError(f"--out is '{out}', but '{taken}' is not a directory: give another directory")
 
 
 def _written(result: InferenceResult, out: Path, *, force: bool) -> Sequence[Path]:

@@ -139,7 +139,8 @@ def _converted(values: Array, datatype: str) -> Array:
             raise ValueError("a value is not a whole number")
         if values.min() < limits.min or values.max() > limits.max:
             raise ValueError(
-                f"its values are {values.min()} to {values.max()}, but the type holds {limits.min} to {limits.max}"
+                f"its values are {values.min()} to {values.max()}, but the type holds {limits.min} to {limits.max}; "
+                "give values that the type holds"
             )
     if values.dtype.kind not in "biuf":
         raise ValueError("it has values that are not numbers")
