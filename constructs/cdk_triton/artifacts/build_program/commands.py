@@ -64,7 +64,7 @@ def run_command(
             start_new_session=True,
         )
     except OSError as error:
-        raise BuildError(f"{command[0]} cannot be started: {error.strerror}") from error
+        raise BuildError(f"`{command[0]}` cannot be started: {error.strerror}") from error
     lines: deque[str] = deque(maxlen=_KEPT_LINES)
     try:
         for line in _lines(process, stop):

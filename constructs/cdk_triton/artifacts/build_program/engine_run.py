@@ -132,16 +132,16 @@ def check_tensors(
     for tensor in expected:
         binding = bindings.pop(tensor["name"], None)
         if binding is None:
-            others = ", ".join(sorted(bindings)) or "no other"
+            others = ", ".join(map(repr, sorted(bindings))) or "no other"
             raise BuildError(
-                f"{name}: config.pbtxt has the {side} {tensor['name']}, but the plan does not (it has {others}): "
+                f"{name}: config.pbtxt has the {side} {tensor['name']!r}, but the plan does not (it has {others}): "
                 "correct config.pbtxt or the names in the ONNX file"
             )
         _check_type(name, side, tensor, binding)
         _check_dims(name, side, tensor, binding)
     if bindings and complete:
         raise BuildError(
-            f"{name}: the plan has the {side} {min(bindings)}, but config.pbtxt does not: add the {side} to "
+            f"{name}: the plan has the {side} {min(bindings)!r}, but config.pbtxt does not: add the {side} to "
             "config.pbtxt"
         )
 
@@ -150,7 +150,7 @@ def _check_type(name: str, side: str, tensor: Mapping[str, Any], binding: Bindin
     expected = _TYPES.get(tensor["data_type"], tensor["data_type"])
     if binding.data_type is not None and binding.data_type != expected:
         raise BuildError(
-            f"{name}: the {side} {binding.name} is {binding.data_type} in the plan, but {tensor['data_type']} in "
+            f"{name}: the {side} {binding.name!r} is {binding.data_type} in the plan, but {tensor['data_type']} in "
             "config.pbtxt: correct one of them, because the server compares the types when it loads the model"
         )
 
@@ -162,7 +162,7 @@ def _check_dims(name: str, side: str, tensor: Mapping[str, Any], binding: Bindin
     )
     if not fits:
         raise BuildError(
-            f"{name}: the {side} {binding.name} has the dimensions {list(binding.dims)} in the plan, but {expected} "
+            f"{name}: the {side} {binding.name!r} has the dimensions {list(binding.dims)} in the plan, but {expected} "
             "in config.pbtxt (with the batch dimension; -1 is any size): correct one of them"
         )
 
@@ -174,8 +174,8 @@ def _explained(name: str, error: BuildError, inputs: Sequence[Tensor]) -> BuildE
     if found is None or tensor is None:
         return None
     return BuildError(
-        f"{name}: the input {tensor.name} has {found.group(2)} bytes in the plan, but {tensor.file.stat().st_size} "
-        f"bytes as {tensor.data_type} of {list(tensor.dims)}, because config.pbtxt has another data type than the "
-        "ONNX file: correct one of them",
+        f"{name}: the input {tensor.name!r} has {found.group(2)} bytes in the plan, but {tensor.file.stat().st_size} "
+        f"bytes in config.pbtxt ({tensor.data_type} of {list(tensor.dims)}), because config.pbtxt has another data "
+        "type than the ONNX file: correct one of them",
         error.log,
     )

@@ -67,7 +67,10 @@ def build_ensemble(ensemble: Ensemble, plan: BuildPlan, machine: Machine) -> boo
     except BuildError as error:
         failure = error
     except Exception as error:  # one ensemble's surprise must not cost the others
-        reason = f"the build failed unexpectedly: {type(error).__name__}: {error}"
+        reason = (
+            f"the build failed unexpectedly: {type(error).__name__}: {error}; deploy again, and report the "
+            "failure if it comes back"
+        )
         failure = BuildError(reason, traceback.format_exc().splitlines())
     else:
         failure = None

@@ -53,7 +53,10 @@ def main(arguments: Sequence[str]) -> int:
     except BuildError as error:
         return _refuse(out, log, error.reason, error.log)
     except Exception as error:  # ensembles have their own; what is left is the machine: a full or read-only disk
-        reason = f"the build program failed unexpectedly: {type(error).__name__}: {error}"
+        reason = (
+            f"the build program failed unexpectedly: {type(error).__name__}: {error}; deploy again, and report "
+            "the failure if it comes back"
+        )
         return _refuse(out, log, reason, traceback.format_exc().splitlines())
 
 

@@ -95,7 +95,10 @@ def _tar(repository: Path, paths: list[str], stop: Stop) -> Iterable[bytes]:
             continue
         file = repository / path
         if file.is_symlink() or not file.is_file():
-            raise BuildError(f"{path} is missing in the built repository, or is not a regular file")
+            raise BuildError(
+                f"{path!r} is missing in the built repository, or is not a regular file; let the step "
+                "that makes this file write it as a regular file"
+            )
         size = file.stat().st_size
         yield _header(path, size)
         with file.open("rb") as stream:

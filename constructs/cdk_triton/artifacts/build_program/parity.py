@@ -65,7 +65,10 @@ class Reference:
             binding for binding in run.bindings if not binding.is_input and binding.name not in run.data_dependent
         ]
         for name in run.data_dependent:
-            self._work.warn(f"{self._name}: the shape of the output {name} depends on values, it was not compared")
+            self._work.warn(
+                f"{self._name}: the shape of the output {name!r} depends on values, so the build did not compare this "
+                "output"
+            )
         compared = self._ask(
             "compare",
             "comparing the plan with ONNX Runtime",
@@ -94,10 +97,11 @@ def compare_with_tolerance(name: str, figures: Mapping[str, Any], tolerance: Map
     Raises:
         BuildError: the output differs by more than the tolerance.
     """
-    output = f"{name}: the output {figures['name']} of the plan"
+    output = f"{name}: the output {figures['name']!r} of the plan"
     if "reference_shape" in figures:
         raise BuildError(
-            f"{output} has the shape {figures['shape']}, but ONNX Runtime gives the shape {figures['reference_shape']}"
+            f"{output} has the shape {figures['shape']}, but ONNX Runtime gives the shape "
+            f"{figures['reference_shape']}: export the network again and check this output, or {_SWITCH_OFF}"
         )
     magnitude, error = figures["largest_magnitude"], figures["max_absolute_error"]
     allowed = tolerance["absolute"] + tolerance["relative"] * magnitude

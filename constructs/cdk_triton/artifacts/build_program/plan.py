@@ -68,9 +68,9 @@ def read_plan(file: Path) -> BuildPlan:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise PlanError(f"the build plan {file.name} cannot be read: {error.strerror}") from error
+        raise PlanError(f"the build plan {file.name} cannot be read: {error.strerror}; deploy again") from error
     except ValueError as error:
-        raise PlanError(f"the build plan {file.name} is not JSON: {error}") from error
+        raise PlanError(f"the build plan {file.name} is not JSON: {error}; deploy again") from error
     if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise PlanError(
@@ -80,7 +80,7 @@ def read_plan(file: Path) -> BuildPlan:
     try:
         return _plan(document)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PlanError(f"the build plan is damaged: {type(error).__name__}: {error}") from error
+        raise PlanError(f"the build plan is damaged ({type(error).__name__}: {error}); deploy again") from error
 
 
 def _plan(document: Mapping[str, Any]) -> BuildPlan:

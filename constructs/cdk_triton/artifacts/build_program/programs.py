@@ -94,7 +94,11 @@ def run_driver(
     command = [*python, str(driver_script(name, work)), str(asked), str(answered)]
     lines = work.run(command, what=what, environment=isolated(work, keep=keep, **variables), directory=directory)
     if not answered.exists():
-        raise BuildError(f"{what} returned no result: your code ended the process itself", lines[-_LOG_LINES:])
+        raise BuildError(
+            f"{what} returned no result: your code ended the process itself; remove the call that does this, such as "
+            "os._exit()",
+            lines[-_LOG_LINES:],
+        )
     answer: dict[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
     if "error" in answer:
         raise BuildError(answer["error"])

@@ -39,7 +39,7 @@ class Stop:
             StoppedError: the deadline has come, or a signal.
         """
         if self._signal is not None:
-            raise StoppedError(f"the job was stopped by {self._signal} before the build was finished")
+            raise StoppedError(f"the job was stopped by {self._signal} before the build was finished; deploy again")
         if time.monotonic() >= self._deadline:
             raise StoppedError(
                 "the build ran out of time: raise the builder's timeout, or build the ensembles before the deployment "

@@ -61,7 +61,7 @@ def write_random(tensor: Tensor, stop: Stop, *, seed: str, bounds: Sequence[int]
     code = _FORMATS.get(tensor.data_type)
     if code is None:
         raise BuildError(
-            f"the input {tensor.name} has the type {tensor.data_type}, but a TensorRT plan takes only numbers: write "
+            f"the input {tensor.name!r} has the type {tensor.data_type}, but a TensorRT plan takes only numbers: write "
             "the type of the network's input in config.pbtxt, such as TYPE_INT32"
         )
     count = 1

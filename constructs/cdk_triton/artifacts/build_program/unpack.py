@@ -55,7 +55,8 @@ def _unpack_sources(archive: Path, files: Mapping[str, str], repository: Path, s
     missing = sorted(set(files) - found)
     if missing:
         raise BuildError(
-            f"the sources {archive.name} do not contain {', '.join(missing[:3])}, which the plan lists; deploy again"
+            f"the sources {archive.name} do not contain {', '.join(map(repr, missing[:3]))}, which the plan lists; "
+            "deploy again"
         )
 
 
@@ -83,7 +84,7 @@ def _take(
         sha256 = _write(content, member.size, repository / member.name, stop)
     if sha256 != files[member.name]:
         raise BuildError(
-            f"{member.name} has the SHA-256 {sha256} in the sources, but {files[member.name]} in the plan: the file "
+            f"{member.name!r} has the SHA-256 {sha256} in the sources, but {files[member.name]} in the plan: the file "
             "was changed on the way to this build; deploy again"
         )
     found.add(member.name)
@@ -103,15 +104,15 @@ def _write(content: IO[bytes], size: int, target: Path, stop: Stop) -> str:
 def _place(entry: Input, folder: Path, repository: Path, stop: Stop) -> None:
     source, target = folder / entry.path, repository / entry.to
     if not source.is_file():
-        raise BuildError(f"{entry.to} is missing: there is no {entry.path} in the build's input")
+        raise BuildError(f"{entry.to!r} is missing: there is no {entry.path} in the build's input; deploy again")
     if target.exists():
-        raise BuildError(f"{entry.to} comes from the repository and from S3: remove one of them")
+        raise BuildError(f"{entry.to!r} comes from the repository and from S3: remove one of them")
     # A copy, because a step may write to it, and the input folder may be read-only or shared by ensembles.
     with source.open("rb") as content:
         sha256 = _write(content, source.stat().st_size, target, stop)
     if sha256 != entry.sha256:
         raise BuildError(
-            f"{entry.to} has the SHA-256 {sha256}, but its S3File has {entry.sha256}: restore the object, or correct "
+            f"{entry.to!r} has the SHA-256 {sha256}, but its S3File has {entry.sha256}: restore the object, or correct "
             "the S3File"
         )
 
@@ -120,6 +121,6 @@ def _check_space(size: int, target: Path) -> None:
     free = shutil.disk_usage(target.parent).free
     if size > free:
         raise BuildError(
-            f"{target.name} needs {size:,} bytes, but the build's disk has {free:,} free: give the build a larger "
+            f"{target.name!r} needs {size:,} bytes, but the build's disk has {free:,} free: give the build a larger "
             "disk (volume= of the Processing builder)"
         )
