@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-__all__ = ["did_you_mean", "in_words", "listed", "nearest", "quoted"]
+__all__ = ["did_you_mean", "in_words", "listed", "listed_in_quotes", "nearest", "quoted"]
 
 _LONGEST_QUOTE = 100
 _SHOWN_OF_A_LONG_ONE = 60
@@ -41,3 +41,8 @@ def listed(names: Sequence[str], *, shown: int = 8) -> str:
     """The names, and not a thousand of them: `a, b, c and 4,997 more`."""
     more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more
+
+
+def listed_in_quotes(names: Iterable[str], *, shown: int = 8) -> str:
+    """Like `listed`, each name in quotes."""
+    return listed([repr(name) for name in names], shown=shown)

@@ -37,7 +37,7 @@ def acknowledgements_of(settings: RepositorySettings, given: Mapping[str, str]) 
     """
     require_type("acknowledge", given, _REASONS)
     written = settings.acknowledge
-    for where, entries in ((str(settings.file), written), ("acknowledge=", given)):
+    for where, entries in ((str(settings.file), written), ("the argument acknowledge=", given)):
         for code, reason in entries.items():
             _check(where, code, reason)
     return {**written, **given}

@@ -215,7 +215,7 @@ class Contract:
         if name not in known:
             raise ConfigurationError(
                 f"model '{self.model}' does not have the {kind} {name!r}{did_you_mean(str(name), known)}: use "
-                f"{in_words(known)}"
+                f"{in_words(map(repr, known))}"
             )
 
 

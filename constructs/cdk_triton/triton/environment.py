@@ -267,8 +267,8 @@ class ContainerEnvironment:
                 raise ConfigurationError(f"variables holds {quoted(name)}, {reason}; {fix}")
             if why := looks_secret(name, str(value)):
                 raise ConfigurationError(secret_refusal(name, why))
-            require_type(f"the value of {name} in variables", value, TEXT)
-            _check_text(f"the value of {name} in variables", value)
+            require_type(f"the value of {name!r} in variables", value, TEXT)
+            _check_text(f"the value of {name!r} in variables", value)
 
 
 NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
@@ -434,7 +434,7 @@ def _within_limits(variables: dict[str, str]) -> dict[str, str]:
         ):
             if (size := len(text.encode())) > MAX_TEXT_BYTES:
                 raise ConfigurationError(
-                    f"the {what} of the environment variable {name[:60]} has {size:,} bytes, but SageMaker takes at "
+                    f"the {what} of the environment variable {name[:60]!r} has {size:,} bytes, but SageMaker takes at "
                     f"most {MAX_TEXT_BYTES:,}; {fix}"
                 )
     total = sum(len(text.encode()) for variable in variables.items() for text in variable)

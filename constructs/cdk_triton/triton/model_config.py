@@ -56,7 +56,7 @@ def parse_model_config(
         found = explained(_PREFIX.sub("", str(error), count=1), readable, _offset(readable, error))
         raise _error(_shortened(found.reason), path, *_place(readable, found.offset), found.fix) from None
     except RecursionError:
-        raise _error("the blocks are nested too deeply", path) from None
+        raise _error("the blocks are nested too deeply; remove levels of nesting", path) from None
     return config
 
 

@@ -66,7 +66,7 @@ def read_settings(root: Path) -> RepositorySettings:
                 raise RepositoryError(f"{file} has {key} outside a table; write this key below [acknowledge]")
             raise RepositoryError(
                 f"{file} has an unknown key {key!r}{did_you_mean(key, _KEYS)}; write the table [acknowledge], the list "
-                "produced or the list image_modules"
+                "'produced' or the list 'image_modules'"
             )
     return RepositorySettings(
         file,
@@ -129,7 +129,7 @@ def _files(file: Path, listed: object) -> tuple[str, ...]:
     for path in paths:
         if not isinstance(path, str) or not _is_inside(path):
             raise RepositoryError(
-                f"the key produced in {file} contains {path!r}, which is not a path of a file within a model; write "
+                f"the list 'produced' in {file} contains {path!r}, which is not a path of a file within a model; write "
                 'produced = ["MODEL/1/FILE"]'
             )
     return tuple(paths)

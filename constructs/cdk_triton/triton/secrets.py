@@ -56,7 +56,7 @@ def looks_secret(name: str, value: str) -> str | None:
     Another rule judges a value with a CDK token, by the template.
     """
     if STORES_OF_SECRETS.search(value):
-        return "refers to a store of secrets, so CloudFormation would write the secret itself into the model"
+        return "refers to a store of secrets, from which CloudFormation would write the secret itself into the model"
     for what, form in _FORMS.items():
         if re.search(form, value):
             return f"has the form of {what}"
@@ -71,6 +71,6 @@ def looks_secret(name: str, value: str) -> str | None:
 def secret_refusal(name: str, why: str) -> str:
     """The sentence about it, without the value."""
     return (
-        f"the environment variable {name!r} {why}, and everybody who may describe the model can read the value: keep "
+        f"the environment variable {name!r} {why}, but everybody who may describe the model can read the value: keep "
         "the secret in Secrets Manager, pass the ARN, and let the model fetch the secret with the execution role"
     )

@@ -200,7 +200,7 @@ def _option(written: str, release: str) -> str | ArgumentFault:
     if since is None:
         newest = _release(None)
         reason = f"which no release of tritonserver up to {newest} has{near}"
-        return ArgumentFault("", reason, "use an option that tritonserver --help prints, or remove it")
+        return ArgumentFault("", reason, "use an option that `tritonserver --help` prints, or remove it")
     reason = f"which tritonserver {release} does not have ({since} was the first with it)"
     return ArgumentFault("", reason, f"serve with {since} or newer, or remove the argument")
 

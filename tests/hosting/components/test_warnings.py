@@ -42,7 +42,8 @@ def test_an_update_needs_free_gpus(messages: Messages, stack: cdk.Stack, text: T
     components.add_component("Wide", model=text, accelerators=2, memory=cdk.Size.gibibytes(8))
     components.add_component("Narrow", model=text, **COPY)
     check(messages, stack, "NoRoomForUpdate")
-    assert "update of Wide starts" in warnings(stack)["NoRoomForUpdate"]  # one GPU is free, for a copy of Narrow
+    # One GPU is free, for a copy of Narrow.
+    assert "update of component Wide starts" in warnings(stack)["NoRoomForUpdate"]
 
 
 def test_another_instance_is_room_for_an_update(messages: Messages, stack: cdk.Stack, text: TritonModel) -> None:

@@ -148,7 +148,7 @@ class TestSteps:
 
         (warning,) = warnings(stack, "UpdateStep")
         messages.record("cdk-triton:UpdateStep", warning)
-        assert "Canary with a first step of an unresolved part" in warning
+        assert "Canary with a first step of an unresolved size" in warning
 
 
 class TestAlarms:

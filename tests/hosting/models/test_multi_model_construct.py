@@ -95,7 +95,7 @@ def test_target_models_are_flat_and_named_by_their_source(messages: Messages, wo
     assert fleet.target_models == {"text": fleet.target_model("text")}
     with messages.raises(ConfigurationError) as caught:
         fleet.target_model("txt")
-    assert str(caught.value).endswith(" text")
+    assert str(caught.value).endswith(" 'text'")
 
 
 def test_another_ensemble_changes_the_plan_and_nothing_else(world: World, fleets: Fleets) -> None:

@@ -77,7 +77,11 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Lock
             has_started = True
         elif not has_started:
             problems.append(
-                LockFileProblem(number, f"{line!r} comes before the line {EXPLICIT}: use an explicit lock file")
+                LockFileProblem(
+                    number,
+                    f"{line!r} comes before the line {EXPLICIT}: write the file with `conda list --explicit --sha256` "
+                    "or `conda-lock --kind explicit`",
+                )
             )
             break
         else:
@@ -91,7 +95,11 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Lock
             else:
                 problems.append(found)
     if not packages and not problems:
-        problems.append(LockFileProblem(1, f"no package follows a line {EXPLICIT}"))
+        problems.append(
+            LockFileProblem(
+                1, f"no package follows the line {EXPLICIT}: lock again, with the packages of the environment"
+            )
+        )
     return tuple(packages.values()), tuple(problems)
 
 
@@ -132,7 +140,7 @@ def _package(number: int, line: str) -> LockedPackage | LockFileProblem:
     subdir = subdir.rpartition("/")[2]
     match = _FILE.fullmatch(file_name)
     if match is None or parts.query:
-        return LockFileProblem(number, f"{url!r} is not the URL of a conda package (….conda or ….tar.bz2)")
+        return LockFileProblem(number, f"{url!r} is not the URL of a conda package (….conda or ….tar.bz2): lock again")
     if subdir not in _SUBDIRS:
         return LockFileProblem(number, f"{file_name} is for {subdir!r}, but the images are linux-64: lock for linux-64")
     if not separator:

@@ -97,7 +97,9 @@ class OnnxExport:
                 f"outputs of {self} is {list(self.outputs)!r} but must name one output or more, each once"
             )
         if self._target in self.consumes:
-            raise ConfigurationError(f"{self} would write {self._target}, which it reads: give onnx another name")
+            raise ConfigurationError(
+                f"{self} would write {self._target}, which this recipe reads: give the argument onnx another path"
+            )
 
     def __str__(self) -> str:
         return f"OnnxExport({self.model!r})"

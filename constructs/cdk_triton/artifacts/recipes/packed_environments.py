@@ -123,7 +123,7 @@ def check_is_only_copy(
         if isinstance(other, type(recipe)) and packages(recipe) == packages(other):
             raise ConfigurationError(
                 f"{recipe} and {other} lock the same packages, so one archive is enough: remove {recipe}, and set "
-                f'EXECUTION_ENV_PATH of {model} to "$$TRITON_MODEL_DIRECTORY/../{other.produces[0]}"'
+                f'EXECUTION_ENV_PATH of {model!r} to "$$TRITON_MODEL_DIRECTORY/../{other.produces[0]}"'
             )
 
 

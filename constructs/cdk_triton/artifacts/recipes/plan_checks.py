@@ -132,9 +132,9 @@ def check_options(recipe: str, options: Iterable[str], release: str) -> None:
         oldest = tuple(map(int, oldest_with(option).split(".")))
         bound = f"from {oldest_with(option)} on" if oldest > possible[0] else f"up to {newest_with(option)}"
         raise ConfigurationError(
-            f"{recipe} needs trtexec {option}, which TensorRT has {bound}, but Triton {release} has TensorRT "
-            f"{release_facts(release).tensorrt}: remove the argument that needs the option, or serve with another "
-            "release"
+            f"{recipe} needs trtexec's option {option}, which TensorRT has {bound}, but Triton {release} has TensorRT "
+            f"{release_facts(release).tensorrt}: remove the argument of the recipe that needs the option, or serve "
+            "with another release"
         )
 
 

@@ -32,9 +32,9 @@ _FLAGS: Final[dict[str, tuple[str, ...]]] = {
 _TYPES: Final = {"fp32": {"FP32"}, "fp16": {"FP16", "FP32"}, "bf16": {"BF16", "FP32"}}
 # https://nvidia.github.io/Model-Optimizer/guides/8_autocast.html and _onnx_quantization.html
 _CONVERTERS: Final = {
-    "fp16": "python -m modelopt.onnx.autocast --keep_io_types --onnx_path …",
-    "bf16": "python -m modelopt.onnx.autocast --keep_io_types --low_precision_type bf16 --onnx_path …",
-    "int8": "python -m modelopt.onnx.quantization --onnx_path …",
+    "fp16": "`python -m modelopt.onnx.autocast --keep_io_types --onnx_path …`",
+    "bf16": "`python -m modelopt.onnx.autocast --keep_io_types --low_precision_type bf16 --onnx_path …`",
+    "int8": "`python -m modelopt.onnx.quantization --onnx_path …`",
 }
 
 

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from cdk_triton._wording import in_words, listed
+from cdk_triton._wording import in_words, listed_in_quotes
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.releases import is_at_least, is_older
 from cdk_triton.checks.registry import Problem, rule
@@ -149,7 +149,7 @@ def too_small_shared_memory(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ".",
             f"shm_default_byte_size of the container's environment is {size:,} bytes, so the Python backend of "
-            f"{release} would not load {_names(models)}: shm-default-byte-size can't be smaller than 4 MiBs",
+            f"{release} would not load {listed_in_quotes(models)}: shm-default-byte-size can't be smaller than 4 MiBs",
             f"set at least {least:,} ({least // MIB} MiB), or remove the field",
         )
 
@@ -185,8 +185,8 @@ def tensorflow_1(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ".",
             f"tensorflow_version of the container's environment is 1, so the server would not load "
-            f"{_names(models)}: starting from 23.04, Triton no longer supports Tensorflow 1. Please switch to "
-            "Tensorflow 2.",
+            f"{listed_in_quotes(models)}: starting from 23.04, Triton no longer supports Tensorflow 1. Please switch "
+            "to Tensorflow 2.",
             "set tensorflow_version=2, or remove the field",
         )
 
@@ -232,10 +232,6 @@ def restricted_endpoint(context: CheckContext) -> Iterator[Problem]:
                 "with 403",
                 "remove the option, because IAM authorizes the callers of the endpoint",
             )
-
-
-def _names(models: Sequence[str]) -> str:
-    return listed([repr(name) for name in models])
 
 
 def _asked(context: CheckContext) -> Mapping[str, str]:

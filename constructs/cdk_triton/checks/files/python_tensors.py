@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from cdk_triton._wording import listed
+from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.python_modules import python_models
 from cdk_triton.checks.registry import Problem, rule
@@ -85,7 +85,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                     each.path,
                     f"line {tensor.line} makes the tensor {tensor.name!r}, which is not an output of the "
                     "configuration, so the server would remove this tensor from the response without a message; the "
-                    f"model never makes {_quoted(missing)}",
+                    f"model never makes {listed_in_quotes(sorted(missing))}",
                     _fix(tensor, missing, "outputs", suggestions),
                     line=tensor.line,
                 )
@@ -101,11 +101,8 @@ def _fix(tensor: NamedTensor, names: Collection[str], side: str, suggestions: Su
     close = suggestions.closest(tensor.name, sorted(names))
     if close is not None:
         return f"did you mean {close!r}?"
-    return f"use a name of the configuration's {side} ({_quoted(names)}), or add {tensor.name!r} to the {side}"
-
-
-def _quoted(names: Collection[str]) -> str:
-    return listed([repr(name) for name in sorted(names)])
+    known = listed_in_quotes(sorted(names))
+    return f"use a name of the configuration's {side} ({known}), or add {tensor.name!r} to the {side}"
 
 
 def _inputs(config: ModelConfig) -> set[str]:

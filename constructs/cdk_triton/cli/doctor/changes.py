@@ -6,10 +6,10 @@ Everything here is a pure rule over two templates; nothing calls AWS.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from cdk_triton._wording import listed
+from cdk_triton._wording import listed, listed_in_quotes
 from cdk_triton.cli.doctor.answers import State
 from cdk_triton.cli.doctor.endpoints import Endpoint, Template, endpoints, of_type, referred
 from cdk_triton.cli.doctor.instances import instance_types
@@ -62,7 +62,7 @@ def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
     gone, come = sorted(old.variants.keys() - new.variants.keys()), sorted(new.variants.keys() - old.variants.keys())
     if _is_stepwise(new) and (gone or come):
         parts = {"removes the variant": gone, "adds the variant": come}
-        what = " and ".join(f"{verb} {_quoted(names)}" for verb, names in parts.items() if names)
+        what = " and ".join(f"{verb} {listed_in_quotes(names)}" for verb, names in parts.items() if names)
         yield Change(
             State.ERROR,
             f"the update of the endpoint {id!r}{new.text} {what}, but SageMaker moves requests step by step only "
@@ -126,8 +126,8 @@ def _added(
         names = [f"{id!r}{endpoint.text}" for id, endpoint in gone.items()]
         yield Change(
             State.WARNING,
-            f"CloudFormation deletes the endpoint {listed(names)} and creates {_quoted(added)}, as if a "
-            "construct id had changed: callers of the old endpoint fail",
+            f"CloudFormation deletes the endpoint {listed(names)} and creates {listed_in_quotes(sorted(added))}, as if "
+            "a construct id had changed: callers of the old endpoint fail",
             "keep the construct id; or deploy the new endpoint beside the old endpoint, move the callers, and remove "
             "the old endpoint",
         )
@@ -136,7 +136,10 @@ def _added(
 def _store_changes(old: Template, new: Template) -> Iterator[Change]:
     before, after = _stores(old), _stores(new)
     if (gone := sorted(before.keys() - after.keys())) and (come := sorted(after.keys() - before.keys())):
-        found = f"the artifact store with the bucket {_quoted(come)} replaces the store with the bucket {_quoted(gone)}"
+        found = (
+            f"the artifact store with the bucket {listed_in_quotes(come)} replaces the store with the bucket "
+            f"{listed_in_quotes(gone)}"
+        )
         yield _replaced_store(old, gone, found, "keep the construct id of the store")
     was, becomes = (of_type(template, "AWS::S3::Bucket") for template in (old, new))
     for bucket in sorted(before.keys() & after.keys()):
@@ -151,10 +154,6 @@ def _store_changes(old: Template, new: Template) -> Iterator[Change]:
                 "use of the old key any more: running endpoints cannot read their archives when an instance starts",
                 "list the old key in former_keys of the store",
             )
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return listed([repr(name) for name in sorted(names)])
 
 
 def _replaced_store(old: Template, buckets: list[str], found: str, fix: str) -> Change:

@@ -143,7 +143,7 @@ def _of_csv(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         header = next(reader, [])
         if sorted(header) != sorted(_FIELDS):
             raise ConfigurationError(
-                f"line 1 of {path} is {','.join(header)!r}: begin the file with the header ensemble,repository"
+                f"line 1 of {path} is {','.join(header)!r}: begin the file with the header 'ensemble,repository'"
             )
         for row in reader:
             if row:  # else an empty line
@@ -171,11 +171,12 @@ def _of_json(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 def _parsed(row: Any, root: Path) -> Listed:
     if not isinstance(row, dict) or set(row) != set(_FIELDS) or not all(isinstance(each, str) for each in row.values()):
         raise ConfigurationError(
-            "the entry does not have exactly the two texts ensemble and repository; write these two and nothing else"
+            "the entry does not have exactly the two fields 'ensemble' and 'repository', each with a text; write "
+            "these two and nothing else"
         )
     directory = root / row["repository"]
     if not row["repository"] or not _is_directory(directory):
         raise ConfigurationError(
-            f"the repository {quoted(row['repository'])} is not a directory below {root}; correct the path"
+            f"the repository {quoted(row['repository'])} is not a directory below '{root}'; correct the path"
         )
     return Listed(layout.check_name(row["ensemble"], "the ensemble"), directory)

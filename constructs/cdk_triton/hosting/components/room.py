@@ -10,6 +10,7 @@ from aws_cdk import Annotations, IAspect
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
+from cdk_triton._wording import in_words
 from cdk_triton.sagemaker import CopyRequirements, GpuInstance, instances_for
 
 if TYPE_CHECKING:  # makes what looks at it
@@ -77,10 +78,10 @@ class RoomWarnings:
         if without:
             self._warn(
                 UPDATE_WARNING,
-                f"an update of {without} starts new copies, which need whole GPUs, before the old copies end. "
-                f"max_instance_count is {self._most}, but the free GPUs of {self._most} {self._instance.name} do not "
-                f"suffice then, so the update waits for capacity and fails. Raise max_instance_count to {needed}, or "
-                "acknowledge this if you remove a component before you change it",
+                f"an update of component {without} starts new copies, which need whole GPUs, before the old copies "
+                f"end. max_instance_count is {self._most}, but the free GPUs of {self._most} {self._instance.name} do "
+                f"not suffice then, so the update waits for capacity and fails. Raise max_instance_count to {needed}, "
+                "or acknowledge this if you remove a component before you change it",
             )
 
     def _look_at_rollback(self) -> None:
@@ -89,9 +90,9 @@ class RoomWarnings:
         if without:
             self._warn(
                 ROLLBACK_WARNING,
-                f"a rollback of {without} starts the old copies beside the new copies: rollback_batch copies at a "
-                f"time, or all at once without rollback_batch. The rollback needs {needed} {self._instance.name}, but "
-                f"max_instance_count is {self._most}. Give the policy a smaller rollback_batch, raise "
+                f"a rollback of component {without} starts the old copies beside the new copies: rollback_batch copies "
+                f"at a time, or all at once without rollback_batch. The rollback needs {needed} {self._instance.name}, "
+                f"but max_instance_count is {self._most}. Give the policy a smaller rollback_batch, raise "
                 "max_instance_count, or acknowledge this",
             )
 
@@ -125,14 +126,14 @@ class RoomWarnings:
         awake = [each.node.id for each in self._components if each.min_copies != 0]
         reasons = [
             *([f"min_instance_count is {self._least}"] if self._least else []),
-            *([f"{', '.join(awake)} {'keeps' if len(awake) == 1 else 'keep'} a copy"] if awake else []),
+            *([f"{in_words(awake, 'and')} {'keeps' if len(awake) == 1 else 'keep'} a copy"] if awake else []),
         ]
         if reasons:
             self._warn(
                 INSTANCES_STAY_WARNING,
-                f"{', '.join(asleep)} may scale to zero copies, but {' and '.join(reasons)}, so instances stay and "
-                "cost money. Set min_instance_count=0 and let every component scale to zero, or acknowledge this if "
-                "other components need the GPUs",
+                f"{in_words(asleep, 'and')} may scale to zero copies, but {' and '.join(reasons)}, so instances stay "
+                "and cost money. Set min_instance_count=0 and let every component scale to zero, or acknowledge this "
+                "if other components need the GPUs",
             )
 
     def _warn(self, code: str, text: str) -> None:

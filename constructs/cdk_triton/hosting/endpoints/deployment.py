@@ -72,7 +72,7 @@ class Capacity:
     def __str__(self) -> str:
         """The words of error messages."""
         if is_token(self.percent) or is_token(self._number):
-            return "an unresolved part"
+            return "an unresolved size"
         if self.percent is not None:
             return f"{self.percent} %"
         one, several = ("instance", "instances") if self.copies is None else ("copy", "copies")

@@ -291,7 +291,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the variant does not exist, or there are several and you did not name one.
         """
-        known = ", ".join(self._in_service)
+        known = ", ".join(map(repr, self._in_service))
         if variant_name is None:
             if len(self._variants) > 1:
                 raise ConfigurationError(

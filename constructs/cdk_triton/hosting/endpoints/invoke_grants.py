@@ -96,7 +96,7 @@ def ensemble_check(endpoint: Resource, variants: Sequence[TritonVariant]) -> Cal
             raise ConfigurationError(
                 f"target_models names {name!r}, but {endpoint.node.path} "
                 + (
-                    f"serves no such ensemble: use one of {', '.join(known)}"
+                    f"serves no such ensemble: use one of {', '.join(map(repr, known))}"
                     if known
                     else "is not a multi-model endpoint: remove target_models, which only narrows the permission to "
                     "some ensembles of a TritonMultiModel"

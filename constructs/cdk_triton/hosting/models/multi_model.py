@@ -353,7 +353,7 @@ class TritonMultiModel(Resource):
         """
         if ensemble not in self.target_models:
             raise ConfigurationError(
-                f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"
+                f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(map(repr, self.target_models))}"
             )
         return self.target_models[ensemble]
 

@@ -67,6 +67,6 @@ def warn_about_multi_model(
     if dali and RELEASE_AFTER_UNLOAD not in given:
         Annotations.of(construct).add_warning_v2(
             DALI_MEMORY_WARNING,
-            f"DALI keeps its GPU memory when SageMaker unloads {', '.join(dali)}, so other archives do not get that "
-            f"memory. Add {RELEASE_AFTER_UNLOAD!r} to additional_args of the environment, or acknowledge this",
+            f"DALI keeps its GPU memory when SageMaker unloads {', '.join(map(repr, dali))}, so other archives do not "
+            f"get that memory. Add {RELEASE_AFTER_UNLOAD!r} to additional_args of the environment, or acknowledge this",
         )

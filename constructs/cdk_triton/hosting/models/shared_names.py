@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from aws_cdk import Annotations
 from constructs import IConstruct
 
-from cdk_triton._wording import listed
+from cdk_triton._wording import listed, listed_in_quotes
 from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
@@ -50,7 +50,9 @@ def warn_about_reloads(
     shared = _shared(python)
     if not shared:
         return
-    told = listed([f"{model} of {listed(ensembles, shown=4)}" for model, ensembles in shared.items()], shown=4)
+    told = listed(
+        [f"{model!r} of {listed_in_quotes(ensembles, shown=4)}" for model, ensembles in shared.items()], shown=4
+    )
     cause = (
         f"Python models of Triton {platform.release} write bytecode into their directories"
         if old
@@ -90,9 +92,10 @@ def warn_about_ping(
     if shared:
         Annotations.of(construct).add_warning_v2(
             PING_WARNING,
-            f"ping_mode is 'ready', and several archives have models of the same names ({listed(shared)}). Triton "
-            f"{release} looks such a model up by its name alone, so /ping fails with 400 once two of the archives "
-            "are loaded, and SageMaker replaces the container. Remove ping_mode, or give the models different names",
+            f"ping_mode is 'ready', and several archives have models of the same names ({listed_in_quotes(shared)}). "
+            f"Triton {release} looks such a model up by its name alone, so /ping fails with 400 once two of the "
+            "archives are loaded, and SageMaker replaces the container. Remove ping_mode, or give the models "
+            "different names",
         )
 
 

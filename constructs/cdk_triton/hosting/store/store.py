@@ -295,7 +295,7 @@ class TritonArtifactStore(Construct):
             unknown = ("${AWS::" in theirs) != ("${AWS::" in ours)  # one of the stacks has an environment
             how = ", by the same env= of both stacks," if unknown else ""
             raise ConfigurationError(
-                f"{stack_of(scope).node.path} publishes its assets to {theirs}, but the artifact store "
+                f"the stack {stack_of(scope).node.path} publishes its assets to {theirs}, but the artifact store "
                 f"{self.node.path} reads {ours}: deploy both to one account and region{how} with one bootstrap "
                 "qualifier, or give the stack a store of its own"
             )

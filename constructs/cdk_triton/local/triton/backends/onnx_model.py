@@ -82,7 +82,10 @@ def _agree(
             raise ValueError(f"inference {side} {name!r} is {kind} in config.pbtxt, but {types[name]} in the graph")
     missing = sorted(types.keys() - result.keys())
     if all_of_them and missing:
-        raise ValueError(f"config.pbtxt does not name the graph's {side} {', '.join(missing)}")
+        raise ValueError(
+            f"config.pbtxt does not name the graph's {side} {', '.join(map(repr, missing))}; write this {side} into "
+            "config.pbtxt"
+        )
     return result
 
 
