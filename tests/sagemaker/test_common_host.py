@@ -38,7 +38,7 @@ def on(instance_type: str, release: str = CUDA_13, ami: str | None = DERIVED) ->
     ],
 )
 def test_one_that_suits_every_gpu_is_found(platforms: list[ServingPlatform], ami: str | None) -> None:
-    assert common_host_ami("variant A", platforms) == ami
+    assert common_host_ami("variant 'A'", platforms) == ami
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_pair_that_does_not_fit_is_named(
     messages: Messages, platforms: list[ServingPlatform], pair: tuple[str, str]
 ) -> None:
     with messages.raises(ConfigurationError) as caught:
-        common_host_ami("variant A", platforms)
+        common_host_ami("variant 'A'", platforms)
     assert all(name in str(caught.value) for name in pair)
 
 
@@ -79,4 +79,4 @@ def test_the_newest_release_has_one_for_all_gpus() -> None:
     known = [
         replace(on("ml.g5.xlarge", "26.05"), instance_type=name) for name in x86 if name[:5] not in ("ml.p2", "ml.p3")
     ]
-    assert common_host_ami("variant A", known) == GPU_4
+    assert common_host_ami("variant 'A'", known) == GPU_4

@@ -71,16 +71,16 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
     given = {name: arn for name, arn in reservations.items() if arn is not None}
     if len({arn for arn in given.values() if not has_token(arn)}) > 1:
         raise ConfigurationError(
-            f"{path} has different values of capacity_reservation_arn for its variants {' and '.join(given)}, but "
-            "SageMaker takes one reservation for an endpoint: give all variants the same reservation, or move a "
-            "variant to another endpoint"
+            f"{path} has different values of capacity_reservation_arn for its variants "
+            f"{' and '.join(map(repr, given))}, but SageMaker takes one reservation for an endpoint: give all variants "
+            "the same reservation, or move a variant to another endpoint"
         )
     here = stack_of(scope)
     for name, arn in given.items():
         reservation = _parsed(arn)
         if reservation is None:
             continue
-        reserved = f"the capacity reservation of variant {name}"
+        reserved = f"the capacity reservation of variant {name!r}"
         reason = f"instances start in the region of their reservation: use a reservation in {here.region}"
         require_same("region", path, here.region, reserved, reservation.region, reason)
         if reservation.kind == TRAINING_PLAN:

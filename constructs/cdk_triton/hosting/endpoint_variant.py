@@ -82,7 +82,7 @@ class EndpointVariant(Construct, VariantMetrics):
         """
         from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
 
-        what = f"variant {self.variant.variant_name} of {self.node.scopes[-2].node.path}"
+        what = f"variant {self.variant.variant_name!r} of {self.node.scopes[-2].node.path}"
         if self._instance_count is not None:
             raise ConfigurationError(
                 f"{what} is scaled already: add policies to the object that the first call returned"

@@ -102,12 +102,12 @@ class TritonVariant:
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):
             raise ConfigurationError(
-                f"initial_instance_count of variant {self.variant_name} is {count!r}: use a whole number, at "
+                f"initial_instance_count of variant {self.variant_name!r} is {count!r}: use a whole number, at "
                 "least 1; only scaling takes an asynchronous endpoint to zero instances"
             )
         if not (is_token(weight) or (is_number(weight) and weight >= 0)):
             raise ConfigurationError(
-                f"initial_weight of variant {self.variant_name} is {weight!r}: use 0 for no requests, or a positive "
+                f"initial_weight of variant {self.variant_name!r} is {weight!r}: use 0 for no requests, or a positive "
                 "number"
             )
         for name in ("container_startup_timeout", "model_download_timeout"):
@@ -116,14 +116,16 @@ class TritonVariant:
         self._check_volume_size()
         self._check_routing_strategy()
         if self.capacity_reservation_arn is not None:
-            check_reservation(f"capacity_reservation_arn of variant {self.variant_name}", self.capacity_reservation_arn)
-        check_provision_timeout(f"variant {self.variant_name}", self.instance_provision_timeout)
+            check_reservation(
+                f"capacity_reservation_arn of variant {self.variant_name!r}", self.capacity_reservation_arn
+            )
+        check_provision_timeout(f"variant {self.variant_name!r}", self.instance_provision_timeout)
         if self.fallback_models:
-            check_pools(f"variant {self.variant_name}", self.models, self.routing_strategy)
+            check_pools(f"variant {self.variant_name!r}", self.models, self.routing_strategy)
             self._host_ami()  # or a sentence that no AMI suits all of them
             if self.capacity_reservation_arn is not None:
                 raise ConfigurationError(
-                    f"variant {self.variant_name} has fallback_models and a capacity_reservation_arn, but a "
+                    f"variant {self.variant_name!r} has fallback_models and a capacity_reservation_arn, but a "
                     "reservation has one instance type, and SageMaker starts no instance outside the reservation: "
                     "remove fallback_models or capacity_reservation_arn"
                 )
@@ -134,10 +136,10 @@ class TritonVariant:
         return (self.model, *self.fallback_models)
 
     def _host_ami(self) -> str | None:
-        return common_host_ami(f"variant {self.variant_name}", [model.platform for model in self.models])
+        return common_host_ami(f"variant {self.variant_name!r}", [model.platform for model in self.models])
 
     def _check_timeout(self, name: str) -> None:
-        what = f"{name} of variant {self.variant_name}"
+        what = f"{name} of variant {self.variant_name!r}"
         seconds = literal_seconds(getattr(self, name))
         if seconds is None or (MIN_TIMEOUT_SECONDS <= seconds <= MAX_TIMEOUT_SECONDS and seconds == int(seconds)):
             return
@@ -152,7 +154,7 @@ class TritonVariant:
         for platform in (model.platform for model in self.models):
             if instance_storage(platform.instance).takes_volume_size is False:
                 raise ConfigurationError(
-                    f"variant {self.variant_name} has a volume_size, but SageMaker rejects volume sizes for "
+                    f"variant {self.variant_name!r} has a volume_size, but SageMaker rejects volume sizes for "
                     f"{platform.instance_type}, which keeps models on its own NVMe disks: remove volume_size"
                 )
         if self.volume_size.is_unresolved():
@@ -160,7 +162,7 @@ class TritonVariant:
         size = self.volume_size.to_gibibytes(rounding=SizeRoundingBehavior.NONE)
         if not (MIN_VOLUME_GB <= size <= MAX_VOLUME_GB and size == int(size)):
             raise ConfigurationError(
-                f"volume_size of variant {self.variant_name} is {size:g} GiB: use a whole number, "
+                f"volume_size of variant {self.variant_name!r} is {size:g} GiB: use a whole number, "
                 f"{MIN_VOLUME_GB} to {MAX_VOLUME_GB}"
             )
 
@@ -169,7 +171,7 @@ class TritonVariant:
         if strategy is None or (isinstance(strategy, str) and (strategy in known or has_token(strategy))):
             return
         raise ConfigurationError(
-            f"routing_strategy of variant {self.variant_name} is {strategy!r}: use {' or '.join(known)}, or remove "
+            f"routing_strategy of variant {self.variant_name!r} is {strategy!r}: use {' or '.join(known)}, or remove "
             "it for SageMaker's default"
         )
 

@@ -43,7 +43,7 @@ def test_an_update_needs_free_gpus(messages: Messages, stack: cdk.Stack, text: T
     components.add_component("Narrow", model=text, **COPY)
     check(messages, stack, "NoRoomForUpdate")
     # One GPU is free, for a copy of Narrow.
-    assert "update of component Wide starts" in warnings(stack)["NoRoomForUpdate"]
+    assert "update of component 'Wide' starts" in warnings(stack)["NoRoomForUpdate"]
 
 
 def test_another_instance_is_room_for_an_update(messages: Messages, stack: cdk.Stack, text: TritonModel) -> None:

@@ -307,7 +307,7 @@ class TestKeptCounts:
 
         (warning,) = warnings(stack, "InstanceCountKept")
         messages.record("cdk-triton:InstanceCountKept", warning)
-        assert "Blue, Red" in warning
+        assert "'Blue' and 'Red'" in warning
 
     @pytest.mark.parametrize("scaled", [(), ("Green", "Blue")], ids=["none", "all"])
     def test_where_all_or_none_are_scaled_nothing_is(
@@ -328,7 +328,7 @@ class TestKeptCounts:
 
         (warning,) = warnings(stack, "InstanceCountKept")
         messages.record("cdk-triton:InstanceCountKept", warning)
-        assert f"({scaled})" in warning
+        assert f"({scaled!r})" in warning
         assert fixed in warning
 
     def test_counts_that_the_user_keeps_are_warned_of_without_any_scaling(
@@ -341,7 +341,7 @@ class TestKeptCounts:
 
         (warning,) = warnings(stack, "InstanceCountKept")
         messages.record("cdk-triton:InstanceCountKept", warning)
-        assert "Blue, Green" in warning
+        assert "'Blue' and 'Green'" in warning
 
     def test_counts_that_are_not_kept_are_not(self, world: World) -> None:
         app = world.app()

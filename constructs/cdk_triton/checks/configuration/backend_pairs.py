@@ -90,7 +90,7 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         if not is_wrong_pair(platform, backend, context.platform):
             continue
         found = f"the platform is {repr(platform) if platform else 'empty'}, but the backend is {backend!r}"
-        fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or remove platform")
+        fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or remove `platform`")
         if model.name.partition(".")[2] == backend and not platform:
             found = f"the model's name implies the backend {backend!r}, but the platform is empty"
             fix = f'write backend: "{backend}"' if backend != "tensorflow" else fix
@@ -151,6 +151,6 @@ def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"the ensemble has the backend {backend!r}{origin}, so the server would not load it: Ensemble model "
                 f"'{said_name(model)}' must have platform type 'ensemble' and empty backend type",
-                "remove backend" if config.backend else "remove default_model_filename",
+                "remove `backend`" if config.backend else "remove default_model_filename",
                 "backend" if config.backend else "default_model_filename",
             )

@@ -180,7 +180,7 @@ def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
                 f"profile is {list(group.profile)} and the backend is {runs!r}, so the server would not load "
                 f"{model.name!r}: instance group {group_name(model, index, group)} of model {said_name(model)} and "
                 f"platform {platform}specifies profile field which is only supported for TensorRT models",
-                "remove profile",
+                "remove `profile`",
                 f"instance_group[{index}].profile",
             )
 
@@ -297,7 +297,7 @@ def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"all instances of {model.name!r} are passive, so the server would crash at the first request",
-                "remove passive, or add an instance group that is not passive",
+                "remove `passive`, or add an instance group that is not passive",
                 "instance_group",
             )
 

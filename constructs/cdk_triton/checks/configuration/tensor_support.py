@@ -179,7 +179,7 @@ def optional_input(context: CheckContext) -> Iterator[Problem]:
             tensor.model.config_path,
             f"input {tensor.name!r} is optional and the backend is {name!r}, which would not load "
             f"{tensor.model.name!r}: {words}",
-            "remove optional, and let callers always send the input",
+            "remove `optional`, and let callers always send the input",
             tensor.field("optional"),
         )
 

@@ -326,7 +326,7 @@ def optional_for_required(context: CheckContext) -> Iterator[Problem]:
                     f"input {end.tensor!r} of {end.model.name!r}, so a request without {source.tensor!r} would fail "
                     f"with: missing required input(s) ['{end.tensor}']",
                     f"write optional: true for the input of {end.model.name!r} if the model works without it, or "
-                    "remove optional from the ensemble's input",
+                    "remove `optional` from the ensemble's input",
                     end.field,
                 )
 

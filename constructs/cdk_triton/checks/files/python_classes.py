@@ -314,7 +314,7 @@ def _returns_in_decoupled_mode(each: BackendFile, method: Method) -> Problem:
         f"execute in line {method.line} returns a value of type {' or '.join(method.returns)}, so the server would "
         f"answer every request with an error: Python model '{each.model.name}_0' is using the decoupled mode and the "
         "execute function must return None.",
-        "send each response with request.get_response_sender().send(...), or remove decoupled from config.pbtxt",
+        "send each response with request.get_response_sender().send(...), or remove `decoupled` from config.pbtxt",
         line=method.line,
     )
 

@@ -162,11 +162,11 @@ def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
         if runtime == "model.py":
             is_there = backend_name == "pytorch"
             said = f"unable to find Python backend based backend library 'model.py' for model '{model.name}'"
-            fix = "remove runtime"
+            fix = "remove `runtime`"
         else:
             is_there = runtime == f"libtriton_{backend_name}.so" or _lies_beside(model, runtime)
             said = f"unable to find backend library '{runtime}' for model '{model.name}'"
-            fix = f"remove runtime, or add {runtime!r} to the directory of the model"
+            fix = f"remove `runtime`, or add {runtime!r} to the directory of the model"
         if not is_there:
             yield Problem(
                 model.config_path,

@@ -17,7 +17,7 @@ class NameLookup(dict[str, Thing], Generic[Thing]):
     """A dictionary whose error for an unknown name lists its names; `get` and `in` are as ever.
 
     Args:
-        lack: begins that sentence: "variant AllTraffic has no alarm".
+        lack: begins that sentence: "variant 'AllTraffic' has no alarm".
         things: what it has.
     """
 

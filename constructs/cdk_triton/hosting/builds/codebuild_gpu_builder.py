@@ -249,7 +249,7 @@ def _check_fleet(builder: CodeBuildGpuBuilder) -> None:
         if builder.gpu is not None:
             raise ConfigurationError(
                 f"gpu {builder.gpu!r} describes the machines of a fleet, but CodeBuildGpuBuilder has no fleet: give "
-                f"fleet= too, or remove gpu to build on CodeBuild's own {codebuild_gpu()}"
+                f"fleet= too, or remove gpu= to build on CodeBuild's own {codebuild_gpu()}"
             )
         return
     if builder.gpu not in gpus:
@@ -259,5 +259,5 @@ def _check_fleet(builder: CodeBuildGpuBuilder) -> None:
         )
     if builder.vpc is not None:
         raise ConfigurationError(
-            "a CodeBuild project with a fleet cannot have a vpc of its own: remove vpc, and set the VPC of the fleet"
+            "a CodeBuild project with a fleet cannot have a VPC of its own: remove vpc=, and set the VPC of the fleet"
         )

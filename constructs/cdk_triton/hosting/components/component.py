@@ -271,7 +271,7 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def _what(self) -> str:
-        return f"component {self.node.id} of {self._endpoint.node.path}"
+        return f"component {self.node.id!r} of {self._endpoint.node.path}"
 
     def _scalable(self, min_capacity: int, max_capacity: int) -> ScalableCopyCount:
         from cdk_triton.hosting.scaling.copy_count import ScalableCopyCount, check_copy_capacities

@@ -214,7 +214,7 @@ class TritonComponents(Resource):
         """
         if not id:
             raise ConfigurationError(f"a component of {self.node.path} has an empty id: give the component a name")
-        what = f"component {id} of {self.node.path}"
+        what = f"component {id!r} of {self.node.path}"
         check_numbers(self._children, id, what, model)
         self._check_model(what, model)
         check_real_time_payload(what, model)
@@ -381,7 +381,7 @@ class TritonComponents(Resource):
             raise ConfigurationError(
                 f"{what} raises the initial copies of the endpoint to {len(all_copies)}, which need {needed} "
                 f"{self.platform.instance_type} of {self.platform.gpu_count} GPUs, but max_instance_count is "
-                f"{self._max_instance_count}: raise max_instance_count, or lower copies or accelerators"
+                f"{self._max_instance_count}: raise max_instance_count, or lower copies= or accelerators="
             )
 
     def _warn_about(self, component: TritonComponent, what: str) -> None:

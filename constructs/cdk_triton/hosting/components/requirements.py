@@ -48,7 +48,7 @@ def copy_requirements(
         refuse_token(cpus, f"cpus of {what}")
         if not is_number(cpus) or cpus < MIN_COPY_CPUS:
             raise ConfigurationError(
-                f"cpus of {what} is {cpus!r}: use a number of vCPUs, at least {MIN_COPY_CPUS}, or omit cpus"
+                f"cpus of {what} is {cpus!r}: use a number of vCPUs, at least {MIN_COPY_CPUS}, or omit cpus="
             )
     found = CopyRequirements(accelerators=accelerators, memory_mib=int(mebibytes), cpus=cpus or 0)
     if (excess := found.excess_over(instance)) is not None:

@@ -105,7 +105,7 @@ class RoomWarnings:
             if fresh(each)
         }
         without = {name: count for name, count in needed.items() if count > self._most}
-        return ", ".join(without), max(without.values(), default=0)
+        return ", ".join(map(repr, without)), max(without.values(), default=0)
 
     def _look_at_maximum(self) -> None:
         copies = [each.requirements for each in self._components for _ in range(each.max_copies)]
@@ -126,14 +126,18 @@ class RoomWarnings:
         awake = [each.node.id for each in self._components if each.min_copies != 0]
         reasons = [
             *([f"min_instance_count is {self._least}"] if self._least else []),
-            *([f"{in_words(awake, 'and')} {'keeps' if len(awake) == 1 else 'keep'} a copy"] if awake else []),
+            *(
+                [f"{in_words(map(repr, awake), 'and')} {'keeps' if len(awake) == 1 else 'keep'} a copy"]
+                if awake
+                else []
+            ),
         ]
         if reasons:
             self._warn(
                 INSTANCES_STAY_WARNING,
-                f"{in_words(asleep, 'and')} may scale to zero copies, but {' and '.join(reasons)}, so instances stay "
-                "and cost money. Set min_instance_count=0 and let every component scale to zero, or acknowledge this "
-                "if other components need the GPUs",
+                f"{in_words(map(repr, asleep), 'and')} may scale to zero copies, but {' and '.join(reasons)}, so "
+                "instances stay and cost money. Set min_instance_count=0 and let every component scale to zero, or "
+                "acknowledge this if other components need the GPUs",
             )
 
     def _warn(self, code: str, text: str) -> None:

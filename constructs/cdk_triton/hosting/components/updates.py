@@ -167,7 +167,7 @@ class _Warnings:
         fewest, most = self._copies()
         warn_about_alarms(self._notes, self._policy, self._alarms, math.inf if most is None else most)
         counts = [None if each is None else max(1, each) for each in (fewest, most)]  # none is not updated in batches
-        what, other = f"component {self._scope.node.id}", "choose another batch"
+        what, other = f"component {self._scope.node.id!r}", "choose another batch"
         is_scaled = fewest != most
         warn_about_step(
             self._notes, self._policy, what, counts, is_scaled=is_scaled, unit=("copy", "copies"), other=other

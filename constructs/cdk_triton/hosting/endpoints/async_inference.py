@@ -111,7 +111,7 @@ class AsyncInference:
         if self.bucket is not None and not isinstance(self.bucket, s3.Bucket):
             raise ConfigurationError(
                 f"expiration of an AsyncInference is {self.expiration.to_human_string()}, but this app does not make "
-                f"the bucket {path_of(self.bucket)}, so it cannot add a lifecycle rule: omit expiration, and add the "
+                f"the bucket {path_of(self.bucket)}, so it cannot add a lifecycle rule: omit expiration=, and add the "
                 "rule where the bucket is made"
             )
         days = None if self.expiration.is_unresolved() else self.expiration.to_days(integral=False)
@@ -156,7 +156,7 @@ def check_async(
     if asynchronous is None:
         for variant in variants if shadow is None else (*variants, shadow):
             for model in variant.models:
-                check_real_time_payload(f"variant {variant.variant_name} of {path}", model)
+                check_real_time_payload(f"variant {variant.variant_name!r} of {path}", model)
         return
     _check_variants(path, variants, shadow=shadow is not None, captures=captures)
     here, bucket = region_of(scope), asynchronous.bucket
@@ -192,8 +192,8 @@ def _check_variants(path: str, variants: Sequence[TritonVariant], *, shadow: boo
     for variant in variants:
         if variant.model.is_multi_model:
             raise ConfigurationError(
-                f"{path} is asynchronous, but the model {variant.model.node.path} of variant {variant.variant_name} is "
-                "a TritonMultiModel; InvokeEndpointAsync has no TargetModel, and SageMaker's table of supported "
+                f"{path} is asynchronous, but the model {variant.model.node.path} of variant {variant.variant_name!r} "
+                "is a TritonMultiModel; InvokeEndpointAsync has no TargetModel, and SageMaker's table of supported "
                 "features does not offer multi-model endpoints for asynchronous inference: make a TritonModel and an "
                 "endpoint for each ensemble"
             )
@@ -201,7 +201,7 @@ def _check_variants(path: str, variants: Sequence[TritonVariant], *, shadow: boo
     if len(variants) > 1:
         fault = (f"has {len(variants)} variants", "multiple production variants", "make an endpoint for each variant")
     elif shadow:
-        fault = ("has a shadow", "shadow tests", "omit shadow")
+        fault = ("has a shadow", "shadow tests", "omit shadow=")
     elif captures:
         fix = "omit data_capture, because S3 has the requests and answers anyway"
         fault = ("has data_capture", "data capture", fix)

@@ -222,7 +222,7 @@ def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVari
         if isinstance(size, int):
             count = storage.asynchronous.max_concurrent_invocations_per_instance
             concurrent = 1 if count is None or is_token(count) else count
-            what = f"variant {variant.variant_name} of {path_of(scope)}"
+            what = f"variant {variant.variant_name!r} of {path_of(scope)}"
             warn_about_space(scope, what, size, concurrent, model, variant.volume_size)
     for topic in storage.topics:
         _warn_about_topic(scope, topic, account, roles)

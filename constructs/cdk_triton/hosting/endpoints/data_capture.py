@@ -198,7 +198,7 @@ def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequenc
         if variant.model.is_multi_model:
             Annotations.of(scope).add_warning_v2(
                 MULTI_MODEL_WARNING,
-                f"variant {variant.variant_name} is multi-model, but SageMaker's table of supported features does not "
-                "offer data capture for multi-model endpoints: check whether your account gets captured data, then "
+                f"variant {variant.variant_name!r} is multi-model, but SageMaker's table of supported features does "
+                "not offer data capture for multi-model endpoints: check whether your account gets captured data, then "
                 "acknowledge this",
             )

@@ -14,6 +14,7 @@ from aws_cdk import Annotations, Duration, IAspect
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
+from cdk_triton._wording import in_words
 from cdk_triton.hosting._cdk.literals import is_token
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.endpoints.deployment import MAX_STEP_PERCENT, DeploymentPolicy
@@ -76,13 +77,13 @@ class UpdateWarnings:
 
     def _warn_about_kept_counts(self) -> None:
         fixed = [each.variant_name for each in self._served if each.variant_name not in self._scaled]
-        scaled = f" ({', '.join(self._scaled)})" if self._scaled else ""
+        scaled = f" ({', '.join(map(repr, self._scaled))})" if self._scaled else ""
         if fixed:
             self._notes.add_warning_v2(
                 KEPT_COUNT_WARNING,
                 f"an update keeps the instance counts of all variants if one variant is scaled{scaled}, so a changed "
-                f"initial_instance_count of {', '.join(fixed)} has no effect. Call auto_scale_instance_count for each "
-                "variant, with equal limits for a fixed number, or acknowledge this",
+                f"initial_instance_count of {in_words(map(repr, fixed), 'and')} has no effect. Call "
+                "auto_scale_instance_count for each variant, with equal limits for a fixed number, or acknowledge this",
             )
 
     def _warn_about_alarms(self, policy: DeploymentPolicy) -> None:
@@ -94,13 +95,13 @@ class UpdateWarnings:
         if variant.model.is_multi_model:
             self._notes.add_warning_v2(
                 MULTI_MODEL_WARNING,
-                f"variant {variant.variant_name} is multi-model. SageMaker's table of supported features does not "
+                f"variant {variant.variant_name!r} is multi-model. SageMaker's table of supported features does not "
                 "offer deployment guardrails for multi-model endpoints, but SageMaker's list of exclusions does not "
                 f"contain these endpoints either: try {type(policy).__name__} in your account, then acknowledge this",
             )
 
     def _warn_about_step(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
-        what, is_scaled = f"variant {variant.variant_name}", variant.variant_name in self._scaled
+        what, is_scaled = f"variant {variant.variant_name!r}", variant.variant_name in self._scaled
         warn_about_step(self._notes, policy, what, self._instances(variant), is_scaled=is_scaled)
 
     def _instances(self, variant: TritonVariant) -> tuple[int | None, int | None]:

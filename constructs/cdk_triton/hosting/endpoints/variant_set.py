@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
+from cdk_triton._wording import in_words, listed_in_quotes
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.literals import is_token
 from cdk_triton.hosting._cdk.stacks import are_deployed_together, require_same, root_stack, stack_of
@@ -79,29 +80,29 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
     """
     if len(production) > 1:
         raise ConfigurationError(
-            f"the endpoint has the shadow {shadow.variant_name} beside {len(production)} production variants, but "
+            f"the endpoint has the shadow {shadow.variant_name!r} beside {len(production)} production variants, but "
             "SageMaker takes one production variant and one shadow: keep one production variant, and move the other "
             "variants to another endpoint"
         )
     if pooled := [variant.variant_name for variant in (*production, shadow) if variant.fallback_models]:
         raise ConfigurationError(
-            f"the endpoint has the shadow {shadow.variant_name} and fallback_models for {' and '.join(pooled)}, but "
-            "AWS documents instance pools only for endpoints without shadow variants: remove fallback_models while "
-            "you compare the models"
+            f"the endpoint has the shadow {shadow.variant_name!r} and fallback_models for "
+            f"{' and '.join(map(repr, pooled))}, but AWS documents instance pools only for endpoints without shadow "
+            "variants: remove fallback_models while you compare the models"
         )
     multi_models = [variant.variant_name for variant in (*production, shadow) if variant.model.is_multi_model]
     if multi_models:
         raise ConfigurationError(
-            f"the endpoint has the shadow {shadow.variant_name}, but the model of {' and '.join(multi_models)} is a "
-            "TritonMultiModel, and SageMaker copies requests between single models only: compare one ensemble as a "
-            "TritonModel on another endpoint"
+            f"the endpoint has the shadow {shadow.variant_name!r}, but the model of "
+            f"{' and '.join(map(repr, multi_models))} is a TritonMultiModel, and SageMaker copies requests between "
+            "single models only: compare one ensemble as a TritonModel on another endpoint"
         )
     _check_names((*production, shadow))
     weights = (shadow.initial_weight, production[0].initial_weight)
     if not any(map(is_token, weights)) and weights[0] > weights[1]:
         raise ConfigurationError(
-            f"initial_weight of the shadow {shadow.variant_name} is {weights[0]:g}, but initial_weight of "
-            f"{production[0].variant_name} is {weights[1]:g}, and the share of the requests that SageMaker copies is "
+            f"initial_weight of the shadow {shadow.variant_name!r} is {weights[0]:g}, but initial_weight of "
+            f"{production[0].variant_name!r} is {weights[1]:g}, and the share of the requests that SageMaker copies is "
             f"the shadow's weight divided by the other weight: give the shadow at most {weights[1]:g}, with which "
             "SageMaker copies every request"
         )
@@ -112,8 +113,8 @@ def warn_about_shadow(construct: IConstruct, shadow: TritonVariant | None) -> No
     if shadow is not None and shadow.initial_weight == 0:
         Annotations.of(construct).add_warning_v2(
             SHADOW_WARNING,
-            f"initial_weight of the shadow {shadow.variant_name} is 0, so SageMaker copies no request to its "
-            "instances, which still cost money: give the shadow a positive weight, omit shadow, or acknowledge this",
+            f"initial_weight of the shadow {shadow.variant_name!r} is 0, so SageMaker copies no request to its "
+            "instances, which still cost money: give the shadow a positive weight, omit shadow=, or acknowledge this",
         )
 
 
@@ -130,7 +131,7 @@ def warn_about_storage(
         if variant.volume_size is not None and (types := _types_with_disks([variant])):
             Annotations.of(construct).add_warning_v2(
                 VOLUME_SIZE_WARNING,
-                f"variant {variant.variant_name} has a volume_size, but {', '.join(types)} has "
+                f"variant {variant.variant_name!r} has a volume_size, but {', '.join(types)} has "
                 "NVMe disks of its own, and as far as is known, SageMaker rejects a volume size for such types. "
                 "Remove volume_size, or try the volume size in your account, then acknowledge this",
             )
@@ -163,10 +164,10 @@ def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]
         names = dict.fromkeys(name for name, _ in known)
         Annotations.of(construct).add_warning_v2(
             NETWORKS_WARNING,
-            f"the models of {'variants' if len(names) > 1 else 'variant'} {', '.join(names)} differ in their subnets "
-            "or in network_isolation, but AWS does not document whether one endpoint accepts such models. Give the "
-            "models the same values. Or try `aws sagemaker create-endpoint-config`, which does not start an instance, "
-            "and acknowledge this if AWS accepts the configuration",
+            f"the models of {'variants' if len(names) > 1 else 'variant'} {in_words(map(repr, names), 'and')} differ "
+            "in their subnets or in network_isolation, but AWS does not document whether one endpoint accepts such "
+            "models. Give the models the same values. Or try `aws sagemaker create-endpoint-config`, which does not "
+            "start an instance, and acknowledge this if AWS accepts the configuration",
         )
 
 
@@ -200,11 +201,11 @@ def warn_about_target_models(construct: IConstruct, production: Sequence[TritonV
     everywhere = set.intersection(*served)
     somewhere = sorted(set.union(*served) - everywhere)
     if somewhere:
-        shown = ", ".join(somewhere[:3]) + (f" and {len(somewhere) - 3} more" if len(somewhere) > 3 else "")
+        shown = listed_in_quotes(somewhere, shown=3)
         Annotations.of(construct).add_warning_v2(
             DIFFERENT_MODELS_WARNING,
-            f"a request that names no variant goes to one of {', '.join(v.variant_name for v in reached)}, but not "
-            f"every one of these variants serves {shown}, so a request for such a target model may fail. Give all "
+            f"a request that names no variant goes to one of {in_words(repr(v.variant_name) for v in reached)}, but "
+            f"not every one of these variants serves {shown}, so a request for such a target model may fail. Give all "
             "variants but one the weight 0 and let callers name the variant, or acknowledge this if callers always do",
         )
 
@@ -269,5 +270,6 @@ def _check_names(variants: Sequence[TritonVariant]) -> None:
     names = [variant.variant_name for variant in variants]
     if len(set(names)) < len(names):
         raise ConfigurationError(
-            f"the variants are called {', '.join(names)}: give each variant of the endpoint its own variant_name"
+            f"the variants are called {in_words(map(repr, names), 'and')}: give each variant of the endpoint its own "
+            "variant_name"
         )

@@ -131,7 +131,7 @@ def reject_archives(repository: ModelRepository, store: ITritonArtifactStore) ->
     if repository.recipes:
         raise ConfigurationError(
             f"{repository.root} has recipes, whose builds write archives, but uncompressed=True serves files without "
-            "an archive: remove uncompressed, or put the outputs of the recipes into the repository instead of the "
+            "an archive: remove uncompressed=, or put the outputs of the recipes into the repository instead of the "
             "recipes"
         )
     if store.promotes_from is not None:
@@ -162,7 +162,7 @@ def stage_files(
     if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
         raise ConfigurationError(
             f"{longest[0]!r} of {repository.root} makes an object key of more than {MAX_KEY_BYTES} bytes, which S3 "
-            "rejects: shorten the path, or remove uncompressed"
+            "rejects: shorten the path, or remove uncompressed="
         )
     return Artifact(repository, repository.name, keys.artifact, keys.source, platform.label, None, files=files)
 

@@ -46,7 +46,7 @@ def declared_recipes(
     if not isinstance(store, TritonArtifactStore):
         raise ConfigurationError(
             f"the publisher of {path_of(scope)} has recipes, but cannot call the handler of its store, because the "
-            "store belongs to another app: remove recipes, or declare the TritonMultiModel in the app of the store"
+            "store belongs to another app: remove recipes=, or declare the TritonMultiModel in the app of the store"
         )
     declared = tuple(declared_recipe(recipe) for recipe in recipes)
     _refuse_duplicates(scope, declared)

@@ -119,7 +119,7 @@ class EndpointMonitoring(Construct):
         """Add the alarms and the section of a variant or a component."""
         alarms = add_alarms(watched, self._limits, self._runbook) if has_alarms else {}
         if has_alarms:
-            named = NameLookup(f"{self._kind} {watched.name} has no alarm", alarms)
+            named = NameLookup(f"{self._kind} {watched.name!r} has no alarm", alarms)
             self._alarms[watched.name] = MappingProxyType(named)
         if self._action is not None:
             for alarm in alarms.values():
