@@ -23,10 +23,10 @@ DERIVED: Final = "derived"
 """Makes `ServingPlatform` derive the host AMI from the CUDA version of its release and from its GPU."""
 
 _WORDS = {
-    "python": "the Python",
-    "onnxruntime": "the ONNX Runtime",
-    "tensorrt": "the TensorRT",
-    "min_compute_capability": "the oldest GPU",
+    "python": "the Python version",
+    "onnxruntime": "the ONNX Runtime version",
+    "tensorrt": "the TensorRT version",
+    "min_compute_capability": "the oldest supported GPU",
 }
 
 _BY_DIGEST = re.compile(r"[^\s@]+@(?P<digest>sha256:[0-9a-f]{64})")
@@ -127,7 +127,7 @@ class ServingPlatform:
         if versions is None or not versions.assumed:
             return None
         fields = in_words([_WORDS[field] for field in versions.assumed], "and")
-        return f"no source for {fields} of Triton {versions.release} was known when this cdk-triton was released"
+        return f"this version of cdk-triton has no source for {fields} of Triton {versions.release}"
 
     @property
     def image_identity(self) -> str:

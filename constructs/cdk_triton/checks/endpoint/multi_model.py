@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton._wording import listed
+from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
@@ -85,8 +85,8 @@ def several_ensembles(context: CheckContext) -> Iterator[Problem]:
     if len(found) > 1:
         yield Problem(
             ".",
-            f"the loader recognises {len(found)} models as ensembles ({listed(found)}), so the endpoint would serve "
-            "the ensemble that the file system lists last, without an error",
+            f"the loader recognises {len(found)} models as ensembles ({listed_in_quotes(found)}), so the endpoint "
+            "would serve the ensemble that the file system lists last, without an error",
             "keep one ensemble per archive; put the steps of a nested ensemble into the outer ensemble",
         )
 
@@ -141,7 +141,7 @@ def no_ensemble(context: CheckContext) -> Iterator[Problem]:
     """
     models = context.repository.models
     if len(models) > 1 and not any(model.is_ensemble or model.is_literally_ensemble for model in models):
-        names = listed([model.name for model in models])
+        names = listed_in_quotes(model.name for model in models)
         yield Problem(
             ".",
             f"the archive has several directories ({names}) and no ensemble, so a multi-model endpoint would serve "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cdk_triton._wording import listed
+from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
@@ -106,8 +106,8 @@ def no_default_model(context: CheckContext) -> Iterator[Problem]:
     repository = context.repository
     if context.default_model is not None or repository.entry_model() is not None or not repository.models:
         return
-    names = listed([model.name for model in context.loaded_models])
-    ensembles = listed([model.name for model in repository.ensembles])
+    names = listed_in_quotes(model.name for model in context.loaded_models)
+    ensembles = listed_in_quotes(model.name for model in repository.ensembles)
     found = f"several ensembles ({ensembles})" if ensembles else "no ensemble"
     yield Problem(
         ".",
@@ -138,7 +138,7 @@ def named_model_missing(context: CheckContext) -> Iterator[Problem]:
     Instead:
         $ cdk-triton validate . --default-model classifier
     """
-    names = listed([model.name for model in context.repository.models])
+    names = listed_in_quotes(model.name for model in context.repository.models)
     if context.default_model is not None and context.repository.model(context.default_model) is None:
         yield Problem(
             ".",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cdk_triton._wording import listed
+from cdk_triton._wording import listed, listed_in_quotes
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_tensors
 from cdk_triton.checks.derived.composition import flow_ends, passed_on, run_steps
@@ -434,4 +434,4 @@ def _names(tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> 
     """A model's inputs or outputs in words, and not a hundred of them."""
     if not tensors:
         return f"no {side}s"
-    return f"only the {side}{'s' if len(tensors) > 1 else ''} {listed([repr(tensor.name) for tensor in tensors])}"
+    return f"only the {side}{'s' if len(tensors) > 1 else ''} {listed_in_quotes(tensor.name for tensor in tensors)}"

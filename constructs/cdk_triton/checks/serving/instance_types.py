@@ -227,7 +227,7 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
     }
     total = sum(instances.values())
     if total * each > _SHM_BYTES:
-        names = listed([f"{name}: {n}" for name, n in instances.items()])
+        names = listed([f"{name!r}: {n}" for name, n in instances.items()])
         what = "one instance of a Python model" if total == 1 else f"{total} instances of Python models"
         yield Problem(
             ".",

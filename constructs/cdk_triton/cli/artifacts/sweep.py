@@ -124,9 +124,18 @@ def survey(
     obstacles += [f"a deployment has written {key} again" for key in contents.keys if key in gone]
     users = read_users(store.aws)
     used = uses(_with(contents, going), users.references, store.bucket)
-    obstacles += [f"the {used[f.key][0]} uses {each.name}" for each in going for f in each.files if f.key in used]
+    obstacles += [f"{_named(used[f.key][0])} uses {each.name}" for each in going for f in each.files if f.key in used]
     free = candidates(contents, used, now=now, grace=grace, keep_last=keep_last)
     return Survey(contents, used, free, (*obstacles, *users.unknown))
+
+
+def _named(user: str) -> str:
+    """A user as `uses` writes it, such as "model late" or "multi-model fleet (current)", with the name in quotes."""
+    kind, _, rest = user.partition(" ")
+    if kind == "a":
+        return user
+    name, space, part = rest.partition(" ")
+    return f"the {'published ensemble' if kind == 'published' else kind} {name!r}{space}{part}"
 
 
 def delete(store: Store, chosen: Collection[Candidate], look: Look, reason: Reason) -> Swept:

@@ -76,7 +76,7 @@ def unlisted(subject: str, name: str, account: Account) -> Answer:
     return Answer(
         subject=subject,
         state=State.UNKNOWN,
-        found=f"Service Quotas lists no '{name}' in {account.region}",
+        found=f"Service Quotas does not list the quota '{name}' in {account.region}",
         fix="check whether AWS offers the service or instance type of this quota in the region; if not, use another "
         "region or instance type",
     )
