@@ -60,7 +60,9 @@ def table_of(folder: Path, committed: Mapping[str, Any]) -> dict[str, Any]:
     """
     wheels = {_minor(wheel): wheel for wheel in folder.glob("onnxruntime-*.whl")}
     if not wheels:
-        raise GenerateError(f"{folder} has no wheels of onnxruntime")
+        raise GenerateError(
+            f"{folder} has no wheels of onnxruntime: put one wheel of each minor version into this folder"
+        )
     versions = sorted(wheels, key=lambda version: int(version.partition(".")[2]))
     known = {version: _operators(wheels[version]) for version in versions}
     for older, newer in pairwise(versions):

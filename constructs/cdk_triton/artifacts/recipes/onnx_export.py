@@ -199,7 +199,7 @@ class OnnxExport:
         functions = [each.name for each in body if isinstance(each, ast.FunctionDef)]
         # A name can also come from an import, an assignment or a condition; the build finds out.
         if self._function not in functions and self._function not in text:
-            known = ", ".join(functions) or "none"
+            known = ", ".join(map(repr, functions)) or "none"
             raise ConfigurationError(
                 f"{self._source} has no function {self._function!r} (it has {known}): "
                 f"correct the argument entry of {self}"

@@ -102,7 +102,7 @@ def no_name_space(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ".",
             f"the server of {release} has one namespace for all archives, so another archive with one of these "
-            f"models ({', '.join(names)}) could not be loaded beside this one: failed to poll model '{names[0]}': not "
-            "unique across all model repositories",
+            f"models ({', '.join(map(repr, names))}) could not be loaded beside this one: failed to poll model "
+            f"'{names[0]}': not unique across all model repositories",
             "serve with 23.04 or newer, or give the models names that no other archive uses",
         )

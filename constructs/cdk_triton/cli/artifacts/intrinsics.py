@@ -86,8 +86,9 @@ class _Resolver:
             return self._mappings[table][top][second]
         except KeyError:
             raise ConfigurationError(
-                f"the template has no entry {table}/{top}/{second}, which {self._where} looks up, because the "
-                "stack was not synthesised for this region; synthesise it for the region"
+                f"the property {self._where} looks up the mapping entry {table}/{top}/{second}, but the template does "
+                "not have this entry, because the stack was not synthesised for this region; synthesise the stack for "
+                "the region"
             ) from None
 
     def _unknown(self, name: str) -> ConfigurationError:
