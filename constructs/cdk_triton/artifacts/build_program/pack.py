@@ -96,8 +96,8 @@ def _tar(repository: Path, paths: list[str], stop: Stop) -> Iterable[bytes]:
         file = repository / path
         if file.is_symlink() or not file.is_file():
             raise BuildError(
-                f"{path!r} is missing in the built repository, or is not a regular file; let the step "
-                "that makes this file write it as a regular file"
+                f"{path!r} is missing in the built repository, or is not a regular file; correct the "
+                "build step that removes or replaces this file"
             )
         size = file.stat().st_size
         yield _header(path, size)
