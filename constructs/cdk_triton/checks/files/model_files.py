@@ -314,7 +314,7 @@ def pointer_file(context: CheckContext) -> Iterator[Problem]:
         instead = f"the content that {model.name!r} reads"
         if file.path in own:
             instead = f"the model itself, so the server would not load {model.name!r}"
-        yield Problem(file.path, f"the file is a Git LFS pointer, not {instead}", "run: git lfs pull")
+        yield Problem(file.path, f"the file is a Git LFS pointer, not {instead}", "run `git lfs pull`")
 
 
 def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile]]:

@@ -57,5 +57,5 @@ def unsafe_archive(context: CheckContext) -> Iterator[Problem]:
                 f"the archive has the member {name!r}, which releases from {SAFE_SINCE} on do not unpack, so the "
                 f"server would not load {each.model.name!r}: archive_write_header() failed with error code = -25 error "
                 f"message is {reason}",
-                "pack the environment with conda-pack, or with tar -C ENVIRONMENT -czf env.tar.gz .",
+                "pack the environment with conda-pack, or with `tar -C ENVIRONMENT -czf env.tar.gz .`",
             )

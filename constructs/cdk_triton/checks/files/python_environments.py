@@ -155,7 +155,7 @@ def no_activate(context: CheckContext) -> Iterator[Problem]:
                 each.path,
                 f"the environment has no bin/activate at its top{below}, so the server would not load "
                 f"{each.model.name!r}: The Python environment should contain an 'activate' script.",
-                "pack the environment with conda-pack, or with tar -C ENVIRONMENT -czf env.tar.gz .",
+                "pack the environment with conda-pack, or with `tar -C ENVIRONMENT -czf env.tar.gz .`",
             )
 
 

@@ -270,8 +270,8 @@ def rejected_class(context: CheckContext) -> Iterator[Problem]:
             rejected = source.rejected
             yield Problem(
                 path,
-                f"Python cannot create the class {rejected.name} in line {rejected.line}{by}, so the server would not "
-                f"load {name!r}: {rejected.said}",
+                f"Python cannot create the class {rejected.name!r} in line {rejected.line}{by}, so the server would "
+                f"not load {name!r}: {rejected.said}",
                 "correct the bases, the keyword arguments or the __slots__ of the class",
                 line=rejected.line,
             )

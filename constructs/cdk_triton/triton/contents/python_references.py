@@ -188,7 +188,7 @@ def _unknown_attribute(node: ast.Attribute, utils: frozenset[str]) -> Iterator[t
         case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="get_input_tensor_by_name")) if owner in utils:
             if node.attr not in _OF_TENSOR and not node.attr.startswith("__"):
                 said = f"AttributeError: 'c_python_backend_utils.Tensor' object has no attribute '{node.attr}'"
-                yield Reference(node.lineno, f"{node.attr} of a tensor"), said
+                yield Reference(node.lineno, f"get_input_tensor_by_name(...).{node.attr}"), said
 
 
 def _taken_from_all(method: ast.FunctionDef, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
@@ -218,7 +218,7 @@ def _unknown_in_config(method: ast.FunctionDef, config: str) -> Iterator[tuple[R
                 for key in keys:
                     if known and isinstance(key, ast.Constant) and key.value not in known:
                         said = f"ValueError: contains property other than {', '.join(map(repr, known[:-1]))}"
-                        yield Reference(key.lineno, f"{attribute}({key.value!r})"), f"{said} and {known[-1]!r}"
+                        yield Reference(key.lineno, f"{attribute}({{{key.value!r}: ...}})"), f"{said} and {known[-1]!r}"
 
 
 def _opened(call: ast.Call, names: frozenset[str], imported: Mapping[str, str]) -> Iterator[Reference]:
