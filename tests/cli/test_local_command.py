@@ -156,6 +156,28 @@ def test_the_foreground_says_what_ends_it_and_what_to_do_where_a_shell_waits(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["up", "--detach"], "cdk-triton local down --directory 'my st'"),
+        (["up"], "eval \"$(cdk-triton local up --detach --directory 'my st')\""),
+        (["status"], "cdk-triton local up --detach --directory 'my st'"),
+    ],
+    ids=["detached", "foreground", "none"],
+)
+def test_commands_in_messages_lead_to_the_directory_of_the_call(
+    messages: Messages, run: Any, daemon: Any, arguments: list[str], named: str
+) -> None:
+    said = run("local", *arguments, "--directory", "my st").err
+    assert named in said
+    messages.record("cdk-triton local", said)
+
+
+def test_the_command_for_the_background_has_the_options_of_the_call(run: Any, daemon: Any) -> None:
+    options = ["--port", "4566", "--region", "eu-west-1", "--account", "000000000001", "--listen-on-all-interfaces"]
+    assert f'eval "$(cdk-triton local up --detach {" ".join(options)})"' in run("local", "up", *options).err
+
+
+@pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("10m", 600), ("2h", 7200), ("1d", 86400)], ids=lambda value: str(value)
 )
 def test_since_may_be_a_duration(run: Any, daemon: type[FakeDaemon], text: str, seconds: int) -> None:
@@ -249,6 +271,7 @@ def test_down_without_one_is_no_failure(messages: Messages, run: Any, daemon: ty
         pytest.param(["--port", "70000"], id="port too high"),
         pytest.param(["--max-loaded-models", "0"], id="no model"),
         pytest.param(["--account", "12"], id="short account"),
+        pytest.param(["--region", "mars"], id="no region"),
         pytest.param(["--detached"], id="unknown option"),
     ],
 )

@@ -82,6 +82,7 @@ def test_a_second_one_in_the_same_directory_is_refused_and_the_first_goes_on(
     text = str(caught.value)
     assert status.url in text
     assert str(status.pid) in text
+    assert f"cdk-triton local status --directory {daemon.directory})" in text
     text = text.replace(str(daemon.directory), "DIRECTORY")
     messages.record("LocalError", text.replace(status.url, "URL").replace(str(status.pid), "PID"))
     assert client(environment, "sts").get_caller_identity()["Account"] == "123456789012"

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,7 +30,7 @@ from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
-    from cdk_triton.local import Daemon, DaemonStatus
+    from cdk_triton.local import Daemon, DaemonOptions, DaemonStatus
 
 __all__ = ["app", "local_hint"]
 
@@ -81,16 +82,17 @@ def up(
         require_extra(_EXTRA, "`cdk-triton local`")
         from cdk_triton.local import DaemonOptions
 
+        _require_region(region)
         options = DaemonOptions(port, region, account, max_loaded_models, listen_on_all_interfaces)
         daemon = _daemon(directory)
         typer.echo("starting the local AWS ...", err=True)
         if detach:
             _print_exports(daemon.start(options))
-            typer.echo("it runs in the background; stop it with: cdk-triton local down", err=True)
+            typer.echo(f"it runs in the background; stop it with: {_command('down', directory)}", err=True)
         else:
             daemon.run(
                 options,
-                ready=_tell_of_the_foreground,
+                ready=lambda status: _tell_of_the_foreground(status, _again(directory, options)),
                 log=lambda line: typer.echo(line, err=True),
             )
 
@@ -118,7 +120,8 @@ def status(
         found = daemon.status()
         if found is None:
             _tell_of_others(daemon)
-            raise LocalError(f"no local AWS runs in {daemon.directory}; start one with: cdk-triton local up --detach")
+            start = _command("up --detach", directory)
+            raise LocalError(f"no local AWS runs in {daemon.directory}; start one with: {start}")
     if output is StatusFormat.JSON:
         from cdk_triton.cli.endpoints.text import as_json
 
@@ -242,15 +245,45 @@ def down(directory: Directory = None) -> None:
     typer.echo(f"    {unset_line(found.environment)}", err=True)
 
 
-def _tell_of_the_foreground(status: DaemonStatus) -> None:
+def _command(words: str, directory: Path | None) -> str:
+    """A command of this group for the local AWS of the directory with which the user called."""
+    from cdk_triton.local import directory_option
+
+    return f"cdk-triton local {words}{'' if directory is None else directory_option(directory)}"
+
+
+def _again(directory: Path | None, options: DaemonOptions) -> str:
+    """The command that starts the same local AWS in the background."""
+    words = _command("up --detach", directory)
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if value != each.default:
+            words += f" --{each.name.replace('_', '-')}" + ("" if value is True else f" {shlex.quote(str(value))}")
+    return words
+
+
+def _require_region(region: str) -> None:
+    """Reject a region that matches no partition of AWS; one that is newer than this botocore matches, too."""
+    import botocore.session
+    from botocore.exceptions import UnknownRegionError
+
+    try:
+        botocore.session.get_session().get_partition_for_region(region)
+    except UnknownRegionError:
+        raise typer.BadParameter(
+            f"'{region}' is not a region, because no partition of AWS has it; use one such as us-east-1.",
+            param_hint="'--region'",
+        ) from None
+
+
+def _tell_of_the_foreground(status: DaemonStatus, in_background: str) -> None:
     _print_exports(status.environment)
     typer.echo("the local AWS runs in the foreground; press Ctrl-C to stop it", err=True)
     if not sys.stdout.isatty():
         # A shell that evaluates what we print waits for our end, and sees nothing but what is on stderr.
         typer.echo(
             "if your shell runs this command inside eval, it waits until the local AWS stops; to set the shell's "
-            "variables, press Ctrl-C and run: "
-            'eval "$(cdk-triton local up --detach)"',
+            f'variables, press Ctrl-C and run: eval "$({in_background})"',
             err=True,
         )
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cdk_triton.local.daemon import Daemon, DaemonOptions, DaemonStatus
     from cdk_triton.local.logs import LogSelection
     from cdk_triton.local.process import conflicting_variables, no_proxy
+    from cdk_triton.local.running import directory_option
 
 __all__ = [
     "Daemon",
@@ -57,6 +58,7 @@ __all__ = [
     "LocalAws",
     "LogSelection",
     "conflicting_variables",
+    "directory_option",
     "no_proxy",
     "process",
 ]

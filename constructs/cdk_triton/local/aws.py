@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import EndpointHost
 from cdk_triton.local.process import conflicting_variables, credentials, endpoint_variables, no_proxy
+from cdk_triton.local.running import directory_option
 
 if TYPE_CHECKING:
     from cdk_triton.local.cloudformation import Mailbox
@@ -242,7 +243,9 @@ class LocalAws:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = MotoState(self.region, self.account)
         self._close.append(state.close)
-        signatures = Signatures(lambda key: self._secret_of(key, state.issued_secret))
+        signatures = Signatures(
+            lambda key: self._secret_of(key, state.issued_secret), directory_option(self.directory.absolute())
+        )
         self._routes = Routes(state, signatures, self.log)
         server = Server(self._routes, self._port)
         self._close.append(server.stop)

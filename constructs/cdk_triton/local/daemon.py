@@ -31,11 +31,10 @@ from cdk_triton.local.endpoints import EndpointHost
 from cdk_triton.local.endpoints.capacity import Capacity
 from cdk_triton.local.logs import LogFiles, LogSelection
 from cdk_triton.local.process import conflicting_variables
-from cdk_triton.local.running import known_directories, listed_as_running
+from cdk_triton.local.running import DEFAULT_DIRECTORY, directory_option, known_directories, listed_as_running
 
 __all__ = ["DEFAULT_DIRECTORY", "Daemon", "DaemonOptions", "DaemonStatus"]
 
-DEFAULT_DIRECTORY = Path(".cdk-triton/local")
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.1
@@ -320,7 +319,8 @@ class Daemon:
         where = f" at {status.url} (process {status.pid})" if status else ""
         return LocalError(
             f"a local AWS runs in {self.directory} already{where}; to use it in this shell, run "
-            'eval "$(cdk-triton local status)"; or stop it first, or use another directory'
+            f'eval "$(cdk-triton local status{directory_option(self.directory)})"; or stop it first, or use another '
+            "directory"
         )
 
     def _write(self, status: DaemonStatus) -> None:
@@ -343,6 +343,7 @@ def _host(aws: LocalAws, options: DaemonOptions) -> EndpointHost:
         record=aws.metrics.record,
         record_component=aws.metrics.record_component,
         listen_on_all_interfaces=options.listen_on_all_interfaces,
+        log_options=directory_option(aws.directory),
     )
 
 

@@ -1,16 +1,26 @@
-"""Which state directories of this user have a local AWS that runs, so that one in another directory is found."""
+"""State directories: the default, the option that leads a command to another, and those with a local AWS that runs."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from cdk_triton.artifacts import cache_directory
 
-__all__ = ["known_directories", "listed_as_running"]
+__all__ = ["DEFAULT_DIRECTORY", "directory_option", "known_directories", "listed_as_running"]
+
+DEFAULT_DIRECTORY = Path(".cdk-triton/local")
+
+
+def directory_option(directory: Path) -> str:
+    """Return the option, after a space, that a command needs to find a state directory; "" for the default one."""
+    if directory.absolute() == DEFAULT_DIRECTORY.absolute():
+        return ""
+    return f" --directory {shlex.quote(str(directory))}"
 
 
 @contextlib.contextmanager

@@ -132,7 +132,7 @@ def test_an_sdk_shows_the_sentence(local_aws: LocalAws, service: str) -> None:
         "lambda": lambda: client.list_functions(),
         "cloudformation": lambda: client.list_stacks(),
     }
-    with pytest.raises(ClientError, match="cdk-triton local status") as refused:
+    with pytest.raises(ClientError, match=f"cdk-triton local status --directory {local_aws.directory}") as refused:
         calls[service]()
     assert refused.value.response["Error"]["Code"] == "InvalidClientTokenId"
 

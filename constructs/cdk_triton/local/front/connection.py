@@ -256,9 +256,8 @@ def _joined(headers: Message) -> dict[str, str]:
     return joined
 
 
-def _denial(reason: str, headers: Mapping[str, str]) -> Response:
+def _denial(message: str, headers: Mapping[str, str]) -> Response:
     """The answer to a request that is not signed as it has to be, in the form that its sender understands."""
-    message = f'{reason}; set the variables in this shell again: eval "$(cdk-triton local status)"'
     code = "InvalidClientTokenId"
     query = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     if query or "/s3/" in headers.get("authorization", ""):

@@ -61,13 +61,20 @@ class Signatures:
 
     Args:
         secret_of: gives the secret of an access key id, or None if there is no such key.
+        options: the options, after a space, with which `cdk-triton local status` finds this local AWS.
     """
 
-    def __init__(self, secret_of: Callable[[str], str | None]) -> None:
+    def __init__(self, secret_of: Callable[[str], str | None], options: str = "") -> None:
         self._secret_of = secret_of
+        self._options = options
 
     def refusal(self, request: SignedRequest) -> str | None:
-        """Return the reason for which a request is rejected, or None."""
+        """Return the sentence with which a request is rejected, or None."""
+        reason = self._reason(request)
+        fix = f'set the variables in this shell again: eval "$(cdk-triton local status{self._options})"'
+        return None if reason is None else f"{reason}; {fix}"
+
+    def _reason(self, request: SignedRequest) -> str | None:
         claim = _claim(request)
         if claim is None:
             return "the request is not signed with Signature Version 4"

@@ -66,6 +66,7 @@ class TritonHost:
         ports: gives a free TCP port at each call; a range of your own goes here.
         record: gets the values of CloudWatch metrics; see `EndpointMetrics.record`.
         record_component: the same of inference components; see `EndpointMetrics.record_component`.
+        log_options: the options, after a space, with which `cdk-triton local logs` finds these logs.
 
     Raises:
         LocalError: there is no usable tritonserver, or no C compiler.
@@ -84,6 +85,7 @@ class TritonHost:
         ports: Callable[[], int] = free_port,
         record: Callable[..., None] = lambda *metric: None,
         record_component: Callable[[str, str, float], None] = lambda component, name, value: None,
+        log_options: str = "",
     ) -> None:
         if max_loaded_models < 1:
             raise LocalError(f"max_loaded_models is {max_loaded_models}, but an endpoint needs at least one; raise it")
@@ -94,6 +96,7 @@ class TritonHost:
         self._record = record
         self._account = account
         self._region = region
+        self._log_options = log_options
         shutil.rmtree(self._directory / "endpoints", ignore_errors=True)  # of an earlier host that was killed
         self._settings = VariantSettings(
             server=ServerSettings(
@@ -240,4 +243,4 @@ class TritonHost:
                 list(pool.map(RunningVariant.stop, variants))
 
     def _errors(self, endpoint: str) -> ErrorResponses:
-        return ErrorResponses(endpoint, account=self._account, region=self._region)
+        return ErrorResponses(endpoint, account=self._account, region=self._region, log_options=self._log_options)

@@ -39,11 +39,13 @@ class ErrorResponses:
         endpoint: its name.
         account: the account that the messages name.
         region: the region of the log group's ARN.
+        log_options: the options, after a space, with which `cdk-triton local logs` finds the state directory.
     """
 
-    def __init__(self, endpoint: str, *, account: str, region: str) -> None:
+    def __init__(self, endpoint: str, *, account: str, region: str, log_options: str = "") -> None:
         self._endpoint = endpoint
         self._account = account
+        self._log_options = log_options
         self._log_group = f"arn:aws:logs:{region}:{account}:log-group:/aws/sagemaker/Endpoints/{endpoint}"
 
     def no_endpoint(self) -> RejectedInvocationError:
@@ -166,7 +168,7 @@ class ErrorResponses:
             424,
             "ModelError",
             f"{text} See the log group {self._log_group} (here: `cdk-triton local logs --endpoint "
-            f"{self._endpoint}`) for more information.",
+            f"{self._endpoint}{self._log_options}`) for more information.",
             ErrorCode=code,
             OriginalStatusCode=status,
             OriginalMessage=original,
