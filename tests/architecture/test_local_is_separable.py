@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "jobs": {"build_tools", "process", "wire"},
     "services": {"lambdas", "wire"},
     "cloudformation": {"lambdas", "services", "wire"},
-    "moto_state": {"endpoints", "lambdas", "process", "services"},
+    "moto_state": {"endpoints", "lambdas", "process", "services", "wire"},
     "front": {"endpoints", "lambdas", "moto_state", "services", "wire"},
 }
 TOP = {"__init__.py", "aws.py", "daemon.py", "fidelity.py", "logs.py", "running.py"}

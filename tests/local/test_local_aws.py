@@ -70,6 +70,37 @@ with LocalAws(Path({str(tmp_path)!r}), host_factory=lambda aws: Mock(), log=prin
     messages.record("cdk-triton local", said)
 
 
+@pytest.mark.parametrize(
+    ("service", "operation", "arguments"),
+    [
+        pytest.param("athena", "list_engine_versions", {}, id="json"),
+        pytest.param("cloudwatch", "get_metric_widget_image", {"MetricWidget": "{}"}, id="cbor"),
+        pytest.param("ec2", "describe_fpga_images", {}, id="ec2"),
+        pytest.param("iam", "get_organizations_access_report", {"JobId": "0" * 36}, id="query"),
+        pytest.param("lambda", "get_account_settings", {}, id="path of a REST API"),
+        pytest.param("route53", "get_geo_location", {}, id="xml"),
+        pytest.param("sagemaker", "list_hubs", {}, id="sagemaker"),
+        pytest.param("stepfunctions", "redrive_execution", {"executionArn": "arn:aws:states:::e"}, id="signing name"),
+    ],
+)
+def test_an_operation_that_moto_does_not_implement_is_one_sentence(
+    messages: Messages, local_aws: LocalAws, service: str, operation: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(ClientError) as caught:
+        getattr(local_aws.client(service), operation)(**arguments)
+    error = caught.value.response["Error"]
+    assert error["Code"] == "NotImplemented"
+    messages.record("NotImplemented", error["Message"])
+
+
+def test_a_missing_object_keeps_its_answer_of_s3(local_aws: LocalAws) -> None:
+    s3 = local_aws.client("s3")
+    s3.create_bucket(Bucket="without-objects")
+    with pytest.raises(ClientError) as caught:
+        s3.head_object(Bucket="without-objects", Key="none")
+    assert caught.value.response["Error"]["Code"] == "404"
+
+
 def test_another_account_and_region_can_be_played(tmp_path: Path, endpoint_double: EndpointDouble) -> None:
     code = f"""
 import sys

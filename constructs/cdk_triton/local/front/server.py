@@ -31,6 +31,7 @@ from cdk_triton.local.front.connection import HOST, MAILBOX, Listener
 from cdk_triton.local.front.signatures import Signatures
 from cdk_triton.local.lambdas import FunctionError, ThrottledError
 from cdk_triton.local.moto_state.dispatch import NoServiceError
+from cdk_triton.local.moto_state.missing import NoOperationError
 from cdk_triton.local.services import StateMachines, TritonImages
 from cdk_triton.local.wire import JsonApi, JsonApiError, Reply, checked_members
 
@@ -90,7 +91,7 @@ class Routes:
     Args:
         moto: the application behind everything that is not answered here.
         signatures: checks who has sent a request.
-        log: called with a line for each request to a service that the local AWS does not have.
+        log: called with a line for each request to a service or operation that the local AWS does not have.
 
     Attributes:
         signatures: as given.
@@ -134,6 +135,9 @@ class Routes:
         """Answer one request, with the error of a service where it cannot be answered."""
         try:
             return self._answer(environ, start_response)
+        except NoOperationError as error:
+            self._log(f"{error}, so it rejects the request")
+            return _sent(error.reply)(environ, start_response)
         except OSError as error:  # a full disk
             return _rest_error("ServiceException", _sentence(error), 500)(environ, start_response)
         except Exception as error:

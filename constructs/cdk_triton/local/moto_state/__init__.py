@@ -5,6 +5,7 @@ moto's backends belong to the process, so one process holds one local AWS.
 * `state` reads moto's state for the rest of the local AWS, and resets it;
 * `corrections` makes every correction; `scaling`, `roles`, `machines` and `objects` contain those of their services;
 * `dispatch` finds the service of a request, or names the one that moto does not have;
+* `missing` makes the error for an operation that moto does not implement;
 * `patching` replaces a method of moto's, and raises an error if moto does not have the method.
 
 These methods of moto are replaced. A test fails when moto no longer has one of them.
