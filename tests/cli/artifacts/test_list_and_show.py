@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.cli.artifacts.conftest import store_template
+from tests.cli.artifacts.conftest import key_of, store_template
 from tests.docs.blocks import of_kind, shape
 
 from cdk_triton.cli.artifacts.aws import Aws
@@ -107,6 +107,50 @@ def test_the_target_models_that_callers_send_are_joined_with_their_artifacts(
     assert json.loads(shown.out)["artifact_key"] == before
     assert missing.status == 2
     messages.record("cdk-triton artifacts", missing.said.replace(world.bucket, "BUCKET"))
+
+
+@pytest.mark.parametrize("by", ["key", "repository and key", "target model"])
+def test_an_archive_that_was_published_without_a_manifest_is_shown_from_the_catalogue(
+    run: Any, world: World, by: str
+) -> None:
+    target = "tenant-2.tar.gz"
+    key = key_of(target)
+    world.serve("fleet", target, key)
+    world.published("fleet", "tenant", target, "tenant-1.tar.gz")
+    name = {"key": key[:12], "repository and key": f"tenant/{key[:12]}", "target model": target}[by]
+
+    shown = run("artifacts", "show", name, "--store", world.stack, "--format", "json")
+    text = run("artifacts", "show", name, "--store", world.stack).out
+
+    document = json.loads(shown.out)
+    (archive,) = document["archives"]
+    assert document["manifest"] is None
+    assert datetime.fromisoformat(archive.pop("stored")) < datetime.now(UTC)
+    assert archive == {
+        "artifact_key": key,
+        "target_model": target,
+        "prefix": "fleets/fleet/25.09-a10g/",
+        "size": 4,
+        "state": "current",
+        "multi_model": "fleet",
+        "ensemble": "tenant",
+        "repository": "tenant",
+        "live": "2026-11-01T12:00:00+00:00",
+        "publisher": "p",
+        "execution": "e",
+    }
+    assert "ensemble: tenant\n" in text
+
+
+def test_published_archives_whose_keys_begin_alike_are_named(messages: Messages, run: Any, world: World) -> None:
+    for digit in "01":
+        world.serve("fleet", f"tenant-{digit}.tar.gz", "ab" + digit * 62)
+    world.published("fleet", "tenant", "tenant-1.tar.gz", "tenant-0.tar.gz")
+
+    outcome = run("artifacts", "show", "ab", "--store", world.stack)
+
+    assert outcome.status == 2
+    messages.record("cdk-triton artifacts", outcome.said)
 
 
 def test_a_build_that_runs_is_listed(run: Any, world: World) -> None:

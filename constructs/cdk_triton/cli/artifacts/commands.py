@@ -84,13 +84,15 @@ def show(
 ) -> None:
     """Show the manifest of one artifact: sources, tools and times of its build, and how its outputs compared.
 
+    An archive that was published without a build has no manifest. It is shown as the store's catalogue lists it.
+
     Example: cdk-triton artifacts show --store TritonArtifacts text-0123456789.tar.gz
     """
     with _opened(store) as found:
-        from cdk_triton.cli.artifacts import listing, text
+        from cdk_triton.cli.artifacts import shown, text
 
-        manifest = listing.manifest_of(found, key)
-    _print(output, manifest, text.tree(manifest))
+        document = shown.document_of(found, key)
+    _print(output, document, text.tree(document))
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -133,6 +134,23 @@ class Contents:
     indexes: tuple[MultiModelIndex, ...]
     locks: tuple[StoredLock, ...]
     catalogue: tuple[CatalogueEntry, ...] = ()
+
+    def state_of(self, copy: MultiModelArchive) -> str:
+        """`current` or `previous` of the index or the catalogue; `dropped` if neither lists the archive."""
+        return self._states.get((copy.directory, copy.target_model), "dropped")
+
+    @functools.cached_property
+    def _states(self) -> Mapping[tuple[str, str], str]:
+        states = {
+            (index.directory, name): state
+            for index in self.indexes
+            for state, names in (("previous", index.previous), ("current", index.current))
+            for name in names
+        }
+        for entry in self.catalogue:
+            states |= {(entry.directory, name): "previous" for name in entry.targets}
+            states |= {} if entry.current is None else {(entry.directory, entry.current): "current"}
+        return states
 
     @property
     def keys(self) -> tuple[str, ...]:

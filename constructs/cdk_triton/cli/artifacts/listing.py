@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +12,6 @@ from cdk_triton.cli.artifacts.contents import (
     Contents,
     StoredArtifact,
     StoredLock,
-    read_artifacts,
     read_contents,
     read_manifest,
 )
@@ -22,7 +20,6 @@ from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.cli.artifacts.sweep import Survey, Swept
 from cdk_triton.cli.artifacts.text import SHORT, counted, size_of, table, time_of
 from cdk_triton.cli.artifacts.users import Users, read_users
-from cdk_triton.errors import ConfigurationError
 
 __all__ = [
     "Collection",
@@ -31,11 +28,8 @@ __all__ = [
     "as_text",
     "collection_as_json",
     "collection_as_text",
-    "manifest_of",
     "read",
 ]
-
-_KEY = re.compile(r"[0-9a-f]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -109,17 +103,8 @@ def read(store: Store) -> Listing:
 
 
 def _target_models(contents: Contents, users: Users, bucket: str) -> Iterator[TargetModel]:
-    states = {
-        (index.directory, name): state
-        for index in contents.indexes
-        for state, names in (("previous", index.previous), ("current", index.current))
-        for name in names
-    }
-    for entry in contents.catalogue:
-        states |= {(entry.directory, name): "previous" for name in entry.targets}
-        states |= {} if entry.current is None else {(entry.directory, entry.current): "current"}
     for copy in sorted(contents.copies, key=lambda each: (each.directory, each.target_model)):
-        state = states.get((copy.directory, copy.target_model), "dropped")
+        state = contents.state_of(copy)
         endpoints = users.endpoints_of(bucket, copy.file.key)
         yield TargetModel(copy.target_model, copy.directory, state, copy.artifact_key, copy.file.modified, endpoints)
 
@@ -228,51 +213,6 @@ def as_text(listing: Listing) -> Iterator[str]:
 def _since(lock: StoredLock) -> datetime | None:
     created = (lock.state or {}).get("created_at")
     return datetime.fromtimestamp(created, UTC) if isinstance(created, int | float) else None
-
-
-def manifest_of(store: Store, prefix: str) -> dict[str, Any]:
-    """The manifest of the one artifact whose key begins so; before the key, and a slash, its repository may stand.
-
-    A target model, which ends with `.tar.gz`, names the artifact that it is a copy of.
-
-    Raises:
-        ConfigurationError: no artifact matches, or several do.
-    """
-    if prefix.endswith(".tar.gz"):
-        return _manifest_of_target_model(store, prefix)
-    repository, _, digits = prefix.rpartition("/")
-    if not _KEY.fullmatch(digits.lower()):
-        raise ConfigurationError(
-            f"{prefix!r} is not the beginning of an artifact key, which has hexadecimal digits; "
-            "`cdk-triton artifacts list` lists the keys"
-        )
-    alike = [each for each in read_artifacts(store) if each.key.startswith(digits.lower())]
-    found = [each for each in alike if repository in ("", each.repository)]
-    if not found:
-        raise ConfigurationError(
-            f"no artifact in s3://{store.bucket} has a key that begins with {prefix}; `cdk-triton artifacts list` "
-            "lists all artifacts"
-        )
-    if len(found) > 1:
-        names = ", ".join(f"{each.repository}/{each.key[: SHORT + len(digits)]}" for each in found[:5])
-        raise ConfigurationError(
-            f"{len(found)} artifacts have a key that begins with {prefix}: {names}; give more digits, or REPOSITORY/KEY"
-        )
-    return read_manifest(store, found[0])
-
-
-def _manifest_of_target_model(store: Store, name: str) -> dict[str, Any]:
-    contents = read_contents(store)
-    keys = {copy.artifact_key for copy in contents.copies if copy.target_model == name}
-    found = [each for each in contents.artifacts if each.key in keys]
-    if len(found) != 1:
-        many = f"is a copy of {len(found)} artifacts, one for each platform,"
-        copy_of = many if found else "is not a copy of any artifact"
-        raise ConfigurationError(
-            f"the target model {name!r} {copy_of} in s3://{store.bucket}; `cdk-triton artifacts list` "
-            "shows target models with their keys"
-        )
-    return read_manifest(store, found[0])
 
 
 def collection_as_json(answer: Collection) -> dict[str, Any]:
