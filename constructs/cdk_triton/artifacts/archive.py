@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from isal import igzip_threaded
 
+from cdk_triton._checked import checked
 from cdk_triton.artifacts.contents import ArchiveFile, archive_files
 from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, read_blocks
 from cdk_triton.errors import ArchiveError
@@ -63,6 +64,7 @@ class Archive:
     content_size: int
 
 
+@checked
 def write_archive(
     source: str | Path | ModelRepository, target: str | Path, *, progress: Progress | None = None
 ) -> Archive:

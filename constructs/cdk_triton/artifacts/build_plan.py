@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from cdk_triton._checked import checked
 from cdk_triton.artifacts.contents import archive_files, consumed_files
 from cdk_triton.artifacts.keys import BuildKeys, build_keys, sources_key
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
@@ -50,6 +51,7 @@ def _sources_path(key: str) -> str:
     return f"sources/{key}.tar.gz"
 
 
+@checked
 def ensemble_document(repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
     """The build of a repository: sources, further inputs, steps in order of execution, and files to remove at the end.
 
@@ -88,6 +90,7 @@ def keyed_ensemble(repository: ModelRepository, platform: ServingPlatform) -> tu
     return document, keys
 
 
+@checked
 def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[str, object]]:
     """The files that the handler copies into the folder that a build reads.
 
@@ -114,6 +117,7 @@ def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[s
     return inputs
 
 
+@checked
 def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
     """The values that a build expects of the machine and the image. A value without a source is `None`."""
     versions = platform.versions
@@ -135,6 +139,7 @@ def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
     }
 
 
+@checked
 def estimated_minutes(repositories: Iterable[ModelRepository]) -> float:
     """A rough estimate of the minutes that one job takes to start and to build all repositories; 0 without recipes."""
     built = [(repository, recipes) for repository in repositories if (recipes := recipes_of(repository))]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cdk_triton._checked import checked
 from cdk_triton._tokens import refuse_token
 from cdk_triton.artifacts.canonical import canonical_json, sha256_of_json
 from cdk_triton.artifacts.contents import archive_files
@@ -82,6 +83,7 @@ def build_keys(repository: ModelRepository, platform: ServingPlatform) -> BuildK
     return BuildKeys(sha256_of_json(source), artifact, sha256_of_json(_files(files)), files)
 
 
+@checked
 def source_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
     """The key of a repository's files and recipes, without a platform: 64 hexadecimal digits.
 
@@ -96,6 +98,7 @@ def source_key(repository: ModelRepository, *, progress: Progress | None = None)
     return sha256_of_json(_source(repository, file_keys(repository, progress=progress)))
 
 
+@checked
 def sources_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
     """The key of a repository's files alone, without its recipes. It names the archive of the sources.
 
@@ -120,6 +123,7 @@ def file_keys(repository: ModelRepository, *, progress: Progress | None = None) 
     return {file.path: _EMPTY_SHA256 if file.source is None else digests[file.source] for file in files}
 
 
+@checked
 def artifact_key(
     repository: ModelRepository,
     platform: ServingPlatform,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aws_cdk import Stack
 from aws_cdk.assertions import Annotations, Match
 
-from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton._checked import checked
 
 __all__ = ["assert_no_errors"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 
-from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton._checked import checked
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 
 if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for

@@ -10,8 +10,8 @@ from aws_cdk import CfnResource, IAspect
 from aws_cdk import aws_iam as iam
 from constructs import IConstruct
 
+from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.stacks import root_stack, stack_of
 
 __all__ = ["NamePrefix"]

@@ -10,9 +10,9 @@ from typing import Literal, get_args
 from aws_cdk import Duration, Size, SizeRoundingBehavior
 from aws_cdk import aws_sagemaker as sagemaker
 
+from cdk_triton._checked import checked
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole, literal_seconds
 from cdk_triton.hosting.capacity_reservations import check_reservation, reservation_property
 from cdk_triton.hosting.instance_pools import POOL_ROUTING, check_pools, check_provision_timeout, instance_pools

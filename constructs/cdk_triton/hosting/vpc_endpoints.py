@@ -11,8 +11,8 @@ from aws_cdk import Annotations, Aspects, CfnResource, IAspect
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IConstruct
 
+from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist

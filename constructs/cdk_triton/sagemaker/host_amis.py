@@ -20,8 +20,11 @@ which GPU is derived from these reports:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from cdk_triton._checked import checked
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker.instances import GpuInstance
 
 __all__ = ["HOST_AMIS", "HostAmi", "host_ami", "warning_about_host_ami"]
@@ -54,6 +57,7 @@ HOST_AMIS = (
 
 _SERVED_BY_DEFAULT_HOST = (12, 2)
 _BLACKWELL = (10, 0)
+_VERSION = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)*")
 _BLACKWELL_DRIVER = 570
 _FAILED_ON_NEXT_MAJOR = 12
 """The major version of CUDA whose images were seen to fail on the host of the next one."""
@@ -66,6 +70,7 @@ _DEFAULT_DRIVERS = {
 """Family to driver and CUDA of SageMaker's default host."""
 
 
+@checked
 def host_ami(cuda: str | None, compute_capability: str) -> str | None:
     """The host AMI for an image on a GPU; None: SageMaker's default host.
 
@@ -77,7 +82,15 @@ def host_ami(cuda: str | None, compute_capability: str) -> str | None:
     Args:
         cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as for the newest releases.
         compute_capability: the GPU's compute capability, such as "8.6".
+
+    Raises:
+        ConfigurationError: an argument is not a version, or is of another type.
     """
+    for name, value in (("cuda", cuda), ("compute_capability", compute_capability)):
+        if value is not None and not _VERSION.fullmatch(value):
+            raise ConfigurationError(
+                f"{name} of host_ami() is {value!r}, which is not a version: write numbers and dots, such as '12.4'"
+            )
     if cuda is None or _numbers(compute_capability) >= _BLACKWELL:
         return HOST_AMIS[-1].name
     image = _numbers(cuda)

@@ -10,6 +10,7 @@ import re
 
 from google.protobuf import text_format
 
+from cdk_triton._checked import checked
 from cdk_triton.errors import ModelConfigError
 from cdk_triton.triton.schema import ModelConfig
 from cdk_triton.triton.text_format_dialect import as_python_reads_it, decoded, refused_characters
@@ -22,6 +23,7 @@ _LONG = 400
 _PREFIX = re.compile(r"^(?:\d+:\d+ : )?(?:'.*': )?(?=\S)", re.DOTALL)
 
 
+@checked
 def parse_model_config(
     text: str | bytes, *, path: str = "config.pbtxt", allow_unknown_fields: bool = False
 ) -> ModelConfig:
@@ -60,6 +62,7 @@ def parse_model_config(
     return config
 
 
+@checked
 def format_model_config(config: ModelConfig) -> str:
     """Write a model configuration in protobuf's text format, which `parse_model_config` reads back unchanged.
 

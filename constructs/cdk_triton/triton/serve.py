@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from posixpath import normpath
 
+from cdk_triton._arguments import one, require_type
+from cdk_triton._checked import checked
 from cdk_triton.errors import ServeError
 
 __all__ = ["serve_arguments", "server_environment"]
@@ -42,6 +44,10 @@ _FLAGS: tuple[tuple[str, str, str | None], ...] = (
 )
 
 
+_COUNT = one(lambda value: isinstance(value, int), "write the number of GPUs, such as 1")
+
+
+@checked
 def serve_arguments(
     environment: Mapping[str, str], model_directories: Iterable[str], *, gpu_count: int = 0
 ) -> list[str]:
@@ -61,6 +67,7 @@ def serve_arguments(
     Raises:
         ServeError: the script would exit; the error has the script's message.
     """
+    require_type("gpu_count of serve_arguments()", gpu_count, _COUNT)
     names = list(model_directories)
     arguments = _arguments(environment, gpu_count)
     if not _is_multi_model(environment) and "config.pbtxt" in names:
@@ -80,6 +87,7 @@ def serve_arguments(
     return fixed + _split(" ".join(arguments))
 
 
+@checked
 def server_environment(environment: Mapping[str, str], model_directories: Iterable[str]) -> dict[str, str]:
     """The environment that tritonserver gets, which differs from the container's.
 

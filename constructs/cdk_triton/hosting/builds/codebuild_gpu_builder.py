@@ -16,8 +16,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import region_of, require_own_region

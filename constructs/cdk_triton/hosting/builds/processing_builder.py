@@ -13,8 +13,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting._cdk.stacks import region_of, require_own_region, stack_of
 from cdk_triton.hosting.builds.builders import (

@@ -10,8 +10,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.logical_ids import change_id_with
 from cdk_triton.hosting.components.names import generated_name, name_in_arn
 from cdk_triton.hosting.components.permissions import ComponentPermissions

@@ -12,9 +12,9 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
+from cdk_triton._checked import checked
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.descriptions import role_description
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of

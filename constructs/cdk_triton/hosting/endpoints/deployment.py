@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, ClassVar
 from aws_cdk import Duration
 from aws_cdk import aws_sagemaker as sagemaker
 
+from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_token, is_whole, literal_seconds
 from cdk_triton.sagemaker.limits import (
     MAX_ROLLBACK_ALARMS,

@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_triton._arguments import one, require_type
-from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton._checked import checked
 from cdk_triton.hosting._cdk.literals import is_whole
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 from cdk_triton.sagemaker import ServingPlatform

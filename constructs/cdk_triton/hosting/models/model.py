@@ -13,9 +13,9 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, Node
 
+from cdk_triton._checked import checked
 from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.repository_checks import check_cached
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image

@@ -13,10 +13,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IValidation
 
+from cdk_triton._checked import checked
 from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.repository_checks import check_cached
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image

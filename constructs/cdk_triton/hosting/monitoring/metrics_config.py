@@ -8,8 +8,8 @@ from aws_cdk import Annotations, Duration
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import IConstruct
 
+from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import literal_seconds
 from cdk_triton.sagemaker.limits import METRIC_FREQUENCIES
 

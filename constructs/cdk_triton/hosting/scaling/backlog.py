@@ -16,8 +16,8 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import IConstruct
 
+from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.metrics import INVOCATIONS
 from cdk_triton.hosting.scaling.checks import check_number
 from cdk_triton.hosting.scaling.from_zero import FROM_ZERO, start_from_zero

@@ -12,8 +12,8 @@ from aws_cdk import Aspects, Duration
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct
 
+from cdk_triton._checked import checked
 from cdk_triton._tokens import refuse_token
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.metrics import ComponentMetrics
 from cdk_triton.hosting.scaling.checks import NothingScales, check_capacities
 from cdk_triton.hosting.scaling.from_zero import start_from_zero

@@ -14,9 +14,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from cdk_triton._checked import checked
 from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.metrics import INSTANCES, VariantMetrics
 from cdk_triton.hosting.scaling.backlog import BacklogScaling, StaysAtZero, reject_unpublished
 from cdk_triton.hosting.scaling.checks import (

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 from aws_cdk import TimeZone
 from aws_cdk import aws_applicationautoscaling as autoscaling
 
+from cdk_triton._checked import checked
 from cdk_triton._tokens import has_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.scaling.checks import check_scheduled
 
 __all__ = ["ScheduledScaling", "check_schedule"]

@@ -15,11 +15,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cdk_triton._checked import checked
 from cdk_triton._tokens import refuse_token
 from cdk_triton._wording import quoted
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.builds.builders import Builder

@@ -15,12 +15,12 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
+from cdk_triton._checked import checked
 from cdk_triton._jsii import invoke_for_struct
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import S3File
 from cdk_triton.artifacts.layout import ASSET_PREFIX, CATALOGUE_PREFIX, SERVED_PREFIXES
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.references import protects_nothing

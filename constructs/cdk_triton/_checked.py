@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
+from pathlib import PurePath
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from cdk_triton._arguments import Kind, by_name, has_attribute, one, require_type, several
-from cdk_triton.sagemaker.platform import PLATFORM
-from cdk_triton.triton.environment import ENVIRONMENT
 
 __all__ = ["checked"]
 
@@ -73,15 +72,18 @@ def _kinds(function: Callable[..., object]) -> Mapping[str, Kind]:
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
-_ANNOTATION: Final = re.compile(r"(?:(Sequence|Collection|Mapping)\[(?:str, )?)?(?:\w+\.)?(\w+)\]?(?: \| None)?")
+_ANNOTATION: Final = re.compile(
+    r"(?:(Iterable|Sequence|Collection|Mapping)\[(?:str, )?)?(?:\w+\.)?(\w+)\]?(?: \| None)?"
+)
 
 
 def _kind(parameter: inspect.Parameter) -> Kind | None:
     """The kind of an argument; None if the table does not contain its type."""
-    found = _ANNOTATION.fullmatch(str(parameter.annotation))
+    annotation = str(parameter.annotation)
+    if kind := _KINDS.get(annotation.removesuffix(" | None")):
+        return kind
+    found = _ANNOTATION.fullmatch(annotation)
     container, name = found.groups() if found else (None, "")
-    if name in _KINDS:
-        return _KINDS[name]
     if name not in _TYPES:
         return None
     noun, example, attribute, package, besides = _TYPES[name]
@@ -93,9 +95,16 @@ def _kind(parameter: inspect.Parameter) -> Kind | None:
         return several(fits, f"pass each as an argument of its own, such as {example}")
     if container == "Mapping":
         return by_name(fits, f"use a mapping from names, such as {{'text': {example}}}")
+    if container == "Iterable":
+        return _or_iterator(several(fits, f"use a list, such as [{example}]"))
     if container is not None:
         return several(fits, f"use a list, such as [{example}]", ordered=container == "Sequence")
     return one(fits, f"use {noun}, such as {example}" if example else f"use {noun}")
+
+
+def _or_iterator(kind: Kind) -> Kind:
+    """Accept a generator, too, without a look at its values: they can be read only once."""
+    return Kind(lambda values: None if isinstance(values, Iterator) else kind.fault(values), kind.fix)
 
 
 def _is_of(package: str, name: str) -> Callable[[object], bool]:
@@ -123,7 +132,13 @@ class _Type(NamedTuple):
     besides: str = ""
 
 
-_KINDS: Final[Mapping[str, Kind]] = {"ContainerEnvironment": ENVIRONMENT, "ServingPlatform": PLATFORM}
+_KINDS: Final[Mapping[str, Kind]] = {
+    "Progress": one(callable, "use a function that takes the bytes that are read"),
+    "str | Path": one(lambda value: isinstance(value, str | PurePath), "use a path, such as 'model.tar.gz'"),
+    "str | bytes": one(lambda value: isinstance(value, str | bytes), "use the text of the file"),
+    "Version": one(lambda value: isinstance(value, tuple), "use the numbers of a version, such as (10, 13)"),
+}
+"""The kinds of annotations without a class of their own."""
 
 _TYPES: Final[Mapping[str, _Type]] = {
     "AlarmThresholds": _Type("AlarmThresholds", "AlarmThresholds(gpu_utilization_percent=80)"),
@@ -132,11 +147,14 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "Builder": _Type("a builder", "CodeBuildGpuBuilder()", "_provide"),
     "Capacity": _Type("a Capacity", "Capacity(25) for 25 % or Capacity(instances=1)"),
     "Construct": _Type("the stack or construct that is to contain it", "self", "node"),
+    "ContainerEnvironment": _Type("a ContainerEnvironment", "ContainerEnvironment(variables={'NAME': 'value'})"),
+    "CopyRequirements": _Type("CopyRequirements", "CopyRequirements(accelerators=1, memory_mib=1024)"),
     "DataCapture": _Type("a DataCapture", "DataCapture(bucket=bucket, sampling_percentage=10)"),
     "DeploymentPolicy": _Type(
         "AllAtOnce, Canary, Linear or Rolling", "Canary(size=Capacity(25), wait=Duration.minutes(10))"
     ),
     "Duration": _Type("a `Duration` of aws_cdk", "Duration.seconds(…)", package="aws_cdk"),
+    "GpuInstance": _Type("a GpuInstance", "gpu_instance('ml.g5.xlarge')"),
     "IAlarm": _Type("an alarm", "cloudwatch.Alarm.from_alarm_name(self, 'Alarm', 'name')", "alarm_arn"),
     "IBucket": _Type("a bucket", "s3.Bucket.from_bucket_name(self, 'Bucket', 'name')", "bucket_arn"),
     "IFleet": _Type("a fleet", "codebuild.Fleet.from_fleet_arn(self, 'Fleet', 'arn:aws:codebuild:…')", "fleet_arn"),
@@ -160,6 +178,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "IVpc": _Type("a VPC", "ec2.Vpc.from_lookup(self, 'Vpc', vpc_id='vpc-…')", "select_subnets"),
     "ImportedArtifactStore": _Type("an imported store", "TritonArtifactStore.from_bucket(bucket)"),
     "MetricsConfig": _Type("a MetricsConfig", "MetricsConfig(enhanced_metrics=True)"),
+    "ModelConfig": _Type("a ModelConfig", "parse_model_config(text)", package="model_config_pb2"),
     "ModelRepository": _Type("a ModelRepository", "ModelRepository.from_directory('models')"),
     "RetentionDays": _Type(
         "one of the periods that CloudWatch Logs offers", "logs.RetentionDays.THREE_MONTHS", package="aws_cdk.aws_logs"
@@ -175,6 +194,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
         "Schedule.cron(hour='6', minute='0')",
         package="aws_cdk.aws_applicationautoscaling",
     ),
+    "ServingPlatform": _Type("a ServingPlatform", "ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge')"),
     "Size": _Type("a `Size` of aws_cdk", "Size.mebibytes(…)", package="aws_cdk"),
     "Stack": _Type("a stack", "cdk.Stack(app, 'Search')", package="aws_cdk"),
     "SubnetSelection": _Type("an ec2.SubnetSelection", "ec2.SubnetSelection(subnets=[…])", package="aws_cdk.aws_ec2"),
