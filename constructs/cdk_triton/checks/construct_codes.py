@@ -38,6 +38,13 @@ class ConstructCode(NamedTuple):
 
 CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
+        "cdk-triton:AccessLogsWithKey",
+        "the bucket for access logs has a KMS key",
+        "S3's user guide does not support a bucket for access logs that is encrypted with a KMS key, and S3 reports no "
+        "error if it cannot write a log. Use a bucket with S3's own keys.",
+        "Keys and names",
+    ),
+    ConstructCode(
         "cdk-triton:AlarmInAnotherStack",
         "a rollback alarm of an endpoint is in another stack",
         "CloudFormation does not remove or replace an alarm that another stack imports. Create the alarm in the "

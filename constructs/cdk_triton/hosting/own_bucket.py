@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import Annotations, RemovalPolicy
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
 
 __all__ = ["own_bucket"]
+
+LOGS_WARNING = "cdk-triton:AccessLogsWithKey"
 
 
 def own_bucket(
@@ -35,6 +38,8 @@ def own_bucket(
         bucket_name: a name of the user's own.
         lifecycle_rules: the rules by which objects expire.
     """
+    if access_logs is not None:
+        _warn_about_key(scope, access_logs)
     bucket = s3.Bucket(
         scope,
         id,
@@ -54,3 +59,18 @@ def own_bucket(
     )
     acknowledge_nist(bucket, {"S3BucketReplicationEnabled": why_not_replicated})
     return bucket
+
+
+def _warn_about_key(scope: Construct, access_logs: s3.IBucket) -> None:
+    """Warn of access logs that S3 may not write.
+
+    "Default server-side encryption with AWS Key Management Service (AWS KMS) keys (SSE-KMS) is not supported"
+    ("Enabling Amazon S3 server access logging", S3's user guide). aws/aws-cdk#25350 reports that S3 writes access logs
+    if the policy of the key allows `logging.s3.amazonaws.com` to use the key. So this is not an error.
+    """
+    if (key := access_logs.encryption_key) is not None:
+        Annotations.of(scope).add_warning_v2(
+            LOGS_WARNING,
+            f"the bucket {path_of(access_logs)} for access logs has the key {path_of(key)}, which S3's user guide does "
+            "not support, so logs may be missing: use a bucket with S3's own keys, or acknowledge this",
+        )

@@ -13,7 +13,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Annotations, Match
 
-from cdk_triton import DataCapture, TritonArtifactStore, TritonEndpoint, TritonModel
+from cdk_triton import AsyncInference, DataCapture, TritonArtifactStore, TritonEndpoint, TritonModel
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -161,3 +161,21 @@ def test_volumes_with_a_key_of_another_account_are_warned_about(
 
     (found,) = warnings(stack, KEY)
     messages.record(KEY, found)
+
+
+def test_a_bucket_for_access_logs_with_a_key_is_warned_of(messages: Messages, world: World, stack: cdk.Stack) -> None:
+    logs = s3.Bucket(stack, "Logs", encryption_key=kms.Key(stack, "Key"))
+    store = TritonArtifactStore(stack, "Store", builders=[], access_logs_bucket=logs)
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+    TritonEndpoint(stack, "Endpoint", model=model, asynchronous=AsyncInference(access_logs_bucket=logs))
+
+    of_store, of_endpoint = warnings(stack, "cdk-triton:AccessLogsWithKey")
+
+    assert of_store == of_endpoint
+    messages.record("cdk-triton:AccessLogsWithKey", of_store)
+
+
+def test_a_bucket_for_access_logs_without_a_key_is_not_warned_of(stack: cdk.Stack) -> None:
+    logs = s3.Bucket(stack, "Logs", encryption=s3.BucketEncryption.S3_MANAGED)
+    TritonArtifactStore(stack, "Store", builders=[], access_logs_bucket=logs)
+    assert warnings(stack, "cdk-triton:AccessLogsWithKey") == []
