@@ -6,34 +6,12 @@ update, the network.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from cdk_triton.checks.documentation import ConstructCode
 from cdk_triton.triton.findings import Severity
 
-__all__ = ["CONSTRUCT_CODES", "ConstructCode"]
-
-
-class ConstructCode(NamedTuple):
-    """The explanation of one code.
-
-    Attributes:
-        code: as `cdk synth` prints it.
-        title: the finding, in one line.
-        reason: why it matters, and what to do.
-        page: the title of a page of the user guide, for the guide itself: a wheel does not contain the guide.
-        severity: whether the app may be deployed nevertheless; a warning can be acknowledged.
-    """
-
-    code: str
-    title: str
-    reason: str
-    page: str
-    severity: Severity = Severity.WARNING
-
-    @property
-    def name(self) -> str:
-        """The code without its prefix."""
-        return self.code.partition(":")[2]
+__all__ = ["CONSTRUCT_CODES"]
 
 
 CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (

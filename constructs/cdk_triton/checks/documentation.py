@@ -1,4 +1,7 @@
-"""The documentation of a rule: its docstring, in parts that the command, the guide and the tests use alike."""
+"""The documentation of a rule and of a construct's code, for the command, the guide and the tests.
+
+That of a rule is its docstring, in parts.
+"""
 
 # A rule's docstring has a first line (what it looks for), paragraphs in Markdown (why it matters), and sections:
 #
@@ -29,8 +32,11 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-__all__ = ["Documentation", "Example"]
+from cdk_triton.triton.findings import Severity
+
+__all__ = ["ConstructCode", "Documentation", "Example"]
 
 _SECTION = re.compile(r"^(Example|Instead|Limits):\n((?:    .*\n|\n)+)", re.MULTILINE)
 _FILE = re.compile(r"# ([\w.*\[\]-]+/[\w./$-]+|[\w-]+\.\w+)(?P<removed> is removed)?")
@@ -133,3 +139,26 @@ class Documentation:
 def _text(lines: list[str]) -> str:
     """Lines as a file: blank ones around it are the docstring's."""
     return "\n".join(lines).strip("\n") + "\n" * any(lines)
+
+
+class ConstructCode(NamedTuple):
+    """The explanation of one code.
+
+    Attributes:
+        code: as `cdk synth` prints it.
+        title: the finding, in one line.
+        reason: why it matters, and what to do.
+        page: the title of a page of the user guide, for the guide itself: a wheel does not contain the guide.
+        severity: whether the app may be deployed nevertheless; a warning can be acknowledged.
+    """
+
+    code: str
+    title: str
+    reason: str
+    page: str
+    severity: Severity = Severity.WARNING
+
+    @property
+    def name(self) -> str:
+        """The code without its prefix."""
+        return self.code.partition(":")[2]

@@ -13,7 +13,7 @@ from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from cdk_triton.checks import Rule
-    from cdk_triton.checks.construct_codes import ConstructCode
+    from cdk_triton.checks.documentation import ConstructCode
 
 __all__ = ["explain"]
 
