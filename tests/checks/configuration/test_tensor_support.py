@@ -63,6 +63,11 @@ FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
         '"TEXT__0" data_type: TYPE_STRING dims: [ 2, 2 ] }',
         [("CT217", "model/config.pbtxt", "output[0].data_type")],
     ),
+    "CT217 list of a batch": (
+        'backend: "pytorch" max_batch_size: 8 input { name: "IN__0" data_type: TYPE_FP32 dims: 4 } output { name: '
+        '"TEXT__0" data_type: TYPE_STRING dims: 1 }',
+        [("CT217", "model/config.pbtxt", "output[0].data_type")],
+    ),
     "CT218": (
         'backend: "pytorch"',
         [("CT218", "model/config.pbtxt", "input"), ("CT218", "model/config.pbtxt", "output")],

@@ -120,8 +120,8 @@ def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
 def _decoupled_words(model: Model, part: Model) -> str:
     if part is model:
         return f"{model.name!r} is decoupled"
-    runner = "the ensemble" if part.name in model.graph.model_names else "an ensemble in it"
-    return f"{runner} runs the decoupled model {part.name!r}"
+    nested = "" if part.name in model.graph.model_names else " through a nested ensemble"
+    return f"the ensemble runs the decoupled model {part.name!r}{nested}"
 
 
 def _decoupled_part(context: CheckContext, model: Model) -> Model | None:

@@ -228,7 +228,11 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
             fix = f"write a type that {name} supports; if callers send another type, convert it in an earlier step"
         elif data_type == "TYPE_STRING" and len(seen) + (tensor.config.max_batch_size > 0) > 1:
             words = f"Triton only supports 1 dimensional List of String as {tensor.side} for '{tensor.name}'"
-            fix = "if max_batch_size is 0, write dims: [ 1 ]; otherwise add an empty reshape: reshape { shape: [ ] }"
+            fix = (
+                "write dims: [ 1 ] and reshape { shape: [ ] }"
+                if tensor.config.max_batch_size > 0
+                else "write one dimension, such as dims: [ -1 ]"
+            )
         else:
             continue
         yield Problem(

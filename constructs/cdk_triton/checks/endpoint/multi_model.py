@@ -202,8 +202,8 @@ def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
         if model.is_ensemble:
             yield Problem(
                 model.config_path,
-                f"{model.name!r} is an ensemble, but the file does not contain the text "
-                '`platform: "ensemble"`, so a multi-model endpoint would serve the directory that the file system '
+                f"{model.name!r} is an ensemble, but the loader of a multi-model endpoint does not find the text "
+                '`platform: "ensemble"` in the file, so the endpoint would serve the directory that the file system '
                 "lists last",
                 'write `platform: "ensemble"`, with double quotes and no space before the colon',
                 "platform",
@@ -256,8 +256,8 @@ def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
         if model.is_literally_ensemble and not model.is_ensemble:
             yield Problem(
                 model.config_path,
-                f"{model.name!r} is not an ensemble, but the loader of a multi-model endpoint finds the text "
-                '`platform: "ensemble"` in the file (also in a comment), so the endpoint would serve this model',
+                f"{model.name!r} is not an ensemble, but the loader of a multi-model endpoint searches the file, "
+                'comments included, and finds the text `platform: "ensemble"`, so the endpoint may serve this model',
                 "remove this text from the file",
                 line=model.ensemble_literal_line,
             )

@@ -80,6 +80,8 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
     size = _Size.of(model.config.output, output_dims(context, model))
     if size.binary > MAX_INVOCATION_BYTES:
         ways = ["return smaller outputs", "request only some of the outputs"]
+        if 0 < size.json <= MAX_INVOCATION_BYTES:
+            ways.insert(0, "request JSON outputs if the integers are small")
         yield _too_large(model, "output", size, _or_asynchronous(context, ways))
     elif size.json > MAX_INVOCATION_BYTES:
         yield _too_large(

@@ -264,7 +264,7 @@ def find(type_name: str) -> ResourceType:
     if resource_type is None:
         raise TemplateError(
             f"the resource type {type_name!r} is not modelled by the local CloudFormation, which models "
-            f"{_models_instead(type_name)}: put the resource into a stack that only AWS gets"
+            f"{_models_instead(type_name)}: put the resource into a stack that you deploy only to AWS"
         )
     return resource_type
 
