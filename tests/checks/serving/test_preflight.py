@@ -38,6 +38,7 @@ def test_what_the_parser_does_not_take_is_a_warning(tmp_path: Path, graph: str, 
     (finding,) = checked(tmp_path, network(graph, opset), config=OPEN, preflight=True)
     assert (finding.code, finding.severity, finding.path) == ("CT701", "warning", "bert/1/model.onnx")
     assert what in finding.message
+    assert ": false" not in finding.message
 
 
 @needs_parser
@@ -72,6 +73,12 @@ def test_a_network_without_a_dynamic_batch_does_not_take_the_configured_ones(tmp
             False,
             ("CT701", "bert/1/model.onnx", ""),
             id="CT701 an operator",
+        ),
+        pytest.param(
+            ParsedNetwork("1.7.1.116", faults=(ParserFault("Det", "node", "false"),)),
+            False,
+            ("CT701", "bert/1/model.onnx", ""),
+            id="CT701 an operator, without a reason",
         ),
         pytest.param(
             ParsedNetwork("1.7.1.116", faults=(ParserFault("", "", "Failed to parse"),)),
