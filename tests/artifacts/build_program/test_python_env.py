@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,19 +23,32 @@ if TYPE_CHECKING:
 REQUIREMENTS = Path(build_program.__file__).parent / "requirements"
 HASH = f"--hash=sha256:{'0' * 64}"
 
+# The words of pip, of two runs of its own.
+UNREACHED = (
+    "WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after connection broken "
+    "by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7fce24c23cd0>: Failed to "
+    "establish a new connection: [Errno -2] Name or service not known')': /simple/numpy/",
+    "ERROR: No matching distribution found for numpy==0.1",
+)
+MISMATCH = (
+    "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have updated the package "
+    "versions, please update the hashes.",
+)
+
 
 class Recorded:
     """A work that runs nothing."""
 
-    def __init__(self, scratch: Path, *, fails: str = "nothing") -> None:
+    def __init__(self, scratch: Path, *, fails: str = "nothing", log: Sequence[str] = UNREACHED) -> None:
         self.shared = scratch
         self.commands: list[list[str]] = []
         self._fails = fails
+        self._log = log
 
     def run(self, command: list[str], *, what: str) -> list[str]:
         self.commands.append(command)
         if what.startswith(self._fails):
-            raise BuildError(f"the step: {what} failed", ["last line"])
+            raise BuildError(f"the step: {what} failed", self._log)
         if "venv" in command:
             Path(command[-1]).mkdir()
         return []
@@ -54,18 +68,29 @@ def test_another_one_gets_exactly_what_is_pinned(messages: Messages, tmp_path: P
     with messages.raises(BuildError) as raised:
         pinned_python(work, f"numpy==0.1 \\\n    {HASH}\n", name="ONNX Runtime", own="numpy")
 
-    assert raised.value.log == ("last line",)
+    assert raised.value.log == UNREACHED
     venv, pip = work.commands
     assert venv[:4] == [sys.executable, "-m", "venv", "--without-pip"]
     assert Path(venv[4]).name.startswith("python-onnx-runtime-")
     assert {"--require-hashes", "--no-deps", "--only-binary", "--target"} <= set(pip)
 
 
+def test_a_package_with_another_hash_needs_no_network(messages: Messages, tmp_path: Path) -> None:
+    work: Any = Recorded(tmp_path, fails="installing", log=MISMATCH)
+
+    with messages.raises(BuildError) as raised:
+        pinned_python(work, f"numpy==0.1 \\\n    {HASH}\n", name="the export")
+
+    assert "network" not in str(raised.value)
+    assert raised.value.log == MISMATCH
+
+
+@pytest.mark.parametrize("log", [UNREACHED, MISMATCH], ids=["no package index", "another hash"])
 def test_a_comparison_that_cannot_be_installed_can_be_switched_off(
-    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: Sequence[str]
 ) -> None:
     monkeypatch.setattr(metadata, "version", lambda name: "0.1")
-    work: Any = Recorded(tmp_path, fails="installing")
+    work: Any = Recorded(tmp_path, fails="installing", log=log)
 
     with messages.raises(BuildError):
         Reference(work, "the plan of tiny", tmp_path / "tiny.onnx")

@@ -9,7 +9,7 @@ from typing import Any, Mapping, Sequence
 
 from .engine_run import EngineRun, exported_values
 from .programs import run_driver
-from .python_env import pinned_python
+from .python_env import is_index_unreached, pinned_python
 from .step import BuildError, Work
 from .stop import StoppedError
 from .tensors import Tensor
@@ -45,7 +45,8 @@ class Reference:
         except StoppedError:
             raise
         except BuildError as error:
-            raise BuildError(f"{error.reason}, or {_SWITCH_OFF}", error.log) from error
+            joint = ", or" if is_index_unreached(error) else ";"
+            raise BuildError(f"{error.reason}{joint} {_SWITCH_OFF}", error.log) from error
 
     def inputs(self) -> list[dict[str, Any]]:
         """The inputs of the network: `name`, `data_type` (Triton's word) and `dims` (-1: any size)."""

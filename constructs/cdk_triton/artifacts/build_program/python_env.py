@@ -12,9 +12,10 @@ from pathlib import Path
 from .step import BuildError, Work
 from .stop import StoppedError
 
-__all__ = ["pinned_python"]
+__all__ = ["is_index_unreached", "pinned_python"]
 
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)", re.MULTILINE)
+_UNREACHED = ("connection broken by", "Max retries exceeded")  # pip's words, for the index and for a file
 
 
 def pinned_python(work: Work, requirements: str, *, name: str, own: str | None = None) -> Path:
@@ -55,11 +56,18 @@ def pinned_python(work: Work, requirements: str, *, name: str, own: str | None =
     except StoppedError:
         raise
     except BuildError as error:
+        if not is_index_unreached(error):
+            raise
         raise BuildError(
             f"{error.reason}; this needs a Python package index, so give the build network access", error.log
         ) from error
     complete.touch()
     return directory / "bin" / "python"
+
+
+def is_index_unreached(error: BuildError) -> bool:
+    """Whether pip got no connection to its package index, so that network access would help."""
+    return any(words in line for line in error.log for words in _UNREACHED)
 
 
 def _pinned_version(requirements: str, module: str) -> str:
