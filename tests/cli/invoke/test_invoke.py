@@ -222,6 +222,32 @@ def test_files_that_cannot_be_written_are_an_error_before_the_request(
     messages.record("cdk-triton invoke", found.said)
 
 
+def test_inputs_with_a_type_get_the_batch_dimension_of_the_deployed_archive(
+    run: Run, world: World, tmp_path: Path
+) -> None:
+    image = tmp_path / "dog.jpg"
+    image.write_bytes(b"\xff\xd8\x00")
+    typed = [f"--input=IMAGE:UINT8=@{image}", "--format", "json"]
+
+    of_one = run("invoke", "image", *typed)
+    of_text = run("invoke", "fleet", "--target-model", "text", "--input", "TEXT:BYTES=Guten Morgen", "--format", "json")
+    whole = run("invoke", "image", "--input", "IMAGE:UINT8=[[1], [2]]", "--format", "json")
+
+    assert outputs(of_one) == {"IMAGE": ("UINT8", [1, 3], [255, 216, 0])}
+    assert outputs(of_text) == {"TEXT": ("BYTES", [1, 1], ["Guten Morgen"])}
+    assert outputs(whole) == {"IMAGE": ("UINT8", [2, 1], [1, 2])}
+
+
+def test_a_large_archive_is_not_read_for_inputs_with_a_type(
+    run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdk_triton.cli.requests.options._QUICK_BYTES", 1)
+
+    found = run("invoke", "image", "--input", "IMAGE:UINT8=[1]", "--format", "json")
+
+    assert outputs(found) == {"IMAGE": ("UINT8", [1], [1])}
+
+
 def test_without_an_endpoint_all_are_listed(run: Run, world: World) -> None:
     listed = run("invoke")
     as_json = json.loads(run("invoke", "--format", "json").out)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -76,13 +76,21 @@ def given_input(argument: str) -> GivenInput:
     return GivenInput(name, datatype or None, file, value)
 
 
-def tensors(given: Sequence[GivenInput], signature: Signature | None, *, random: bool) -> list[InferInput]:
+def tensors(
+    given: Sequence[GivenInput],
+    signature: Signature | None,
+    *,
+    random: bool,
+    dims: Mapping[str, tuple[int, ...] | None],
+) -> list[InferInput]:
     """The tensors of a request.
 
     Args:
         given: the inputs that are given.
         signature: what the model takes; None if it is not known, and every input has its type.
         random: whether inputs that are not given get random values.
+        dims: without a signature, the dimensions by which values get a missing batch dimension. The server compares
+            the rest.
 
     Raises:
         ConfigurationError: an input is given twice, unknown, missing, without a type, or does not fit.
@@ -90,7 +98,7 @@ def tensors(given: Sequence[GivenInput], signature: Signature | None, *, random:
     names = [each.name for each in given]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ConfigurationError(f"the input '{twice[0]}' is given twice: give it once")
-    made = [_made(each, signature) for each in given]
+    made = [_made(each, signature, dims.get(each.name)) for each in given]
     if signature is None:
         return made
     missing = [each for each in signature.inputs if each.name not in names and not each.is_optional]
@@ -147,15 +155,15 @@ def _converted(values: Array, datatype: str) -> Array:
     return np.ascontiguousarray(values, dtype=wanted)
 
 
-def _made(given: GivenInput, signature: Signature | None) -> InferInput:
+def _made(given: GivenInput, signature: Signature | None, dims: tuple[int, ...] | None) -> InferInput:
     spec = None if signature is None else signature.find(given.name)
     datatype = given.datatype or (None if spec is None else spec.datatype)
-    dims = None if spec is None else spec.dims
+    dims = dims if spec is None else spec.dims
     if spec is not None and signature is not None:
         _require_type(given, spec, signature)
     array, datatype = _of_file(given, datatype, dims) if given.file is not None else _of_text(given, datatype)
     shaped = _with_batch(array, dims)
-    if dims is not None and not _fits(shaped.shape, dims):
+    if spec is not None and dims is not None and not _fits(shaped.shape, dims):
         raise ConfigurationError(
             f"the input '{given.name}' has the shape {list(shaped.shape)}, but the model takes {list(dims)}, in which "
             f"-1 is any size: {_right_shape(given, shaped, dims)}"

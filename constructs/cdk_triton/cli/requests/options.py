@@ -32,7 +32,10 @@ __all__ = [
 ]
 
 _QUICK_BYTES = 16 << 20
-"""The largest archive that is read only to check the types of a request, which takes about a second."""
+"""The largest archive that is read only to check the types of a request and to add the batch dimension.
+
+This takes about a second.
+"""
 
 EndpointArgument = Annotated[
     str | None,
@@ -148,15 +151,17 @@ def request_body(
         return read_body(data)
     given = [given_input(each) for each in inputs]
     signature = None
+    dims: dict[str, tuple[int, ...] | None] = {}
     if random or repository is not None or any(each.datatype is None for each in given):
         signature = _signature(aws, endpoint, asked, repository)
     elif endpoint is not None and (deployed := _quick_signature(aws, endpoint, asked)) is not None:
         require_types(given, deployed)
-    return Body(tensors(given, signature, random=random))
+        dims = {each.name: each.dims for each in deployed.inputs}
+    return Body(tensors(given, signature, random=random, dims=dims))
 
 
 def _quick_signature(aws: Aws, endpoint: ReadEndpoint, asked: tuple[str | None, str | None]) -> Signature | None:
-    """The signature that is compared with written types; None if it cannot be read, or not in a moment."""
+    """The signature that completes inputs with written types; None if it cannot be read, or not in a moment."""
     from cdk_triton.cli.requests.deployed import of_endpoint
 
     try:
