@@ -14,8 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["platform_of"]
 
 
-def platform_of(text: str | None, image: str | None = None) -> ServingPlatform | None:
+def platform_of(
+    text: str | None, image: str | None = None, *, has_image_option: bool = False
+) -> ServingPlatform | None:
     """The platform that the options `--platform` and `--image` name; None without them.
+
+    Args:
+        text: the value of `--platform`.
+        image: the value of `--image`.
+        has_image_option: whether the command has `--image`, so that its errors advise an image of your own.
 
     Raises:
         BadParameter: it does not have that form, or there is no such platform.
@@ -31,9 +38,11 @@ def platform_of(text: str | None, image: str | None = None) -> ServingPlatform |
     if not (release and slash and instance_type):
         raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 26.05/ml.g5.xlarge", param_hint="--platform")
     from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.sagemaker.images import OR_OWN_IMAGE
 
     try:
         return ServingPlatform(release=release, instance_type=instance_type, image=image)
     except ConfigurationError as error:
         hint = "--platform" if image is None else ["--platform", "--image"]
-        raise typer.BadParameter(str(error), param_hint=hint) from error
+        said = str(error) if has_image_option else str(error).removesuffix(OR_OWN_IMAGE)
+        raise typer.BadParameter(said, param_hint=hint) from error

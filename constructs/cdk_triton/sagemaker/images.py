@@ -17,7 +17,16 @@ from cdk_triton._checked import checked
 from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["REPOSITORY", "accounts", "image_name", "image_releases", "image_uri", "registry_accounts", "url_suffix"]
+__all__ = [
+    "OR_OWN_IMAGE",
+    "REPOSITORY",
+    "accounts",
+    "image_name",
+    "image_releases",
+    "image_uri",
+    "registry_accounts",
+    "url_suffix",
+]
 
 
 class _Registry(TypedDict):
@@ -36,6 +45,9 @@ class _Table(TypedDict):
 
 REPOSITORY = "sagemaker-tritonserver"
 """The name of the repository in Amazon ECR, the same in every account."""
+
+OR_OWN_IMAGE = ", or build an image of your own and give it by digest"
+"""The end of an error about a platform without an image. A command that does not take an image removes it."""
 
 
 @cache
@@ -130,6 +142,5 @@ def _require_image(release: str) -> None:
         return
     nearest = [*[r for r in releases if r < release][-1:], *[r for r in releases if r > release][:1]]
     raise ConfigurationError(
-        f"SageMaker has no image of Triton {release!r}: use {in_words(nearest, 'or')}, "
-        "or build an image of your own and give it by digest"
+        f"SageMaker has no image of Triton {release!r}: use {in_words(nearest, 'or')}{OR_OWN_IMAGE}"
     )

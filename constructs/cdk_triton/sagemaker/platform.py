@@ -197,8 +197,8 @@ def _check_published_release(release: str) -> None:
     if release > (newest := releases()[-1].release):
         raise ConfigurationError(
             f"Triton {release!r} is newer than {newest}, the newest release that this version of cdk-triton supports, "
-            f"and than {published[-1]}, SageMaker's newest image: use a release up to {published[-1]}, update "
-            "cdk-triton, or build an image of your own and give it by digest"
+            f"and than {published[-1]}, SageMaker's newest image: use a release up to {published[-1]} or update "
+            f"cdk-triton{images.OR_OWN_IMAGE}"
         )
     images.image_name(release)  # says that SageMaker has no image of it, and which releases are nearest
 
@@ -237,7 +237,7 @@ def _check_instance(platform: ServingPlatform) -> None:
     if instance.host != "x86_64" and platform.image is None:
         raise ConfigurationError(
             f"{instance.name} has an Arm host, but SageMaker's Triton images are for x86-64 only: use another "
-            "instance type, or build an image of your own for Arm and give it by digest"
+            f"instance type{images.OR_OWN_IMAGE}"
         )
     versions = platform.versions
     needed = versions and versions.min_compute_capability

@@ -43,9 +43,12 @@ def test_without_a_platform_its_checks_are_left_out_and_that_is_said(messages: M
         pytest.param("25.09", id="no instance type"),
         pytest.param("25.09/ml.g5.3xlarge", id="unknown instance type"),
         pytest.param("99.01/ml.g5.xlarge", id="unknown release"),
+        pytest.param("25.05/ml.g5.xlarge", id="a release without an image"),
+        pytest.param("25.09/ml.p6e-gb200.36xlarge", id="an instance type without an image"),
     ],
 )
 def test_a_platform_that_does_not_exist_is_an_unusable_argument(messages: Messages, run: Any, platform: str) -> None:
     outcome = run("doctor", "--platform", platform)
     assert (outcome.status, outcome.out) == (2, "")
+    assert "image of your own" not in outcome.said  # the command does not take one
     messages.record("cdk-triton doctor", outcome.said)
