@@ -97,7 +97,8 @@ class CheckContext:
     def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
         """The result of `read` for a file, cached for the other rules of this check.
 
-        The readers are in `cdk_triton.triton.contents`. A rule does not open files itself.
+        A rule does not open files itself. `read` is a function of a path. Write your own function, because the
+        library's readers are not public.
         """
         key = (read, file.path)
         found = self._contents.get(key, _NOT_READ)
