@@ -378,7 +378,7 @@ def growable_state(context: CheckContext) -> Iterator[Problem]:
 def backend_without_states(context: CheckContext) -> Iterator[Problem]:
     """The server passes a state to the model as an input, but the model's backend does not return the next state.
 
-    So every request of a sequence gets the state with which the sequence started. Of Triton's backends, only ONNX
+    So every request of a sequence gets the state with which the sequence started. Only Triton's backends for ONNX
     Runtime, PyTorch and TensorRT return states. A Python model must keep the state of each sequence, by correlation id.
 
     Example:
