@@ -62,7 +62,10 @@ def table_of(clone: Path, committed: Mapping[str, Any]) -> dict[str, Any]:
         if release >= FIRST and (source := _show(clone, found[release], PARSER)) is not None
     }
     if not parsers:
-        raise GenerateError(f"{clone} has no branches of Triton's releases: run `git fetch` in this clone")
+        raise GenerateError(
+            f"{clone} has no branches of Triton's releases: clone triton-inference-server/server with all branches "
+            "into this folder"
+        )
     read = hashlib.sha256()
     for release in scripts:
         read.update(f"{release}\0{scripts[release]}\0{parsers.get(release, '')}\0".encode())

@@ -44,7 +44,9 @@ def table_of(clone: Path, committed: Mapping[str, Any]) -> dict[str, Any]:
     tags = {version: tag for tag in _git(clone, "tag").split() if (version := _version(tag)) and version >= OLDEST}
     versions = sorted(version for version in tags if version[0] != 9)  # 9.x is for other machines than servers
     if not versions:
-        raise GenerateError(f"{clone} has no tags of TensorRT's releases: run `git fetch --tags` in this clone")
+        raise GenerateError(
+            f"{clone} has no tags of TensorRT's releases: clone NVIDIA/TensorRT with all tags into this folder"
+        )
     sources = {version: _git(clone, "show", f"{tags[version]}:{SOURCE}") for version in versions}
     known = {version: _options(source) for version, source in sources.items()}
     read = hashlib.sha256(

@@ -97,7 +97,7 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Lock
     if not packages and not problems:
         problems.append(
             LockFileProblem(
-                1, f"no package follows the line {EXPLICIT}: lock again, with the packages of the environment"
+                1, f"no package follows a line {EXPLICIT}: lock again, with the packages of the environment"
             )
         )
     return tuple(packages.values()), tuple(problems)

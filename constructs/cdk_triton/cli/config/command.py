@@ -115,8 +115,8 @@ def _require_links(found: Connected) -> None:
             reasons = [reason for place, reason in found.open_reasons.items() if place.model == face.name]
             why = f": {reasons[0]}" if reasons else ""
             raise typer.BadParameter(
-                f"no tensor of {face.name!r} fits another model by name, type and shape{why}; rename tensors, or write "
-                "the ensemble by hand",
+                f"no tensor of {face.name!r} can be connected with another model by name, type and shape{why}; rename "
+                "tensors, or write the ensemble by hand",
                 param_hint="MODEL",
             )
 

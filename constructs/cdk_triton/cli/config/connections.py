@@ -98,8 +98,8 @@ class _Search:
                 reason = f"{found[0].tensor!r} of {found[0].model!r} is the one output that fits {given.name!r}"
                 self._link(place, Link(found[0], reason))
             elif found:
-                names = in_words(f"{each.tensor!r} of {each.model!r}" for each in found)
-                self.open_reasons[place] = f"the input {given.name!r} fits {names}"
+                names = in_words((f"{each.tensor!r} of {each.model!r}" for each in found), "and")
+                self.open_reasons[place] = f"several outputs fit the input {given.name!r} ({names})"
 
     def _unread(self) -> Iterator[tuple[int, Face, Tensor]]:
         """The inputs without a link, at the time when each is asked for."""

@@ -32,8 +32,8 @@ class Endpoint(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The name in parentheses, where the template has it as a text."""
-        return f" ({self.name})" if isinstance(self.name, str) else ""
+        """The quoted name in parentheses, where the template has it as a text."""
+        return f" ({self.name!r})" if isinstance(self.name, str) else ""
 
 
 def endpoints(template: Template) -> dict[str, Endpoint]:

@@ -73,8 +73,8 @@ def warnings(fleet: Fleet, found: Elsewhere) -> Iterator[str]:
         names = listed([f"{name!r} ({platform})" for name, platform in found.changed.items()])
         yield (
             f"warning: the endpoint does not have the last change of {names}, because the change was for another "
-            "platform; make the change again with `cdk-triton fleet publish`, `rollback` or `unpublish` and --fleet "
-            f"{fleet.name}"
+            "platform; make the change again with `cdk-triton fleet publish`, `rollback` or `unpublish` and "
+            f"`--fleet {fleet.name}`"
         )
 
 

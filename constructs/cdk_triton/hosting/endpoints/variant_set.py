@@ -204,7 +204,7 @@ def warn_about_target_models(construct: IConstruct, production: Sequence[TritonV
         shown = listed_in_quotes(somewhere, shown=3)
         Annotations.of(construct).add_warning_v2(
             DIFFERENT_MODELS_WARNING,
-            f"a request that names no variant goes to one of {in_words(repr(v.variant_name) for v in reached)}, but "
+            f"a request that names no variant goes to {in_words(repr(v.variant_name) for v in reached)}, but "
             f"not every one of these variants serves {shown}, so a request for such a target model may fail. Give all "
             "variants but one the weight 0 and let callers name the variant, or acknowledge this if callers always do",
         )

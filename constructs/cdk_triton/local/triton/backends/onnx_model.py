@@ -83,8 +83,8 @@ def _agree(
     missing = sorted(types.keys() - result.keys())
     if all_of_them and missing:
         raise ValueError(
-            f"config.pbtxt does not name the graph's {side} {', '.join(map(repr, missing))}; write this {side} into "
-            "config.pbtxt"
+            f"config.pbtxt does not name the graph's {side} {', '.join(map(repr, missing))}; write every {side} "
+            "into config.pbtxt"
         )
     return result
 
