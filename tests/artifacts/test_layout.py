@@ -95,5 +95,6 @@ def test_the_tree_has_every_place_that_the_module_makes() -> None:
         layout.index_key("<fleet>", platform),
         layout.build_inputs_prefix(build),
         layout.build_outputs_prefix(build),
+        layout.build_state_key(build),
         layout.lock_key("<artifact key>"),
     ]

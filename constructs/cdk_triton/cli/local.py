@@ -82,8 +82,7 @@ def up(
         require_extra(_EXTRA, "`cdk-triton local`")
         from cdk_triton.local import DaemonOptions
 
-        _require_region(region)
-        options = DaemonOptions(port, region, account, max_loaded_models, listen_on_all_interfaces)
+        options = DaemonOptions(port, _known(region), account, max_loaded_models, listen_on_all_interfaces)
         daemon = _daemon(directory)
         typer.echo("starting the local AWS ...", err=True)
         if detach:
@@ -262,7 +261,7 @@ def _again(directory: Path | None, options: DaemonOptions) -> str:
     return words
 
 
-def _require_region(region: str) -> None:
+def _known(region: str) -> str:
     """Reject a region that matches no partition of AWS; one that is newer than this botocore matches, too."""
     import botocore.session
     from botocore.exceptions import UnknownRegionError
@@ -274,6 +273,7 @@ def _require_region(region: str) -> None:
             f"'{region}' is not a region, because no partition of AWS has it; use one such as us-east-1.",
             param_hint="'--region'",
         ) from None
+    return region
 
 
 def _tell_of_the_foreground(status: DaemonStatus, in_background: str) -> None:
