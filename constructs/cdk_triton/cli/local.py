@@ -263,11 +263,12 @@ def _again(directory: Path | None, options: DaemonOptions) -> str:
 
 def _known(region: str) -> str:
     """Reject a region that matches no partition of AWS; one that is newer than this botocore matches, too."""
-    import botocore.session
     from botocore.exceptions import UnknownRegionError
+    from botocore.loaders import Loader
+    from botocore.regions import EndpointResolver
 
     try:
-        botocore.session.get_session().get_partition_for_region(region)
+        EndpointResolver(Loader().load_data("endpoints")).get_partition_for_region(region)
     except UnknownRegionError:
         raise typer.BadParameter(
             f"'{region}' is not a region, because no partition of AWS has it; use one such as us-east-1.",

@@ -14,15 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["platform_of"]
 
 
-def platform_of(
-    text: str | None, image: str | None = None, *, has_image_option: bool = False
-) -> ServingPlatform | None:
+def platform_of(text: str | None, image: str | None = None, *, takes_image: bool = False) -> ServingPlatform | None:
     """The platform that the options `--platform` and `--image` name; None without them.
 
     Args:
         text: the value of `--platform`.
         image: the value of `--image`.
-        has_image_option: whether the command has `--image`, so that its errors advise an image of your own.
+        takes_image: whether the command has `--image`, so that its errors advise an image of your own.
 
     Raises:
         BadParameter: it does not have that form, or there is no such platform.
@@ -34,8 +32,8 @@ def platform_of(
                 param_hint="--image",
             )
         return None
-    release, slash, instance_type = text.partition("/")
-    if not (release and slash and instance_type):
+    release, _, instance_type = text.partition("/")
+    if not (release and instance_type):
         raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 26.05/ml.g5.xlarge", param_hint="--platform")
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.sagemaker.images import OR_OWN_IMAGE
@@ -44,5 +42,5 @@ def platform_of(
         return ServingPlatform(release=release, instance_type=instance_type, image=image)
     except ConfigurationError as error:
         hint = "--platform" if image is None else ["--platform", "--image"]
-        said = str(error) if has_image_option else str(error).removesuffix(OR_OWN_IMAGE)
+        said = str(error) if takes_image else str(error).removesuffix(OR_OWN_IMAGE)
         raise typer.BadParameter(said, param_hint=hint) from error

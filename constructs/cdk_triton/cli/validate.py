@@ -125,7 +125,7 @@ def validate(
 ) -> None:
     """Check a model repository; exit 1 if Triton or SageMaker would reject it."""
     _require_single(mode, default_model, additional_models)
-    target = platform_of(platform, image, has_image_option=True)
+    target = platform_of(platform, image, takes_image=True)
     from cdk_triton.triton import Severity
 
     with _without_collector(), _failure_printed(output):
