@@ -73,12 +73,13 @@ ensemble_scheduling {
 SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
-def test_a_pipe_gets_the_text_of_the_page(write: Write) -> None:
+def test_a_pipe_gets_the_text_of_the_page(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "xx_XX.UTF-8")  # a locale that is not installed, of which bash warns
     repository = write(MODELS, base={}).root
     repository.rename(repository.with_name("models"))
     command, shown = FINDINGS.text.removeprefix("$ ").split("\n", 1)
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    environment = {**os.environ, "PATH": path, "CDK_TRITON_NO_CACHE": "1"}
+    environment = {**os.environ, "PATH": path, "CDK_TRITON_NO_CACHE": "1", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         ["bash", "-c", command], cwd=repository.parent, env=environment, capture_output=True, text=True, check=True
     )

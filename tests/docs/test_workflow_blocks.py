@@ -60,9 +60,21 @@ def checkout(tmp_path: Path, status: int) -> Path:
     return tmp_path
 
 
+@pytest.fixture(autouse=True)
+def caller(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Call the tests as a hook of another repository does, and in a locale that is not installed."""
+    repository = tmp_path_factory.mktemp("caller")
+    variables = {"GIT_DIR": f"{repository}/git", "GIT_INDEX_FILE": f"{repository}/index", "LC_ALL": "xx_XX.UTF-8"}
+    for name, value in {**variables, "SKIP": PRE_COMMIT["repos"][0]["hooks"][0]["id"]}.items():
+        monkeypatch.setenv(name, value)
+    return repository
+
+
 def run(checkout: Path, service: str, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script without the variables of a hook that runs these tests: they name the repository of the hook."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    environment = {**os.environ, **VARIABLES[service], "PATH": path}
+    outside = {name: value for name, value in os.environ.items() if name != "SKIP" and not name.startswith("GIT_")}
+    environment = {**outside, **VARIABLES[service], "PATH": path, "LC_ALL": "C.UTF-8"}
     command = [*BASH[service], script]
     return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
@@ -135,7 +147,7 @@ def test_the_job_of_gitlab_fails_for_an_error_and_writes_its_report(checkout: Pa
 
 
 @pytest.mark.parametrize("status", [1], indirect=True)
-def test_pre_commit_runs_the_hook_before_a_commit_of_a_model(checkout: Path) -> None:
+def test_pre_commit_runs_the_hook_before_a_commit_of_a_model(checkout: Path, caller: Path) -> None:
     (checkout / ".pre-commit-config.yaml").write_text(yaml.safe_dump(PRE_COMMIT))
     script = "git init --quiet && git add models && PRE_COMMIT_HOME=$PWD/.cache pre-commit run --color never"
 
@@ -144,3 +156,4 @@ def test_pre_commit_runs_the_hook_before_a_commit_of_a_model(checkout: Path) -> 
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.match(r"cdk-triton validate\.+Failed\n", done.stdout)
     assert "models/bert/config.pbtxt:3:1: error CT101" in done.stdout
+    assert list(caller.iterdir()) == []
