@@ -23,7 +23,8 @@ from cdk_triton.cli.program import app
 __all__ = ["endpoint"]  # a fixture
 
 BLOCK = re.compile(
-    r"::\n\n((?: {4}.*\n|\n)+|\S[\s\S]*)|^```\w*\n([\s\S]*?)^```$|^((?:(?:>>>|\.\.\.).*\n)+)", re.MULTILINE
+    r"::\n\n((?: +.*\n|\n)+|\S[\s\S]*?(?=::\n\n|\Z))|^ *```\w*\n([\s\S]*?)^ *```$|^((?: *(?:>>>|\.\.\.).*\n)+)",
+    re.MULTILINE,
 )
 DRAWINGS = {
     "cdk_triton.artifacts.layout": "object keys, which hosting/store/test_store_layout.py compares",
@@ -37,22 +38,33 @@ OUTPUT = {"name": "finaloutput", "shape": [1], "datatype": "FP32", "data": [0.25
 ANSWER = json.dumps({"model_name": "model", "model_version": "1", "outputs": [OUTPUT]}).encode()
 
 
-def docstrings() -> Iterator[tuple[str, str]]:
-    """Yield the name of each module, class and function of the library that has a docstring, and its docstring."""
+def blocks(docstring: str) -> list[str]:
+    """Return the blocks of a docstring: below `::`, between fences, and after `>>>`."""
+    return [textwrap.dedent("".join(match.groups(""))) for match in BLOCK.finditer(docstring)]
+
+
+def docstrings(name: str, node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield the qualified name of each module, class and function with a docstring, and its docstring."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        name = name if isinstance(node, ast.Module) else f"{name}.{node.name}"
+        if text := ast.get_docstring(node):
+            yield name, f"{text}\n"
+    for child in ast.iter_child_nodes(node):
+        yield from docstrings(name, child)
+
+
+def library() -> dict[str, list[str]]:
+    """Return the blocks of each docstring of the library that has blocks, by the qualified name."""
+    found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "constructs" / "cdk_triton").rglob("*.py")):
         module = ".".join(path.relative_to(ROOT / "constructs").with_suffix("").parts).removesuffix(".__init__")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                name = module if isinstance(node, ast.Module) else f"{module}.{node.name}"
-                if text := ast.get_docstring(node):
-                    yield name, f"{text}\n"
+        for name, docstring in docstrings(module, ast.parse(path.read_text(encoding="utf-8"))):
+            if shown := blocks(docstring):
+                found.setdefault(name, []).extend(shown)  # an overload has the name of its function
+    return found
 
 
-BLOCKS = {
-    name: textwrap.dedent("".join(match.groups("")))
-    for name, docstring in docstrings()
-    for match in BLOCK.finditer(docstring)
-}
+BLOCKS = library()
 
 
 def commands(words: str, command: Any) -> dict[str, Any]:
@@ -68,7 +80,30 @@ COMMANDS = commands("", get_command(app))
 
 def test_each_block_is_tested_or_a_drawing() -> None:
     tested = {"cdk_triton.client", "cdk_triton.errors", "cdk_triton.local.aws.LocalAws"}
-    assert set(BLOCKS) == tested | set(DRAWINGS), "add a test of the new block to this file"
+    one_each = dict.fromkeys(tested | set(DRAWINGS), 1)
+    assert {name: len(shown) for name, shown in BLOCKS.items()} == one_each, "add a test of the new block to this file"
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Run::\n\n    one()\n\nThen run::\n\n    two()\n",
+        "Run::\n\n  one()\n\nThen run::\n\n  two()\n",
+        "Run::\n\none()\n\nThen run::\n\ntwo()\n",
+        "Run:\n\n    ```python\n    one()\n    ```\n\n```\ntwo()\n```\n",
+        "Run:\n\n    >>> one()\n    1\n\n>>> two()\n... + 1\n",
+    ],
+    ids=["indented", "by two spaces", "not indented", "fences", "prompts"],
+)
+def test_a_second_block_and_an_indented_one_are_found(docstring: str) -> None:
+    one, two = blocks(docstring)
+    assert "one()" in one
+    assert "two()" in two
+
+
+def test_methods_of_equal_name_have_names_of_their_own() -> None:
+    source = "".join(f"class {name}:\n  def run(self):\n    'Run {name}.'\n" for name in "AB")
+    assert dict(docstrings("m", ast.parse(source))) == {"m.A.run": "Run A.\n", "m.B.run": "Run B.\n"}
 
 
 def test_the_example_of_the_client_runs(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +115,9 @@ def test_the_example_of_the_client_runs(endpoint: Endpoint, monkeypatch: pytest.
     }.items():
         monkeypatch.setenv(name, value)
     endpoint.answer = lambda: Answer(ANSWER, "application/json")
+    (example,) = BLOCKS["cdk_triton.client"]
     names: dict[str, Any] = {"text_model": "text-0123456789.tar.gz"}
-    exec(f"from cdk_triton.client import TritonClient\n{BLOCKS['cdk_triton.client']}", names)
+    exec(f"from cdk_triton.client import TritonClient\n{example}", names)
     assert names["answer"]["finaloutput"].tolist() == [0.25]
     ((path, headers, _),) = endpoint.requests
     assert "/my-endpoint/" in path
@@ -97,14 +133,16 @@ def test_the_example_of_the_local_aws_runs(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     imports = "import subprocess\nfrom pathlib import Path\nfrom cdk_triton.local.aws import LocalAws\n"
-    exec(imports + BLOCKS["cdk_triton.local.aws.LocalAws"], {})
+    (example,) = BLOCKS["cdk_triton.local.aws.LocalAws"]
+    exec(imports + example, {})
     assert re.fullmatch(r"deploy http://127\.0\.0\.1:\d+\n", capfd.readouterr().out)
 
 
 def test_the_tree_of_errors_is_that_of_the_classes() -> None:
     path: list[str] = []
     drawn = {}
-    for line in BLOCKS["cdk_triton.errors"].strip().splitlines():
+    (tree,) = BLOCKS["cdk_triton.errors"]
+    for line in tree.strip().splitlines():
         (name,) = re.findall(r"^[│├└─ ]*(\w+)", line)
         depth = line.index(name) // 4
         path[depth:] = [name]
