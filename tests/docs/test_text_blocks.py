@@ -70,6 +70,7 @@ ensemble_scheduling {
     "ensemble/1/.gitkeep": "",
 }
 """A repository whose text has each part of the page's: the misspelt field, and a plan with its network."""
+COST_TABLE = "a first publication of 1 MB archives"
 SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
@@ -141,7 +142,10 @@ def rows(page: str, heading: str) -> dict[str, list[str]]:
 )
 def test_the_table_of_publishing_has_the_results_of_the_formulas(row: str, name: str, c: int) -> None:
     """From 1,000 ensembles on, because a map of 10 takes as long as its children, which run at once."""
-    symbols = {"S": 1, "B": 12.5, "V": 1, "c": c, "r": 0.15, "d": 7 * 0.15 + 1 / 28}
+    symbols = {"S": 1, "B": 12.5, "V": 1, "c": c, "r": 0.15, "v": 28}
+    (seconds_of_change,) = re.findall(r"  d = (.+)", PUBLISHING.text)
+    symbols["d"] = eval(seconds_of_change, {}, symbols)
+    assert rows("docs/scale_publishing.md", "symbol")["`d`"][1] == f"{symbols['d']:.1f} s"
     shown = rows("docs/scale_publishing.md", "part")[row][1:]
     for count, cell in zip((1_000, 10_000, 1_000_000), shown, strict=True):
         seconds = result(PUBLISHING, name, {**symbols, "N": count})
@@ -151,6 +155,57 @@ def test_the_table_of_publishing_has_the_results_of_the_formulas(row: str, name:
         number, unit = cell.split(",")[0].split()
         half_a_digit = 0.5 * 10 ** -len(number.partition(".")[2])
         assert float(number) == pytest.approx(seconds / SECONDS[unit], abs=half_a_digit)
+
+
+@pytest.mark.parametrize(
+    ("row", "prices"),
+    [
+        ("state transitions", {"p_t": 0.025 / 1_000}),
+        ("functions", {"p_l": 0.00001667, "p_i": 0.20 / 1_000_000}),
+        ("writing requests", {"p_w": 1}),
+        ("reading requests", {"p_r": 1}),
+    ],
+)
+def test_the_table_of_cost_has_the_results_of_the_formula(row: str, prices: dict[str, float]) -> None:
+    free = dict.fromkeys(("p_t", "p_l", "p_i", "p_w", "p_r", "p_g"), 0)
+    for count, cell in zip((10, 1_000, 10_000, 1_000_000), rows(COST.page, COST_TABLE)[row], strict=True):
+        cost = result(COST, "publication", {"N": count, "t": 2, "d": 1.1, "l": 0, **free, **prices})
+        if cell == "below 0.01 USD":
+            assert cost < 0.01
+        else:
+            assert float(cell.split()[0].replace(",", "")) == pytest.approx(cost, abs=0.005)
+
+
+def test_the_table_of_cost_has_the_storage_of_a_version() -> None:
+    symbols = {"S": 0.001, "V": 1, "I": 0, "p_s": 1, "p_h": 1}
+    counts = (10, 1_000, 10_000, 1_000_000)
+    storage = [f"{result(COST, 'per month', {**symbols, 'N': count}):,g} GB" for count in counts]
+    assert storage == rows(COST.page, COST_TABLE)["storage of one version"]
+
+
+@pytest.mark.parametrize(
+    ("block", "name", "symbols", "expected"),
+    [
+        (COST, "publication", "N=10 t=0 d=0 l=2 p_t=0 p_l=0 p_i=0 p_w=0 p_r=0 p_g=3", 60),
+        (COST, "per month", "N=5 S=7 V=2 p_s=3 I=0 p_h=2", 210),
+        (COST, "per month", "N=0 S=7 V=2 p_s=3 I=4 p_h=2", 5_840),
+        (PUBLISHING, "upload", "N=1000 S=0.1 B=12.5 r=0.15", 37.5),
+        (PUBLISHING, "upload", "N=1000 S=3 B=12.5 r=0.15", 240),
+        (PUBLISHING, "prepare", "N=1000 V=10 r=0.15", 1.5),
+        (PUBLISHING, "count", "N=50000 V=10 r=0.15", 543.75),  # 9 minutes, as the page says
+        (BUILDS, "batch", "P=25 q=10", 3),
+        (BUILDS, "builds", "P=25 q=10 batch=3 s=8 m=7", 29),
+        (BUILDS, "builds", "P=65 q=10 batch=3 s=8 m=7", 87),
+        (SERVING, "loaded", "I=2 G=24 g=3", 16),
+        (SERVING, "loads", "Q=10 h=0.2", 8),
+        (SERVING, "instances", "Q=10 R=10 h=0.2 w=5 k=2", 20),
+        (SERVING, "instances", "Q=100 R=10 h=1 w=5 k=2", 10),
+    ],
+)
+def test_a_formula_has_the_result_that_it_has_by_hand(block: Block, name: str, symbols: str, expected: float) -> None:
+    """With values with which no other operator has the same result, and with each argument of `max` the largest."""
+    values = {symbol: float(value) for symbol, value in (each.split("=") for each in symbols.split())}
+    assert result(block, name, values) == pytest.approx(expected)
 
 
 def test_the_builds_take_as_long_as_the_page_says() -> None:
