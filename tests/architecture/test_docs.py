@@ -26,7 +26,8 @@ from cdk_triton import errors
 from cdk_triton.checks import documented_rules
 from cdk_triton.cli.program import app
 
-LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)#]*)(?:#([^)]*))?\)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)|^ *\[[^\]]+\]: *(\S*)|\b(?:href|src)=[\"']?([^\s\"'>]*)", re.MULTILINE)
+"""A link in the text or a picture, the target of a reference link, and a target in HTML."""
 ADDRESS = re.compile(r"\b\w+://[^\s<>\])\"']*")
 HOSTS = {
     "aws.amazon.com",
@@ -82,16 +83,36 @@ def prose(page: Path) -> str:
     return re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
 
 
-@pytest.mark.slow
+def links(text: str) -> list[tuple[str, str]]:
+    """Return the path and the anchor of each link to a file, also to the own one."""
+    targets = ("".join(groups) for groups in LINK.findall(text))
+    files = (target.partition("#") for target in targets if not re.match(r"\w+:", target))
+    return [(path, anchor) for path, _, anchor in files]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[y](a.md)", [("a.md", "")]),
+        ("![y](a.svg) and [y](#b)", [("a.svg", ""), ("", "b")]),
+        ("see [y]\n\n[y]: a.md#b", [("a.md", "b")]),
+        ('<a href="a.md#b">y</a>', [("a.md", "b")]),
+        ('<img alt="y" src="a.svg">', [("a.svg", "")]),
+        ('[y](https://a) <a href="https://a">y</a>\n\n[y]: https://a', []),
+    ],
+)
+def test_each_kind_of_link_is_found(text: str, expected: list[tuple[str, str]]) -> None:
+    assert links(text) == expected
+
+
 def test_every_link_leads_somewhere(markdown: list[Path]) -> None:
     for page in markdown:
-        for target, anchor in LINK.findall(prose(page)):
+        for target, anchor in links(prose(page)):
             place = page.parent / target if target else page
             assert place.exists(), f"{page}: {target}"
             assert not anchor or anchor in heading_anchors(place), f"{page}: {target}#{anchor}"
 
 
-@pytest.mark.slow
 def test_every_address_outside_is_one_of_a_known_host(markdown: list[Path]) -> None:
     found = [(page, address, urlsplit(address)) for page in markdown for address in ADDRESS.findall(prose(page))]
     wrong = [f"{page}: {address}" for page, address, parts in found if parts.scheme != "https" or "//" in parts.path]
