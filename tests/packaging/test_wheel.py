@@ -7,12 +7,14 @@ import re
 import subprocess
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from email.parser import Parser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -35,6 +37,9 @@ REQUIRED = [
 ]
 SUFFIXES = {".py", ".pyi", ".json", ".c", ".typed", ".pbtxt", ".txt", ""}
 """Text: pinned requirements, and the stand-ins for the tools of a GPU, which are called as the real ones are."""
+
+OWN_CODE = {"docs", "cdk-triton --help", "cdk-triton explain"}
+"""The code of the description that README.md does not contain in these words."""
 
 MAX_FILE_BYTES = 300_000
 
@@ -112,14 +117,27 @@ def test_each_link_of_the_description_works_on_a_package_index(wheel: Path, root
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert targets(description) == [target for target in targets(readme) if target.startswith("https:")]
     assert "](" not in re.sub(r"\]\(https:", "", description)
+    assert re.findall(r"\b(?:href|src)=(?![\"']?https:).*", description) == []
+    assert [text for text in contents(description, "text") if "!" in text] == []  # what is left of a picture
+    assert contents(description, "code_inline", "fence") <= contents(readme, "code_inline", "fence") | OWN_CODE
     assert "[Not verified on AWS](docs/not_verified.md) lists" in readme
     assert "Not verified on AWS lists" in description
 
 
+def parts(markdown: str) -> Iterator[Token]:
+    """The blocks of a text and what is in them: texts, links, code."""
+    for block in MarkdownIt().enable("table").parse(markdown):
+        yield from (block, *(block.children or ()))
+
+
 def targets(markdown: str) -> list[str]:
     """The addresses of links and pictures, in order."""
-    parts = (part for block in MarkdownIt().enable("table").parse(markdown) for part in block.children or ())
-    return [str(part.attrs[name]) for part in parts for name in ("href", "src") if name in part.attrs]
+    return [str(part.attrs[name]) for part in parts(markdown) for name in ("href", "src") if name in part.attrs]
+
+
+def contents(markdown: str, *types: str) -> set[str]:
+    """The contents of all parts of these types."""
+    return {part.content for part in parts(markdown) if part.type in types}
 
 
 def test_the_sdist_builds_the_same_wheel(distributions: Any) -> None:
