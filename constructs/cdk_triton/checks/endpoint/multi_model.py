@@ -202,7 +202,7 @@ def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
         if model.is_ensemble:
             yield Problem(
                 model.config_path,
-                f"{model.name!r} is an ensemble, but the loader of a multi-model endpoint does not find the text "
+                f"{model.name!r} is an ensemble, but the loader of a multi-model endpoint does not find "
                 '`platform: "ensemble"` in the file, so the endpoint would serve the directory that the file system '
                 "lists last",
                 'write `platform: "ensemble"`, with double quotes and no space before the colon',
