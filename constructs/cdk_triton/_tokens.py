@@ -12,7 +12,7 @@ import struct
 
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["has_token", "is_number_token", "refuse_token", "sample_note", "with_samples"]
+__all__ = ["has_token", "is_number_token", "refuse_token", "sample_note", "with_placeholders", "with_samples"]
 
 # How aws-cdk-lib writes a token into a string, and into the only element of a list: core/lib/private/encoding.ts.
 _TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
@@ -26,15 +26,37 @@ def has_token(text: str) -> bool:
 _SHORTEST = {"AWS.Region": "us-east-1", "AWS.AccountId": "111122223333"}
 """Values of two tokens, by their names in the CDK: no region has a shorter name."""
 
+_PLACEHOLDERS = {"AWS.Partition": "<partition>", "AWS.Region": "<region>", "AWS.AccountId": "<account>"}
+
 
 def with_samples(text: str) -> str:
     """The text with a value for each token, none shorter than it can be: of one that is not known, one letter."""
-    return _TOKEN.sub(lambda token: _SHORTEST.get(token[0][len("${Token[") :].rpartition(".")[0], "x"), text)
+    return _TOKEN.sub(lambda token: _SHORTEST.get(_name_of(token), "x"), text)
+
+
+def _name_of(token: re.Match[str]) -> str:
+    return token[0][len("${Token[") :].rpartition(".")[0]
 
 
 def sample_note(text: str) -> str:
     """A remark for messages with `with_samples` of a text."""
     return " (with sample values of unresolved tokens)" if has_token(text) else ""
+
+
+def with_placeholders(text: str, **values: str) -> str:
+    """The text with a value for each token, and a placeholder such as `<region>` for those without one.
+
+    Args:
+        text: the text.
+        values: those of `partition`, `region` and `account`, as far as the caller knows them.
+    """
+    known = {f"<{name}>": value for name, value in values.items()}
+
+    def replaced(token: re.Match[str]) -> str:
+        placeholder = _PLACEHOLDERS.get(_name_of(token), "<value>")
+        return known.get(placeholder, placeholder)
+
+    return _TOKEN.sub(replaced, text)
 
 
 def is_number_token(value: object) -> bool:

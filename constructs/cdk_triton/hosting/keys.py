@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import Annotations, ArnFormat
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import IConstruct
 
-from cdk_triton._tokens import has_token
+from cdk_triton._tokens import has_token, with_placeholders
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.per_construct import cached_per_construct, path_of
 from cdk_triton.hosting._cdk.stacks import region_of, require_own_region, stack_of
 from cdk_triton.hosting.permissions import Statement
 
 __all__ = [
+    "condition_in_words",
     "has_own_policy",
     "key_arn_for_service",
     "key_behind",
@@ -178,18 +180,46 @@ def warn_about_key(construct: IConstruct, key: kms.IKey, wanted: str) -> None:
     )
 
 
-def warn_about_store_key(store: IConstruct, key: kms.IKey) -> None:
-    """Warn that CloudWatch Logs has to be allowed to use the key of a store, without which no function is made."""
+def warn_about_store_key(store: IConstruct, key: kms.IKey, condition: Mapping[str, object]) -> None:
+    """Warn that CloudWatch Logs has to be allowed to use the key of a store, without which no function is made.
+
+    Args:
+        store: the store.
+        key: its key.
+        condition: the condition of the statement for CloudWatch Logs.
+    """
     if not has_own_policy(key):
+        partition, account = _owner_of(store, key)
         region = stack_of(store).region
-        service = "CloudWatch Logs" if has_token(region) else f"CloudWatch Logs (logs.{region}.amazonaws.com)"
+        suffix = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
+        service = "CloudWatch Logs" if has_token(region) else f"CloudWatch Logs (logs.{region}.{suffix})"
         warn_about_key(
             store,
             key,
             f"{service} to use the key (kms:Encrypt*, kms:Decrypt*, kms:ReEncrypt*, kms:GenerateDataKey*, "
-            "kms:Describe*), and IAM policies to grant access to the key. The statement for IAM policies allows kms:* "
-            "to the principal arn:aws:iam::<account>:root, where <account> is the key's account",
+            f"kms:Describe*) under the condition {condition_in_words(store, key, condition)}, and IAM policies to "
+            "grant access to the key. The statement for IAM policies allows kms:* to the principal "
+            f"arn:{partition}:iam::{account}:root of the key's account",
         )
+
+
+def condition_in_words(scope: IConstruct, key: kms.IKey, condition: Mapping[str, object]) -> str:
+    """The condition of a statement, for a warning about a key: a warning would show a token as CloudFormation's JSON.
+
+    Args:
+        scope: what uses the key.
+        key: the key, which is in the partition of the scope.
+        condition: the condition, in which a literal ARN may contain tokens.
+    """
+    return with_placeholders(json.dumps(condition), partition=_owner_of(scope, key)[0])
+
+
+def _owner_of(scope: IConstruct, key: kms.IKey) -> tuple[str, str]:
+    """The partition and account of a key: of its ARN, or of the stack if the whole ARN is a token."""
+    parts = key.key_arn.split(":")
+    stack = stack_of(scope)
+    partition, account = (parts[1], parts[4]) if len(parts) > 4 else (stack.partition, stack.account)
+    return with_placeholders(partition), with_placeholders(account)
 
 
 def warn_about_topic(construct: IConstruct, topic: sns.ITopic, service: str) -> None:

@@ -109,6 +109,34 @@ def test_a_store_with_an_imported_key_is_warned_about(world: World, stack: cdk.S
     messages.record(KEY, found)
 
 
+@pytest.mark.parametrize(
+    ("arn", "principal", "groups"),
+    [
+        pytest.param(
+            "arn:aws-us-gov:kms:us-gov-west-1:111122223333:key/a",
+            "arn:aws-us-gov:iam::111122223333:root",
+            "arn:aws-us-gov:logs:<region>:<account>:log-group:*",
+            id="of another partition",
+        ),
+        pytest.param(
+            cdk.Fn.import_value("Key"),
+            "arn:<partition>:iam::<account>:root",
+            "arn:<partition>:logs:<region>:<account>:log-group:*",
+            id="known at the deployment only",
+        ),
+    ],
+)
+def test_the_warning_of_a_store_contains_the_statements_without_tokens(
+    world: World, arn: str, principal: str, groups: str
+) -> None:
+    stack = cdk.Stack(world.app(), "Anywhere")
+    TritonArtifactStore(stack, "Store", encryption_key=kms.Key.from_key_arn(stack, "Key", arn))
+
+    (found,) = warnings(stack, KEY)
+    assert f"kms:* to the principal {principal} of" in found
+    assert f'{{"ArnLike": {{"kms:EncryptionContext:aws:logs:arn": "{groups}"}}}}' in found
+
+
 def test_a_store_with_a_key_of_the_app_is_not_warned_about(world: World, stack: cdk.Stack) -> None:
     store = TritonArtifactStore(stack, "Store", encryption_key=kms.Key(stack, "Key"))
     store.grant_read(iam.AccountPrincipal("999999999999"))

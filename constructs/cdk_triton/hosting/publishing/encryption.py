@@ -13,7 +13,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import IConstruct
 
 from cdk_triton.hosting._cdk.stacks import stack_of
-from cdk_triton.hosting.keys import has_own_policy, warn_about_key
+from cdk_triton.hosting.keys import condition_in_words, has_own_policy, warn_about_key
 
 __all__ = ["encryption", "let_log_delivery_decrypt"]
 
@@ -37,14 +37,20 @@ def let_log_delivery_decrypt(scope: IConstruct, key: kms.IKey) -> None:
     The role of the machine encrypts each event for the delivery, and the encryption context names the logs of the
     account. The service decrypts with the same context, and may do nothing else with the key.
     """
-    if not has_own_policy(key):
-        warn_about_key(scope, key, f"{LOG_DELIVERY_SERVICE} to decrypt with the key (kms:Decrypt)")
     context = stack_of(scope).format_arn(service="logs", resource="*", arn_format=ArnFormat.COLON_RESOURCE_NAME)
+    condition = {"StringLike": {"kms:EncryptionContext:SourceArn": context}}
+    if not has_own_policy(key):
+        warn_about_key(
+            scope,
+            key,
+            f"{LOG_DELIVERY_SERVICE} to decrypt with the key (kms:Decrypt) under the condition "
+            f"{condition_in_words(scope, key, condition)}",
+        )
     key.add_to_resource_policy(
         iam.PolicyStatement(
             principals=[iam.ServicePrincipal(LOG_DELIVERY_SERVICE)],
             actions=["kms:Decrypt"],
             resources=["*"],
-            conditions={"StringLike": {"kms:EncryptionContext:SourceArn": context}},
+            conditions=condition,
         )
     )

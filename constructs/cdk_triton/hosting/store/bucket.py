@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aws_cdk import ArnFormat, Aws, CfnDeletionPolicy, Duration
@@ -109,26 +109,27 @@ def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
 
 def let_logs_use(scope: Construct, key: kms.IKey | None, former_keys: Sequence[kms.IKey]) -> None:
     """Let CloudWatch Logs use a store's keys: the former ones too, to show what it has logged before."""
-    if key is not None:
-        warn_about_store_key(scope, key)
-    for each in (*([] if key is None else [key]), *former_keys):
-        _let_logs_use(each, scope)
-
-
-def _let_logs_use(key: kms.IKey, scope: Construct) -> None:
-    """CloudWatch Logs encrypts with a key whose policy names it; by pattern, as the key is made before the group.
-
-    "Encrypt log data in CloudWatch Logs using AWS Key Management Service", in the user guide of CloudWatch Logs.
-    """
     stack = stack_of(scope)
     groups = stack.format_arn(
         service="logs", resource="log-group", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
     )
+    condition = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}}
+    if key is not None:
+        warn_about_store_key(scope, key, condition)
+    for each in (*([] if key is None else [key]), *former_keys):
+        _let_logs_use(each, stack.region, condition)
+
+
+def _let_logs_use(key: kms.IKey, region: str, condition: Mapping[str, object]) -> None:
+    """CloudWatch Logs encrypts with a key whose policy names it; by pattern, as the key is made before the group.
+
+    "Encrypt log data in CloudWatch Logs using AWS Key Management Service", in the user guide of CloudWatch Logs.
+    """
     key.add_to_resource_policy(
         iam.PolicyStatement(
-            principals=[iam.ServicePrincipal(f"logs.{stack.region}.{Aws.URL_SUFFIX}")],
+            principals=[iam.ServicePrincipal(f"logs.{region}.{Aws.URL_SUFFIX}")],
             actions=["kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*"],
             resources=["*"],
-            conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+            conditions=condition,
         )
     )
