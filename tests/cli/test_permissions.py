@@ -9,7 +9,10 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 
-from cdk_triton.cli.permissions import permission_of
+from cdk_triton.cli.artifacts.aws import sentences
+from cdk_triton.cli.doctor.account import refused
+from cdk_triton.cli.permissions import _ACTIONS, fix_of, permission_of
+from cdk_triton.errors import StoreError
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ["cli/artifacts.md", "cli/doctor.md", "cli/fleet.md", "cli/invoke.md", "load_tests.md", "estimate.md"]
@@ -19,8 +22,19 @@ SERVICES = (
 )
 
 
-def rejected(operation: str, reason: str = "Access Denied") -> ClientError:
-    return ClientError({"Error": {"Code": "AccessDenied", "Message": reason}}, operation)
+RENAMED = {
+    "CompleteMultipartUpload": "s3:PutObject",
+    "CreateMultipartUpload": "s3:PutObject",
+    "DeleteObjects": "s3:DeleteObject",
+    "Invoke": "lambda:InvokeFunction",
+    "ListObjectsV2": "s3:ListBucket",
+    "UploadPart": "s3:PutObject",
+}
+"""The operations whose action has another name (Service Authorization Reference: the actions of S3 and Lambda)."""
+
+
+def rejected(operation: str, reason: str = "Access Denied", code: str = "AccessDenied") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": reason}}, operation)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +55,56 @@ def test_the_permission(operation: str, reason: str, permission: str) -> None:
     assert permission_of(rejected(operation, reason)) == permission
 
 
-def test_every_documented_action_is_found_but_those_that_no_call_names() -> None:
+def test_the_actions_are_the_documented_ones_but_for_those_that_no_call_names() -> None:
     """S3 uses a key for the caller, and undoes deletions with the versions that a list of deletions contains."""
     text = "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
     documented = set(re.findall(r"`([a-z0-9]+:[A-Z]\w+)`", text))
+    assert set(_ACTIONS.values()) <= documented
     session = botocore.session.get_session()
     operations = {name for each in SERVICES for name in session.get_service_model(each).operation_names}
     found = {permission_of(rejected(name)).removeprefix("the permission ") for name in operations}
     assert documented - found == {"kms:Decrypt", "kms:GenerateDataKey", "s3:DeleteObjectVersion"}
+
+
+def test_the_actions_of_another_name() -> None:
+    assert {name: action for name, action in _ACTIONS.items() if action.partition(":")[2] != name} == RENAMED
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        *((code, "get the permission sts:GetCallerIdentity") for code in ("AccessDenied", "AccessDeniedException")),
+        *((code, "sign in ") for code in ("InvalidClientTokenId", "InvalidAccessKeyId", "ExpiredTokenException")),
+        ("RequestTimeTooSkewed", "set the clock of this machine"),
+    ],
+)
+def test_the_fix_is_that_of_the_code(code: str, fix: str) -> None:
+    found = fix_of(rejected("GetCallerIdentity", code=code))
+    assert found is not None
+    assert found.startswith(fix)
+
+
+def test_the_commands_and_doctor_name_the_fix() -> None:
+    error = rejected("GetCallerIdentity", "The security token is invalid", "InvalidClientTokenId")
+    fix = fix_of(error)
+    assert refused("quota", error).fix == fix
+    with pytest.raises(StoreError, match="rejected GetCallerIdentity") as found, sentences():
+        raise error
+    assert str(found.value).endswith(f": The security token is invalid; {fix}")
+
+
+def test_doctor_names_no_permission_for_a_throttled_call() -> None:
+    error = rejected("ListServiceQuotas", "Rate exceeded", "ThrottlingException")
+    assert refused("quota", error).fix == "run the command again in a few minutes"
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "InvalidObjectState", "NoSuchBucket"])
+def test_other_codes_are_no_fault_of_the_caller(code: str) -> None:
+    assert fix_of(rejected("GetObject", code=code)) is None
+
+
+def test_a_rejected_head_request_may_be_for_a_missing_object() -> None:
+    fix = fix_of(rejected("HeadObject", "Forbidden", "403"))
+    assert fix is not None
+    assert "s3:GetObject" in fix
+    assert "s3:ListBucket" in fix

@@ -17,7 +17,7 @@ from botocore.credentials import Credentials, RefreshableCredentials, create_ass
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
 
 from cdk_triton.cli.back_to_aws import unset_line
-from cdk_triton.cli.permissions import permission_of
+from cdk_triton.cli.permissions import fix_of
 from cdk_triton.cli.region import deployment_region
 from cdk_triton.errors import CdkTritonError, StoreError
 
@@ -188,5 +188,5 @@ def is_loopback(url: str) -> bool:
 
 
 def _fix(error: ClientError) -> str:
-    refused = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 403
-    return f"; get {permission_of(error)}" if refused else ""
+    fix = fix_of(error)
+    return "" if fix is None else f"; {fix}"

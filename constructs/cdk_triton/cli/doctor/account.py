@@ -24,7 +24,7 @@ from botocore.exceptions import (
 
 from cdk_triton.cli.back_to_aws import unset_line
 from cdk_triton.cli.doctor.answers import Answer, State
-from cdk_triton.cli.permissions import permission_of
+from cdk_triton.cli.permissions import fix_of, is_denied
 from cdk_triton.cli.region import deployment_region
 
 __all__ = ["SCALING_ROLE", "Account", "bootstrap", "refused", "scaling_role", "sign_in"]
@@ -151,11 +151,12 @@ def scaling_role(account: Account) -> Answer:
 def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
     """The answer if AWS did not give one."""
     if isinstance(error, ClientError):
+        fix = fix_of(error) or "run the command again in a few minutes"
         return Answer(
             subject=subject,
             state=State.UNKNOWN,
             found=f"AWS rejected {error.operation_name} ({_code(error)}): {_message(error)}",
-            fix=f"get {permission_of(error)}, or let somebody who has it run this command",
+            fix=f"{fix}, or let somebody who has it run this command" if is_denied(error) else fix,
         )
     return Answer(
         subject=subject,
