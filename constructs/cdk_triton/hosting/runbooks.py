@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 from constructs import Construct
 
-from cdk_triton._tokens import has_token
+from cdk_triton._tokens import has_token, is_number_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.per_construct import path_of
@@ -15,6 +16,9 @@ __all__ = ["Runbook", "alarm_description", "runbook_of"]
 
 CONTEXT_KEY: Final = "cdk-triton:runbookUrl"
 """The context value with the address, for every construct that does not get `runbook_url`."""
+
+_ADDRESS: Final = re.compile(r"(https?://|\$\{Token\[)\S+", re.IGNORECASE)
+"""An address, or a text that begins with a token, whose value is not known at synth."""
 
 MAX_DESCRIPTION: Final = 1024
 """Characters in the description of an alarm (AlarmDescription of PutMetricAlarm in the API of CloudWatch)."""
@@ -46,8 +50,8 @@ def runbook_of(scope: Construct, runbook_url: str | None) -> Runbook | None:
         The runbook, or None if neither the argument nor the context has an address.
 
     Raises:
-        ConfigurationError: no section can be added to the address, because the address is empty, has a fragment, or is
-            not text.
+        ConfigurationError: the value is not text; or it is not the address of a page (`https://…`, `http://…`, or a
+            token); or no section can be added to it, because it has a fragment.
     """
     setting = "runbook_url"
     url: object = runbook_url
@@ -57,12 +61,19 @@ def runbook_of(scope: Construct, runbook_url: str | None) -> Runbook | None:
     if url is None:
         return None
     if not isinstance(url, str):
-        raise ConfigurationError(f"{setting} is {url!r}, which is not text: use the address of a page")
+        shown = "a token for a number or a list" if is_number_token(url) or has_token(repr(url)) else repr(url)
+        raise ConfigurationError(f"{setting} is {shown}, which is not text: use the address of a page")
     if not url or "#" in url:
         fault = ", which contains '#'" if url else ""
         raise ConfigurationError(
             f"{setting} is {quoted(url)}{fault}: use the address of a page without '#', because the library adds '#' "
             "and the alarm's name"
+        )
+    if not _ADDRESS.fullmatch(url) or not url.isprintable():
+        has_gap = re.search(r"\s", url) is not None or not url.isprintable()
+        fault = "contains whitespace or a control character" if has_gap else "is not the address of a page"
+        raise ConfigurationError(
+            f"{setting} is {quoted(url)}, which {fault}: use an address such as https://wiki.example.com/triton"
         )
     return Runbook(url, setting)
 

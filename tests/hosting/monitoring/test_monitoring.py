@@ -249,7 +249,14 @@ def test_an_endpoint_is_monitored_once(messages: Messages, stack: cdk.Stack, mod
         endpoint.monitor()
 
 
-@pytest.mark.parametrize("runbook", ["", "https://wiki.example.com/triton#alarms"], ids=["none", "with a fragment"])
+@pytest.mark.parametrize(
+    "runbook",
+    [
+        pytest.param("", id="none"),
+        pytest.param("https://wiki.example.com/triton#alarms", id="with a fragment"),
+        pytest.param("the wiki", id="no address"),
+    ],
+)
 def test_a_runbook_that_cannot_be_added_to_is_refused(
     messages: Messages, stack: cdk.Stack, model: TritonModel, runbook: str
 ) -> None:

@@ -51,6 +51,13 @@ def test_the_alarms_of_an_endpoint_link_to_it(world: World, stack: cdk.Stack) ->
     assert len(descriptions(stack)) == len(monitoring.alarms["AllTraffic"])
 
 
+def test_the_dashboard_links_to_it(world: World, stack: cdk.Stack) -> None:
+    endpoint(world, stack).monitor()
+
+    dashboard = world.only(stack, "AWS::CloudWatch::Dashboard")
+    assert f' Runbook: {WIKI}\\"' in json.dumps(dashboard["Properties"]["DashboardBody"])
+
+
 def test_the_alarms_of_components_link_to_it(world: World, stack: cdk.Stack) -> None:
     platform = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
     model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
@@ -69,6 +76,20 @@ def test_the_alarm_of_a_publisher_links_to_it(world: World, stack: cdk.Stack) ->
     assert text.endswith(f" Runbook: {WIKI}#publisherfailures")
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param(cdk.Fn.import_value("Wiki"), id="is a token"),
+        pytest.param(f"HTTPS://{cdk.Aws.ACCOUNT_ID}.example.com", id="contains a token"),
+    ],
+)
+def test_an_address_with_a_token_is_taken(world: World, address: str) -> None:
+    stack = stack_with(world, address)
+    endpoint(world, stack).monitor()
+
+    assert all("Fn::Join" in text for text in descriptions(stack))
+
+
 def test_the_argument_takes_precedence(world: World, stack: cdk.Stack) -> None:
     endpoint(world, stack).monitor(runbook_url="https://search.example.com/runbook")
 
@@ -80,7 +101,16 @@ def test_the_argument_takes_precedence(world: World, stack: cdk.Stack) -> None:
     [
         pytest.param("", id="empty"),
         pytest.param(f"{WIKI}#alarms", id="with a fragment"),
+        pytest.param("   ", id="blank"),
+        pytest.param(f"{WIKI}\n", id="with a newline"),
+        pytest.param(f"{WIKI}\0", id="with NUL"),
+        pytest.param("https://", id="without a host"),
+        pytest.param("not an address", id="other text"),
+        pytest.param("wiki.example.com", id="without a scheme"),
+        pytest.param("javascript:alert(1)", id="of another scheme"),
         pytest.param(5, id="not text"),
+        pytest.param(cdk.Token.as_number({"Ref": "Page"}), id="token for a number"),
+        pytest.param(cdk.Token.as_list({"Ref": "Pages"}), id="token for a list"),
         pytest.param(f"{WIKI}{'x' * 1000}", id="too long for a description"),
     ],
 )
