@@ -158,6 +158,14 @@ def test_a_runbook_to_which_no_section_can_be_added_is_rejected(messages: Messag
         fleet.add_publisher(runbook_url=runbook)
 
 
+def test_a_rejected_runbook_leaves_no_publisher_behind(fleet: Fleet) -> None:
+    with pytest.raises(ConfigurationError):
+        fleet.add_publisher(runbook_url="https://wiki.example.com/triton#alarms")
+
+    assert fleet.model.node.try_find_child("Publisher") is None
+    fleet.add_publisher()
+
+
 def test_the_functions_compute_the_keys_of_the_platform(world: World, fleet: Fleet) -> None:
     fleet.add_publisher()
     for function in fleet.resources("AWS::Lambda::Function").values():
