@@ -1,4 +1,4 @@
-"""What the caller can do about a rejected call, and the IAM permission that an operation needs.
+"""The fixes of rejected calls, and the IAM permission that each operation needs.
 
 Source: the tables of actions in AWS's Service Authorization Reference, at
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
@@ -61,7 +61,7 @@ _CREDENTIALS: Final = {
     *("InvalidClientTokenId", "InvalidSignatureException", "InvalidToken", "SignatureDoesNotMatch"),
     *("TokenRefreshRequired", "UnrecognizedClientException"),
 }
-"""The codes for credentials that AWS does not know or no longer accepts, of all protocols."""
+"""The codes for unknown or expired credentials, of all protocols of AWS."""
 
 
 def is_denied(error: ClientError) -> bool:
@@ -70,7 +70,7 @@ def is_denied(error: ClientError) -> bool:
 
 
 def fix_of(error: ClientError) -> str | None:
-    """What the caller can do about a rejected call: None if the fault is not the caller's rights, credentials or clock.
+    """The fix of a rejected call, or None if the caller's rights, credentials and clock are not the fault.
 
     Args:
         error: the answer of AWS. Its HTTP status does not decide: services answer 400 or 403 to each of these faults.
