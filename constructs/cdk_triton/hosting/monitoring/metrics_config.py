@@ -31,8 +31,9 @@ class MetricsConfig:
 
     With detailed observability, SageMaker also scrapes `/metrics` on the container's port 8080. On this port Triton
     listens for inference requests, so it answers the scrape with status 400. Triton's own metrics
-    (`ContainerEnvironment.allow_metrics`) are on port 8002, which is not reachable from outside the container. The
-    guide's page on metrics shows how an image of your own can forward the scrape to Triton's metrics.
+    (`ContainerEnvironment.allow_metrics`) are on port 8002, which is not reachable from outside the container.
+    An image of your own can run a proxy on port 8080 that passes `/metrics` to port 8002. The proxy passes all other
+    requests to port 9080, where Triton listens with `ContainerEnvironment(port=9080, allow_metrics=True)`.
 
     Attributes:
         detailed_observability: whether SageMaker publishes metrics of each GPU and host, for PromQL and the SageMaker
