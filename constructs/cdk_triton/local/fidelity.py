@@ -11,14 +11,15 @@ __all__ = ["DIFFERENCES", "markdown"]
 DIFFERENCES = (
     "CloudFormation works on all independent resources in parallel, in varying order. The local AWS creates one "
     "resource after another. It creates each resource after the resources on which it depends, and otherwise in the "
-    "order of the template. Only custom resources begin at the same time, when no other resource can begin. Deletions "
-    "run in the reverse order.",
+    "order of the template. Custom resources are the exception: when no other resource can begin, all custom "
+    "resources that can begin start together. Deletions run in the reverse order.",
     "All Lambda functions together have 10 concurrent executions, as in a new account.",
     "An endpoint is `Updating` for three seconds while its number of instances changes.",
     "The local AWS never cancels work, because it creates resources one after another. CloudFormation cancels running "
     "work when a resource fails.",
     "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE.",
-    "The local AWS records a change of only metadata or policies without events.",
+    "If a change affects only a resource's Metadata, DeletionPolicy or UpdateReplacePolicy, the local AWS records the "
+    "change without events.",
     "The cleanup of an update tries each deletion once, but CloudFormation tries three times.",
     "Macros, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are rejected.",
     "SageMaker places copies of inference components by rules that are not public. The local AWS places the largest "
@@ -36,8 +37,8 @@ DIFFERENCES = (
     "its release (3.8, 3.10 or 3.12) and its own numpy. As in an image, models cannot import the packages of "
     "your virtual environment. They can import the standard library, numpy, their own files and an environment that "
     "is unpacked.",
-    "Triton 24.10 does not work with numpy 2. If an unpacked environment has numpy 2, numbers in answers have no "
-    "bytes, and a request with strings ends the model's process.",
+    "Triton 24.10 does not work with numpy 2. If an unpacked environment has numpy 2, outputs of numbers are empty (0 "
+    "bytes), and a request with strings ends the model's process.",
     "An image has a few more packages than numpy, for example SciPy from 26.01 on. Python models do not find these "
     "packages here. The stand-ins for backends can import the packages of the interpreter that runs the local AWS.",
     "`SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT` has no effect, because there is no GPU.",
@@ -53,8 +54,8 @@ DIFFERENCES = (
     "again.",
     "A server loads or unloads one model at a time, and never unloads a model that a request waits for. AWS does not "
     "document how SageMaker orders loads.",
-    "An archive may contain 100,000 files and directories. It may unpack to 200 times its own size, and in any case "
-    "to 1 GiB. The upper limit is 512 GiB, which is the largest volume of an instance.",
+    "An archive may contain 100,000 files and directories. It may unpack to 1 GiB or to 200 times its own size, "
+    "whichever is larger, but never to more than 512 GiB, which is the largest volume of an instance.",
     "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as sums, "
     "counts and extremes. Percentiles are missing, and so is the utilization of CPU, GPU, memory and disk. "
     "`InvocationsPerInstance` counts one instance, whatever the number of instances.",
@@ -94,8 +95,8 @@ DIFFERENCES = (
     "operation finds these images.",
     "Auto scaling, alarms, schedules and lifecycle rules are recorded, but never act.",
     "A distributed map of Step Functions never compares its failures with a threshold, so a failed child does not "
-    "fail the map. The ResultWriter of the map writes a manifest without results. Thresholds in percent, batches of "
-    "items, other inputs than a JSON file and child executions of the type EXPRESS are rejected.",
+    "fail the map. The ResultWriter of the map writes a manifest without results. The local AWS rejects thresholds in "
+    "percent, batches of items, child executions of the type EXPRESS, and every input that is not a JSON file.",
     "The local AWS runs JSONPath definitions whose tasks call Lambda functions, such as a publisher's. An expression "
     "in JSONata, a task that waits for its job (`.sync`) and a direct call of CodeBuild or SageMaker fail here. A "
     "direct call of another service (`aws-sdk:`) takes the names of boto3's parameters, and its errors have other "

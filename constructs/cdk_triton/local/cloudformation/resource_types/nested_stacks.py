@@ -29,8 +29,8 @@ class NestedStack(ResourceType):
 
     type_name = "AWS::CloudFormation::Stack"
     note = (
-        "A stack of its own, with parameters, outputs and events. It deletes what it replaced when its own update "
-        "ends; CloudFormation waits for the parent's."
+        "A stack of its own, with parameters, outputs and events. It deletes replaced resources when its own update "
+        "ends. CloudFormation deletes them when the update of the parent ends."
     )
     modelled = frozenset({"Parameters", "Tags", "TemplateURL"})
     recorded = frozenset({"NotificationARNs", "TimeoutInMinutes"})
