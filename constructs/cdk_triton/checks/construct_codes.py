@@ -61,7 +61,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:BuildImagePullNotGranted",
-        "the role of the builds may not pull the image",
+        "the role of the builds may have no permission to pull the image",
         "The name of the image does not name a repository of Amazon ECR, so the library cannot grant the pull. Call "
         "grant_pull on the image's repository for each of the store's build_roles.",
         "The builders",
@@ -177,7 +177,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:ImagePullNotGranted",
-        "the execution role may not pull the image",
+        "the execution role may have no permission to pull the image",
         "The name of the image does not name a repository of Amazon ECR, so the library cannot grant the pull. Call "
         "grant_pull(model.role) on the image's repository.",
         "Endpoints and variants",
@@ -383,8 +383,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:TopicNotGranted",
         "the policy of a topic or of its key is not in this app",
-        "A service loses its messages if it may not publish to the topic or use the topic's key. Let the owner allow "
-        "the actions that the message lists, or give the topic a key of the app.",
+        "A service loses its messages if it is not allowed to publish to the topic or to use the topic's key. Let the "
+        "owner allow the actions that the message lists, or give the topic a key of the app.",
         "Keys and names",
     ),
     ConstructCode(

@@ -174,7 +174,7 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-@rule("CT254", Severity.ERROR, "a signal of a sequence has no values, or too many", source=core(_UTILS, 556, 582))
+@rule("CT254", Severity.ERROR, "a signal of a sequence has no values, or several pairs", source=core(_UTILS, 556, 582))
 def signal_without_values(context: CheckContext) -> Iterator[Problem]:
     """A control for start, end or ready has no pair of values or several pairs, so the server does not load the model.
 
@@ -210,7 +210,7 @@ def signal_without_values(context: CheckContext) -> Iterator[Problem]:
         )
 
 
-@rule("CT255", Severity.ERROR, "the values of a signal of a sequence are not two", source=core(_UTILS, 584, 633))
+@rule("CT255", Severity.ERROR, "a signal of a sequence does not have exactly two values", source=core(_UTILS, 584, 633))
 def signal_values_not_two(context: CheckContext) -> Iterator[Problem]:
     """A list such as `int32_false_true` does not have exactly two values, so the server does not load the model.
 

@@ -142,7 +142,7 @@ def optional_input(context: CheckContext) -> Iterator[Problem]:
 
     The backends for DALI, OpenVINO, PyTorch, TensorFlow and TensorRT do not load a model with an optional input. The
     ONNX Runtime backend does not load such a model if the model batches, or if the optional input is ragged
-    (`allow_ragged_batch`). In an ONNX file, an optional input has an initial value.
+    (`allow_ragged_batch`). An input of an ONNX file is optional only if the file has an initializer of the same name.
 
     Example:
         # model/config.pbtxt
@@ -268,8 +268,8 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        The rule does not report a Python model without inputs. The server loads such a model, and the model may be
-        right: it may need no inputs, or may set them in `auto_complete_config`.
+        The rule checks only models of the PyTorch backend. A model of the Python backend may need no inputs, or may set
+        them in `auto_complete_config`.
     """
     for model, config in configured_or_not(context):
         sides: tuple[Side, ...] = ("input", "output")
