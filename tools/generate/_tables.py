@@ -87,7 +87,10 @@ def header_faults(table: Mapping[str, Any]) -> Iterator[str]:
         yield f"its first keys are {list(table)[: len(expected)]}, but have to be {expected}"
         return
     if len(table["about"]) <= 50:
-        yield "`about` does not describe the table"
+        yield (
+            "`about` has at most 50 characters: write one sentence about what the table contains and where the data "
+            "come from"
+        )
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", table["retrieved"]) or not _is_past(table["retrieved"]):
         yield f"`retrieved` is {table['retrieved']!r}, but has to be today or a past day, such as 2026-11-20"
     if not table["sources"] or not all(isinstance(source, str) and len(source) > 20 for source in table["sources"]):

@@ -61,9 +61,9 @@ class _Trust:
         if any(map(_trusts_sagemaker, document.get("Statement", ()))):
             return []
         return [
-            f"SageMaker may not assume the role {path_of(self._role)} of {path_of(self._scope)}: its trust policy does "
-            f"not allow {SAGEMAKER} sts:AssumeRole; add iam.ServicePrincipal('{SAGEMAKER}') to assumed_by, if need be "
-            "in an iam.CompositePrincipal, or omit role="
+            f"SageMaker is not allowed to assume the role {path_of(self._role)} of {path_of(self._scope)}: its trust "
+            f"policy does not allow {SAGEMAKER} sts:AssumeRole; add iam.ServicePrincipal('{SAGEMAKER}') to "
+            "assumed_by, if need be in an iam.CompositePrincipal, or omit role="
         ]
 
 

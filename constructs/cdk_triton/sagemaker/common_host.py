@@ -61,11 +61,12 @@ def _conflict(name: str | None, platform: ServingPlatform) -> str | None:
 def _unfit(what: str, name: str | None, platforms: Sequence[ServingPlatform]) -> ConfigurationError:
     owner = next(each for each in platforms if each.inference_ami_version == name)
     other = next(each for each in platforms if _conflict(name, each) is not None)
-    newest = HOST_AMIS[-1]
+    newest, host, reason = HOST_AMIS[-1], _text(name), _conflict(name, other)
+    against = f"which does not suit {other.instance_type}, because" if name else f"but on {other.instance_type}"
     return ConfigurationError(
         f"{what} has pools on {owner.instance_type} and {other.instance_type}, but no host AMI suits both with "
-        f"{owner.image_identity}: {owner.instance_type} has {_text(name)}, which does not suit {other.instance_type}, "
-        f"because {_conflict(name, other)}. Use a release with CUDA {newest.cuda[0]}, which {newest.name} serves "
+        f"{owner.image_identity}: {owner.instance_type} has {host}, {against} {reason}. "
+        f"Use a release with CUDA {newest.cuda[0]}, which {newest.name} serves "
         "on every GPU. Or serve each of the two instance types by its own endpoint, or test one host AMI on both and "
         "set this AMI as inference_ami_version of both platforms"
     )

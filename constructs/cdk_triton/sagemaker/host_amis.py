@@ -138,10 +138,7 @@ def _warning_about_default_host(image: tuple[int, int], family: str) -> str | No
     driver, cuda = _DEFAULT_DRIVERS[family]
     if cuda[0] == image[0]:
         return None
-    return (
-        f"SageMaker's default host of {family} has driver {driver} of CUDA {cuda[0]}.{cuda[1]}, which is older than "
-        "the image's CUDA"
-    )
+    return f"the default host has driver {driver} of CUDA {cuda[0]}.{cuda[1]}, which is older than the image's CUDA"
 
 
 def _numbers(version: str) -> tuple[int, int]:

@@ -97,6 +97,15 @@ def test_the_instances_of_an_update_are_told_from_those_that_serve(doctor: Any, 
     assert "instances of the app: 1 ml.g5.xlarge at most, 2 while an update runs, and the quota" in outcome.out
 
 
+def test_an_endpoint_may_start_without_instances(messages: Messages, doctor: Any, aws: Any, assembly: Any) -> None:
+    aws.answers("ListServiceQuotas", {"Quotas": [{"QuotaName": QUOTA, "QuotaCode": "L-12345678", "Value": 2.0}]})
+    out = doctor("--app", assembly("Served", _template(_endpoint("Batch", 0, most=3, AsyncInferenceConfig={})))).out
+
+    (line,) = (line for line in _unfolded(out) if f" {SUBJECT}: " in line and QUOTA in line)
+    messages.record("cdk-triton doctor", line)
+    assert "start with 0 ml.g5.xlarge, and may scale out to 3" in line
+
+
 @pytest.mark.parametrize(
     ("quotas", "grades"),
     [

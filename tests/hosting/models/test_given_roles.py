@@ -48,7 +48,7 @@ def test_a_role_of_the_app_that_sagemaker_may_not_assume_is_an_error(
     with pytest.raises(RuntimeError) as failure:
         _synthesise(stack)
 
-    (sentence,) = [line for line in str(failure.value).splitlines() if "may not assume" in line]
+    (sentence,) = [line for line in str(failure.value).splitlines() if "is not allowed to assume" in line]
     messages.record("validation", sentence.partition("] ")[2])
 
 

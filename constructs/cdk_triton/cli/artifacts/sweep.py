@@ -134,8 +134,10 @@ def _named(user: str) -> str:
     kind, _, rest = user.partition(" ")
     if kind == "a":
         return user
-    name, space, part = rest.partition(" ")
-    return f"the {'published ensemble' if kind == 'published' else kind} {name!r}{space}{part}"
+    named, _, version = rest.removesuffix(")").partition(" (")
+    name, space, place = named.partition(" ")
+    user = f"the {'published ensemble' if kind == 'published' else kind} {name!r}{space}{place}"
+    return f"the {version} version of {user}" if version else user
 
 
 def delete(store: Store, chosen: Collection[Candidate], look: Look, reason: Reason) -> Swept:

@@ -139,8 +139,9 @@ def _ready(aws: Aws, name: str) -> ReadEndpoint:
     found = read_endpoint(aws, name)
     if found is None or not found.variants:
         raise InvocationError(
-            f"you may not describe the endpoint '{name}', but bench needs its instances: get the permissions "
-            "sagemaker:DescribeEndpoint, sagemaker:DescribeEndpointConfig and sagemaker:DescribeModel"
+            f"you do not have the permission to describe the endpoint '{name}', so bench cannot read the number of its "
+            "instances: get the permissions sagemaker:DescribeEndpoint, sagemaker:DescribeEndpointConfig and "
+            "sagemaker:DescribeModel"
         )
     if found.status != "InService":
         raise InvocationError(

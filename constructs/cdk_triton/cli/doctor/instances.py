@@ -154,10 +154,10 @@ def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account
     at_first, _ = _totals([(each.stack, each.first) for each in needs])
     fallen, with_update = _totals([(each.stack, each.fallen) for each in needs])
     at_most, most_with_update = _totals([(each.stack, each.most) for each in needs])
-    begins = [f"start with {at_first}"] if at_first else []
+    begin = f"the app's endpoints start with {at_first if at_first or not fallen else f'up to {fallen}'} {kind}"
     if fallen > at_first:
-        begins.append(f"may fall back to {fallen}")
-    begin = f"the app's endpoints {' and '.join(begins)} {kind}"
+        or_more = f", or with up to {fallen}" if at_first else ""
+        begin += f"{or_more} if instance pools fall back to this type"
     last = f"the quota '{quota.name}' is {quota.value}"
     if quota.value >= most_with_update:
         update = f", {most_with_update} while an update runs" if most_with_update > at_most else ""
@@ -168,7 +168,7 @@ def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account
         state, found = State.WARNING, f"{begin}, and an update needs {with_update} for a while, but {last}"
     else:
         state = State.WARNING
-        found = f"{begin} and may scale out to {at_most}, or to {most_with_update} with an update, but {last}"
+        found = f"{begin}, and may scale out to {at_most}, or to {most_with_update} with an update, but {last}"
     return Answer(subject=subject, state=state, found=found, fix=request_of(quota, account, most_with_update))
 
 

@@ -203,7 +203,8 @@ def _read(aws: Aws, described: Mapping[str, Any]) -> ReadEndpoint:
     except (ClientError, KeyError) as error:
         if isinstance(error, ClientError) and code_of(error) not in _DENIED:
             raise
-        return ReadEndpoint(name, status, Kind.SINGLE, hidden="you may not describe its configuration or model")
+        hidden = "you do not have the permission to describe its configuration or model"
+        return ReadEndpoint(name, status, Kind.SINGLE, hidden=hidden)
 
 
 def _uploads(output: str) -> str | None:
@@ -242,7 +243,8 @@ def _multi_model(
     except ClientError as error:
         if code_of(error) not in _DENIED:
             raise
-        return ReadEndpoint(name, status, Kind.MULTI, variants, hidden=f"you may not list {prefixes[0]}")
+        hidden = f"you do not have the permission to list {prefixes[0]}"
+        return ReadEndpoint(name, status, Kind.MULTI, variants, hidden=hidden)
     ordered = sorted(targets.values(), key=lambda each: (each.ensemble is None, each.name))
     return ReadEndpoint(name, status, Kind.MULTI, variants, tuple(ordered))
 

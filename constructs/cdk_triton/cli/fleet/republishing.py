@@ -35,7 +35,8 @@ _BROKEN: Final = (HTTPClientError, IncompleteReadError)
 
 _REASONS: Final = {
     "NoSuchKey": "is not in the store, because an older cdk-triton built the archive, or somebody deleted the file",
-    "AccessDenied": "is missing, or you may not read it, which publisher.grant_publish_all() allows",
+    "AccessDenied": "is missing, or you do not have the permission to read it, which publisher.grant_publish_all() "
+    "grants",
 }
 
 

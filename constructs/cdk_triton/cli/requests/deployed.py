@@ -49,12 +49,15 @@ def of_endpoint(
     """
     served = _served(endpoint, component)
     if served is None or served.data is None:
-        raise ConfigurationError(f"you may not describe the model of the endpoint '{endpoint.name}': {_GIVE}")
+        raise ConfigurationError(
+            f"you do not have the permission to describe the model of the endpoint '{endpoint.name}', so the types of "
+            f"its inputs are not known: {_GIVE}"
+        )
     uri = f"{served.data}{target}" if target is not None else served.data
     try:
         configurations = dict(_read(aws, uri, served.environment.get(_DEFAULT_MODEL), most_bytes))
     except ClientError as error:
-        raise ConfigurationError(f"you may not read {uri} ({code_of(error)}): {_GIVE}") from error
+        raise ConfigurationError(f"S3 rejected the request to read {uri} ({code_of(error)}): {_GIVE}") from error
     except (tarfile.TarError, zlib.error, EOFError) as error:
         raise ConfigurationError(f"{uri} is not a readable archive ({error}): {_GIVE}") from error
     except ModelConfigError as error:

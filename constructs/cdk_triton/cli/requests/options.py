@@ -179,8 +179,8 @@ def _signature(
         return of_repository(repository)
     if endpoint is None:
         raise ConfigurationError(
-            "you may not describe the endpoint, so the types of its inputs are not known: add --repository DIR, or "
-            "write the types, as in --input NAME:FP32=@x.npy"
+            "you do not have the permission to describe the endpoint, so the types of its inputs are not known: add "
+            "--repository DIR, or write the types, as in --input NAME:FP32=@x.npy"
         )
     from cdk_triton.cli.progress import working
     from cdk_triton.cli.requests.deployed import of_endpoint

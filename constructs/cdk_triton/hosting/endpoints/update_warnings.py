@@ -176,12 +176,14 @@ def warn_about_step(
     unfit = [count for count in counts if count is not None and not few <= count <= many]
     if not unfit:
         return
+    whole = "" if math.isfinite(many) else f"a step has at least one whole {unit[0]}, and "
     notes.add_warning_v2(
         INSTANCES_WARNING,
         f"{what} {'may be scaled to' if is_scaled else 'starts with'} {unfit[0]} {unit[0 if unfit[0] == 1 else 1]}, "
         f"but {type(policy).__name__} with a first step of {step} needs at least {few}"
         + (f" and at most {many:.0f}" if math.isfinite(many) else "")
-        + f", because SageMaker accepts steps of {policy._least_percent} to {MAX_STEP_PERCENT} %: "
+        + f", because {whole}SageMaker accepts only steps of {policy._least_percent} to {MAX_STEP_PERCENT} % of the "
+        + f"{unit[1]}: "
         + ("scale between other limits" if is_scaled else f"start with another number of {unit[1]}")
         + f", {other}, or acknowledge this",
     )

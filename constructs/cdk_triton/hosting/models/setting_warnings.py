@@ -29,7 +29,9 @@ def warn_about_host(construct: IConstruct, platform: ServingPlatform) -> None:
     """Warn where the host's driver is not known to suit GPU and image, and of a release whose versions are assumed."""
     if (warning := platform.host_ami_warning) is not None:
         given = platform.inference_ami_version
-        host = "with inference_ami_version=None" if given is None else f"with the host {given}"
+        host = (
+            "with SageMaker's default host (inference_ami_version=None)" if given is None else f"with the host {given}"
+        )
         cuda = platform.versions.cuda if platform.versions is not None else None
         image = "an image of your own" if cuda is None else f"Triton {platform.release} with CUDA {cuda}"
         derived = replace(platform, inference_ami_version=DERIVED).inference_ami_version
