@@ -85,7 +85,7 @@ def test_it_shows_two_ensembles_says_what_was_real_and_leaves_nothing(
         "SUCCEEDED",
         "FAILED",
     ]
-    assert re.search(r"\bsentence_embedding [^:]*: [^:]*\bbert\b", re.sub(r"\s+", " ", printed))
+    assert re.search(r"'sentence_embedding' [^:]*: [^:]*\bbert\b", re.sub(r"\s+", " ", printed))
     assert re.search(r"The endpoint goes on: text-\w{10}\.tar\.gz answers, cosine 0\.7553\.", printed)
     assert "cosine of the two: 0.7553 (published: 0.7553)" in printed
     assert re.search(r"^text +text-\w{10}\.tar\.gz +binary, [\d.]+ kB +\d+ ms +[\d.]+ ms", printed, re.MULTILINE)
