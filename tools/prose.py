@@ -68,7 +68,8 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     ),
     "a thing says, knows, wants or sees": re.compile(
         rf"\b({_TEXTS}|{_PARTS}) ((says|tells|asks|knows|wants|sees|speaks|hears|promises)\b|"
-        r"(does|do|did|would|may|can|could|cannot|must) ((not|only|ever) )*(say|tell|know|want|see|speak)\b)"
+        r"(does|do|did|would|may|can|could|cannot|must) ((not|only|ever) )*(say|tell|know|want|see|speak)\b)",
+        re.I,
     ),
 }
 """Name of the fault → what shows it within one sentence."""
@@ -80,14 +81,14 @@ _MOST_WORDS = 32
 _LIMITED = ("constructs", "lambda")  # the folders of the messages and of the public docstrings
 
 _CODE = re.compile(r"```.*?```|`[^`]*`|^ {4,}.*$|<[^>]+>", re.DOTALL | re.MULTILINE)
-_SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):\n(?: {4}.*(?:\n|\Z)|\n)*", re.MULTILINE)
+_SECTION = re.compile(r"^(Args|Attributes|Limits|Raises|Returns|Yields):\n(?: {4}.*(?:\n|\Z)|\n)*", re.MULTILINE)
 _ENTRY = re.compile(r"^ {4}(?! )(?:[*\w.]+(?:, [*\w.]+)*: )?", re.MULTILINE)  # up to its text
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+(?=[A-Z`*\[(])|\n\s*\n|\n\s*(?=[-*|#])")
 _PAUSE = re.compile(r"(?<=[.!?;:])\s+")
 _ITEM = r"(?:'[^']*'|\"[^\"]*\"|[^\s,;:]+(?: [^\s,;:]+){0,2})"  # a name, of three words at most
 _LIST = re.compile(rf"(?:{_ITEM}, ){{3,}}(?:(?:and|or) )?{_ITEM}")
 _QUOTED = re.compile(r"\"[^\"]*\"")
-_FEWEST_WORDS = 4
+_FEWEST_WORDS = 3
 _SHOWN = 90
 
 
@@ -154,7 +155,8 @@ def faults_of_text(text: str) -> Iterator[Fault]:
     """The faults of each sentence; code is not prose."""
     for part in _SENTENCE.split(_CODE.sub("X", text)):
         sentence = " ".join(part.split()).lstrip("#*|-> ")
-        if len(sentence.split()) < _FEWEST_WORDS:
+        is_heading = part.lstrip().startswith("#")  # which may be a name, such as "Who may call"
+        if len(sentence.split()) < _FEWEST_WORDS + is_heading:
             continue
         for kind, pattern in PATTERNS.items():
             if pattern.search(sentence):

@@ -11,7 +11,7 @@ __all__ = ["Countdown", "Progress", "time_left", "working"]
 
 
 class Progress:
-    """What `working` yields: `say` replaces the text."""
+    """The object that `working` yields; `say` replaces the text."""
 
     def say(self, text: str) -> None:
         """Show a text instead of the last one."""

@@ -70,9 +70,9 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The sizes in JSON are estimates. The rule counts only outputs with fixed shapes, and no text, so a response may
-        be larger. It also counts an output with a dimension of -1 if the ONNX file has a number for this dimension, or
-        gives it the name of an input's dimension that the configuration fixes. A request may name only some of the
-        outputs, so its response may be smaller.
+        be larger. It also counts an output with a dimension of -1 if the ONNX file determines this dimension. The file
+        may have a number, or the name of an input's dimension that the configuration fixes. A request may name only
+        some of the outputs, so its response may be smaller.
     """
     model = context.entry
     if model is None or model.config is None or _smallest_answer(context) > MAX_INVOCATION_BYTES:

@@ -66,7 +66,7 @@ class StoredArtifact:
 
     @property
     def data(self) -> tuple[StoredFile, ...]:
-        """What instances download."""
+        """The files that instances download."""
         return self.uncompressed if self.archive is None else (self.archive, *self.uncompressed)
 
     @property

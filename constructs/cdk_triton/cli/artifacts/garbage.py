@@ -68,7 +68,7 @@ class Candidate:
 
     @property
     def data(self) -> tuple[StoredFile, ...]:
-        """What goes next."""
+        """The objects that go next."""
         return tuple(file for file in self.files if file != self.manifest)
 
     @property

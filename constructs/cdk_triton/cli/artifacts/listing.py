@@ -55,7 +55,7 @@ class TargetModel:
 
 @dataclass(frozen=True)
 class Listing:
-    """What `list` answers.
+    """The answer of `list`.
 
     Attributes:
         bucket: the store's bucket.

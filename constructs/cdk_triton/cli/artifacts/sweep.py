@@ -79,10 +79,10 @@ class Survey:
 
 
 class Swept(NamedTuple):
-    """What `delete` did.
+    """The result of `delete`.
 
     Attributes:
-        deleted: what is deleted now.
+        deleted: the candidates that are deleted now.
         record: the object key of the record; None where nothing was deleted.
     """
 
@@ -172,7 +172,7 @@ def delete(store: Store, chosen: Collection[Candidate], look: Look, reason: Reas
 
 
 class _Removed:
-    """What is deleted.
+    """The objects that are deleted, to restore them after a fault.
 
     Attributes:
         markers: the delete markers that were set, by object key.
@@ -192,7 +192,7 @@ class _Removed:
         """Set delete markers on objects that are still what was judged.
 
         Raises:
-            StoreError: S3 refused one.
+            StoreError: S3 rejected the deletion of an object.
         """
         for batch in _batches(files):
             objects = [{"Key": file.key, "ETag": file.etag} for file in batch]

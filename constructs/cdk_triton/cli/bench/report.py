@@ -21,7 +21,7 @@ STAND_INS = "a measurement of stand-ins on this machine, not of a GPU: no settin
 
 @dataclass
 class Report:
-    """What was measured.
+    """The result of a measurement.
 
     Attributes:
         endpoint: the endpoint.

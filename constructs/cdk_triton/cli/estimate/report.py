@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """What was estimated.
+    """The result of an estimate.
 
     Attributes:
         source: where the requests come from.

@@ -1,4 +1,4 @@
-"""What `cdk-triton fleet` prints."""
+"""The texts that `cdk-triton fleet` prints."""
 
 from __future__ import annotations
 

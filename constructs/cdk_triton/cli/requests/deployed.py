@@ -25,7 +25,7 @@ __all__ = ["of_endpoint"]
 
 _CONFIG = "config.pbtxt"
 _MOST_BYTES = 4 << 20
-"""Of a configuration. Real ones have some kilobytes."""
+"""The largest configuration that is read. Real configurations have some kilobytes."""
 _DEFAULT_MODEL = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"
 _GIVE = "give --repository DIR, or write the types, as in --input NAME:FP32=@x.npy"
 

@@ -77,7 +77,7 @@ def upload_files(
         checkpoint: called before each file; may raise to end the upload.
 
     Raises:
-        LocalError: S3 refuses it.
+        LocalError: S3 rejects the upload.
     """
     for path in files:
         checkpoint()

@@ -142,7 +142,7 @@ class PhysicalResource:
 
     @property
     def ref(self) -> str:
-        """What `Ref` gives."""
+        """The value of `Ref`."""
         return self.id if self.reference is None else self.reference
 
 
