@@ -18,7 +18,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:AccessLogsWithKey",
         "the bucket for access logs has a KMS key",
-        "S3's user guide does not support a bucket for access logs that is encrypted with a KMS key, and S3 reports no "
+        "S3's user guide does not support a bucket for access logs that is encrypted with a KMS key. S3 reports no "
         "error if it cannot write a log. Use a bucket with S3's own keys.",
         "Keys and names",
     ),
@@ -369,7 +369,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:SharedModelNames",
         "ensembles of a multi-model endpoint have inner models of the same name",
         "Python writes bytecode into the directory of a Python model. Each time SageMaker loads one of these "
-        "ensembles, Triton looks at the models of the same names in all archives, and reloads the models whose "
+        "ensembles, Triton looks at the models of the same names in all archives. It reloads the models whose "
         "directories have changed. Meanwhile, the other ensembles answer more slowly. Give the inner models of each "
         "ensemble names of their own. Or serve with 24.11 or newer, and set PYTHONDONTWRITEBYTECODE to 1.",
         "Concepts",
@@ -390,9 +390,9 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:UpdateStep",
         "the first step of a deployment policy does not suit the number of instances",
-        "SageMaker accepts a first step of at most 50 % of the instances or copies, and of at least 1 % (Canary), 5 % "
-        "(Rolling) or 10 % (Linear). Choose another step, another number of instances or copies, or other limits of "
-        "scaling.",
+        "SageMaker accepts a first step of at most 50 % of the instances or copies. The step has to be at least 1 % "
+        "(Canary), 5 % (Rolling) or 10 % (Linear). Choose another step, another number of instances or copies, or "
+        "other limits of scaling.",
         "Updates",
     ),
     ConstructCode(

@@ -46,8 +46,8 @@ DIFFERENCES = (
     "expands patterns to file names.",
     "The server does not complete the configuration of an ONNX model from its file, so `config.pbtxt` must contain "
     "inputs and outputs.",
-    "A variant's timeouts for the container's start-up health check and the model download, its volume size, its "
-    "routing strategy and its capacity reservation are recorded only.",
+    "A variant's volume size, routing strategy and capacity reservation are recorded only. So are its timeouts for the "
+    "container's start-up health check and the model download.",
     "A server that does not answer six pings in a row, one every 5 s, is killed and replaced. AWS does not document "
     "how many missing answers SageMaker allows. A ping that is answered with an error has no effect. A Python model "
     "whose process died answers with errors until the server is replaced, because Triton does not start the process "
@@ -55,7 +55,7 @@ DIFFERENCES = (
     "A server loads or unloads one model at a time, and never unloads a model that a request waits for. AWS does not "
     "document how SageMaker orders loads.",
     "An archive may contain 100,000 files and directories. It may unpack to 1 GiB or to 200 times its own size, "
-    "whichever is larger, but never to more than 512 GiB, which is the largest volume of an instance.",
+    "whichever is larger. No archive may unpack to more than 512 GiB, which is the largest volume of an instance.",
     "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as sums, "
     "counts and extremes. Percentiles are missing, and so is the utilization of CPU, GPU, memory and disk. "
     "`InvocationsPerInstance` counts one instance, whatever the number of instances.",
@@ -101,8 +101,8 @@ DIFFERENCES = (
     "in JSONata, a task that waits for its job (`.sync`) and a direct call of CodeBuild or SageMaker fail here. A "
     "direct call of another service (`aws-sdk:`) takes the names of boto3's parameters, and its errors have other "
     "names than on AWS.",
-    "The quotas of Step Functions are not enforced, such as 256 KiB for the input or output of a state and 25,000 "
-    "events for an execution.",
+    "The quotas of Step Functions are not enforced. Examples are 256 KiB for the input or output of a state, and "
+    "25,000 events for an execution.",
     "The local AWS rejects `RedriveExecution`, and a state machine does not write a log.",
     "IAM, bucket, queue and key policies are recorded, but never enforced. Nothing is encrypted.",
     "The state is in memory and is lost when the process ends. S3 objects above 5 MB are in unnamed temporary files.",
