@@ -156,6 +156,7 @@ def test_an_own_image_may_be_for_an_arm_host() -> None:
         {"release": "25.09", "instance_type": "ml.gr6.4xlarge"},
         {"release": "25.09", "instance_type": "ml.p6e-gb200.36xlarge"},
         {"image": "nvcr.io/nvidia/tritonserver:25.09-py3", "instance_type": "ml.g5.xlarge"},
+        {"image": "${Token[AWS.AccountId.8]}.dkr.ecr.eu-west-1.amazonaws.com/t:1", "instance_type": "ml.g5.xlarge"},
         {"image": f"{'r' * 200}/t@sha256:{DIGEST}", "instance_type": "ml.g5.xlarge"},
         {"release": "${Token[TOKEN.12]}", "instance_type": "ml.g5.xlarge"},
         {"release": "25.09", "instance_type": "ml.${Token[TOKEN.13]}"},

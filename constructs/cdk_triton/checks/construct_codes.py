@@ -63,8 +63,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:BuildImagePullNotGranted",
         "the role of the builds may have no permission to pull the image",
         "The name of the image does not name a repository of Amazon ECR, so the library cannot grant the pull. Call "
-        "grant_pull on the image's repository for each of the store's build_roles.",
-        "The builders",
+        "grant_pull on the image's repository for each role in store.build_roles.values().",
+        "An image of your own",
     ),
     ConstructCode(
         "cdk-triton:BuildTimeout",
@@ -179,8 +179,9 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:ImagePullNotGranted",
         "the execution role may have no permission to pull the image",
         "The name of the image does not name a repository of Amazon ECR, so the library cannot grant the pull. Call "
-        "grant_pull(model.role) on the image's repository.",
-        "Endpoints and variants",
+        "grant_pull(model.role) on the image's repository. If the image is in a registry inside the VPC, acknowledge "
+        "the warning.",
+        "An image of your own",
     ),
     ConstructCode(
         "cdk-triton:InstanceCountKept",

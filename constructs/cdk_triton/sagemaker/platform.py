@@ -204,7 +204,7 @@ def _check_published_release(release: str) -> None:
 
 
 def _check_own_image(image: str) -> None:
-    if has_token(_digest(image)):
+    if has_token(_digest(image).rpartition("/")[2]):
         raise ConfigurationError(
             "the digest of image is an unresolved token, but synth needs the digest to decide what to build: write the "
             "digest itself, as <registry>/<repository>@sha256:<64 hexadecimal digits>; only registry and repository "

@@ -33,8 +33,8 @@ def allow_pull(scope: Construct, image: ContainerImage, role: iam.IRole) -> None
         Annotations.of(scope).add_warning_v2(
             PULL_WARNING,
             f"the image {image.uri} does not name a repository of Amazon ECR, so the role of the builds got no "
-            "permission to pull the image: call grant_pull on the image's repository for each of the store's "
-            "build_roles, then acknowledge this",
+            "permission to pull the image: call grant_pull on the image's repository for each role in "
+            "store.build_roles.values(), then acknowledge this",
         )
     else:
         inline_grant(scope, _IMAGE_PULL, role, PULL_ACTIONS, [image.repository_arn])
