@@ -268,8 +268,8 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
 
     Limits:
-        The rule checks only models of the PyTorch backend. A model of the Python backend may need no inputs, or may set
-        them in `auto_complete_config`.
+        The rule checks only models of the PyTorch backend. The server loads a model of the Python backend without
+        inputs. Such a model may need no inputs, or may set them in `auto_complete_config`.
     """
     for model, config in configured_or_not(context):
         sides: tuple[Side, ...] = ("input", "output")

@@ -58,8 +58,8 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule checks only literal names. The rule skips an input that the model reads under a condition or tests, for
         example for `None`, because such an input may be optional. The rule checks the tensors that a model creates only
-        if all of these hold: all their names are literals, the model never creates at least one of the outputs, and the
-        model calls no other models (BLS). The rule skips a model with `auto_complete_config`, which may add inputs and
+        if all of these hold: all their names are literals, at least one output is not among these names, and the model
+        calls no other models (BLS). The rule skips a model with `auto_complete_config`, which may add inputs and
         outputs.
     """
     suggestions = Suggestions()
