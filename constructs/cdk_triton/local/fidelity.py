@@ -19,7 +19,7 @@ DIFFERENCES = (
     "work when a resource fails.",
     "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE.",
     "If a change affects only a resource's Metadata, DeletionPolicy or UpdateReplacePolicy, the local AWS records the "
-    "change without events.",
+    "change without an event of this resource.",
     "The cleanup of an update tries each deletion once, but CloudFormation tries three times.",
     "Macros, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are rejected.",
     "SageMaker places copies of inference components by rules that are not public. The local AWS places the largest "

@@ -126,7 +126,7 @@ class StateMachine(ResourceType):
         "Tasks of Lambda functions, choices and waits run, as in the waiter of an artifact store; waits are shorter "
         "here. Moto's interpreter runs a state machine with a distributed map, such as that of a publisher. The "
         "waiter of the CDK Provider framework does not run. The local CloudFormation polls the custom resource "
-        "instead, until the timeout of that waiter."
+        "instead, at most until the timeout of that waiter."
     )
     modelled = frozenset({"DefinitionString", "RoleArn", "StateMachineName", "Tags"})
     recorded = frozenset(
