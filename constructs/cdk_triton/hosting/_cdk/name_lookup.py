@@ -26,5 +26,5 @@ class NameLookup(dict[str, Thing], Generic[Thing]):
         self._lack = lack
 
     def __missing__(self, name: object) -> NoReturn:
-        fix = f"use {in_words(map(repr, self))}" if self else "the list is empty"
+        fix = f"use {in_words(map(repr, self))}" if self else "the list of names is empty"
         raise ConfigurationError(f"{self._lack} {quoted(name)}{did_you_mean(str(name), self)}: {fix}")
