@@ -171,7 +171,7 @@ def test_a_network_that_cannot_be_built_fails_with_a_sentence_and_the_endpoint_a
     output = deployment.deploy("broken", ALONE, ok=False)
     for told in (deployment.reasons(), output):
         (reason, *_) = (line for line in told.splitlines() if "trtexec --onnx=net/model.onnx" in line)
-        assert "beta for " in reason
+        assert "'beta' for " in reason
         assert " could not be built" in reason
         assert "Unheard" in reason, "the cause is cut off"
         assert "(cdk-triton local logs --source " in reason
