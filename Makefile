@@ -29,7 +29,7 @@ reference: setup ## all five reference systems on this machine, each asked and t
 test: setup ## every test, three files at a time, because tests that deploy wait a lot
 	@pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-test-fast: setup ## the tests without servers, the CDK and slow ones: under a minute
+test-fast: setup ## the tests without servers, the CDK and slow ones: about 2 minutes
 	@pytest -m "not slow and not server and not cdk" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-hosting: setup ## the tests of the constructs and of their security
