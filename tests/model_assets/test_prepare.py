@@ -46,8 +46,9 @@ def checkout(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def prepared(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
-    """A copy of the prepared `model_assets`."""
-    yield Path(shutil.copytree(model_assets, tmp_path / "model_assets"))
+    """A copy of the prepared `model_assets`, without the files of a preparation that another test runs meanwhile."""
+    under_way = shutil.ignore_patterns("partial")
+    yield Path(shutil.copytree(model_assets, tmp_path / "model_assets", ignore=under_way))
     shutil.rmtree(tmp_path)
 
 
