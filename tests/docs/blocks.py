@@ -178,7 +178,7 @@ ELSEWHERE = (
     ("docs/scale_publishing.md", "upload", "docs/test_text_blocks.py"),
     ("docs/scale_serving.md", "loaded", "docs/test_text_blocks.py"),
     ("docs/store.md", "artifacts/", "hosting/store/test_store_layout.py"),
-    ("docs/store.md", "{", "handlers/test_publishing.py"),
+    ("docs/store.md", "{", "handlers/test_catalogue_page.py"),
     ("docs/updates.md", "from aws_cdk", "hosting/endpoints/test_updates_page.py"),
     ("docs/upgrading.md", "cdk-triton>=", "docs/test_text_blocks.py"),
     ("docs/upgrading.md", "cdk synth", "architecture/test_docs.py"),
