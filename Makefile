@@ -40,9 +40,10 @@ test-hosting: setup ## the tests of the constructs and of their security
 generate: setup ## write every generated file; CHECK=1 compares only, SOURCES=<folder> reads outside sources
 	@python -m tools.generate $(if $(CHECK),--check) $(if $(SOURCES),--sources "$(SOURCES)")
 
-lint: setup ## ruff and mypy --strict
+lint: setup ## ruff, the layers of the packages, and mypy --strict
 	@ruff check .
 	@ruff format --check .
+	@lint-imports --quiet
 	@mypy
 
 bench: setup ## the figures of benchmarks/, one JSON object per line; LONG=1 takes an hour more

@@ -21,14 +21,16 @@ from unittest import mock
 import onnx
 from onnx import helper
 
-from cdk_triton.artifacts.build_program import wheels
-from cdk_triton.artifacts.build_program.log import Log
-from cdk_triton.artifacts.build_program.pack import pack
-from cdk_triton.artifacts.build_program.stop import Stop
-from cdk_triton.artifacts.build_program.work import BuildWork, Journal
+sys.path.append(str(Path(__file__).resolve().parents[1] / "gpu_build"))
+
+from build_program import wheels
+from build_program.log import Log
+from build_program.pack import pack
+from build_program.stop import Stop
+from build_program.work import BuildWork, Journal
 from cdk_triton.artifacts.contents import archive_files
-from cdk_triton.local.triton.backends.plan import stand_in_plan
 from cdk_triton.triton import ModelRepository
+from cdk_triton_local.triton.backends.plan import stand_in_plan
 
 ASSETS = Path(__file__).resolve().parents[1] / "model_assets"
 PUBLISHED = Path(__file__).with_name("_published")

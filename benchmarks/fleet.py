@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from _figures import progress, report
-from cdk_triton.local.endpoints import Container, Endpoint, Invocation, Variant
-from cdk_triton.local.triton import TritonHost
+from cdk_triton_local.endpoints import Container, Endpoint, Invocation, Variant
+from cdk_triton_local.triton import TritonHost
 
 MODELS = 60
 PLACES = 4

@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Any
 
 from _figures import progress, report
-from cdk_triton.local.triton.loopback import loopback_library
-from cdk_triton.local.triton.server import ServerSettings, TritonServer, free_port
-from cdk_triton.local.triton.server_files import arrange_server_files
+from cdk_triton_local.triton.loopback import loopback_library
+from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_port
+from cdk_triton_local.triton.server_files import arrange_server_files
 from fleet import Archives
 
 WARM = (0, 1)

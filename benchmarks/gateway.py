@@ -25,9 +25,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from _figures import progress, report
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Container, Endpoint, Variant
-from cdk_triton.local.triton import TritonHost
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.endpoints import Container, Endpoint, Variant
+from cdk_triton_local.triton import TritonHost
 
 ROUNDS = 2000
 WARM_UP = 200

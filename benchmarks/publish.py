@@ -38,9 +38,9 @@ from _figures import progress, report
 from _published_way import aws_cli, seconds_each
 from _serving_report import tree_memory
 from cdk_triton import ServingPlatform
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.front.server import Routes
-from cdk_triton.local.moto_state import MotoState
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.front.server import Routes
+from cdk_triton_local.moto_state import MotoState
 from validate import write_ensembles
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -114,7 +114,7 @@ def patched(checkout: Path) -> Path:
     """The library as a patch release might be, in a directory of its own."""
     for name in ("constructs", "lambda"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("constructs/cdk_triton/artifacts/build_program/main.py", "lambda/artifacts/ensure.py"):
+    for name in ("gpu_build/build_program/main.py", "lambda/artifacts/ensure.py"):
         with (checkout / name).open("a", encoding="utf-8") as file:
             file.write("\n# Words that change nothing.\n")
     return checkout

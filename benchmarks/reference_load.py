@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the examples are
 from _figures import progress, report
 from _packed import WHEELS, prepare
 from cdk_triton.client import TritonClient
-from cdk_triton.local import LocalAws
+from cdk_triton_local import LocalAws
 from examples.local_run import CHECKOUT, Cdk, runtime
 from examples.reference_systems.questions import Question, photographs, pixels, questions, tokens
 

@@ -31,8 +31,8 @@ from tokenizers import Tokenizer
 from _figures import progress, report
 from _packed import ASSETS, example_text, generating, prepare, published_text
 from cdk_triton.client import payload
-from cdk_triton.local.endpoints import Container, Endpoint, Invocation, Variant
-from cdk_triton.local.triton import TritonHost
+from cdk_triton_local.endpoints import Container, Endpoint, Invocation, Variant
+from cdk_triton_local.triton import TritonHost
 
 REQUESTS = 1000
 TURN = 25

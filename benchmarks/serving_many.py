@@ -37,8 +37,8 @@ from _figures import progress, report
 from _serving_clients import CLIENTS, name_of
 from _serving_report import Growth, Sample, memory_growth, tree_memory, write_plot, write_table
 from cdk_triton import ServingPlatform, TritonEndpoint, TritonMultiModel
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.triton import TritonHost
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.triton import TritonHost
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.extend([str(ROOT / "tests" / "doubles"), str(ROOT)])

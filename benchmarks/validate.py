@@ -35,9 +35,9 @@ from typing import NamedTuple
 import onnx.helper
 
 from _figures import progress, report
-from cdk_triton.local.triton.loopback import loopback_library
-from cdk_triton.local.triton.server import ServerSettings, TritonServer, free_port
-from cdk_triton.local.triton.server_files import arrange_server_files
+from cdk_triton_local.triton.loopback import loopback_library
+from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_port
+from cdk_triton_local.triton.server_files import arrange_server_files
 
 ENSEMBLES = 1000
 MODELS = 4

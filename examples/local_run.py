@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cdk_triton.errors import CdkTritonError, LocalError
-from cdk_triton.local import LocalAws, conflicting_variables, process
+from cdk_triton_local import LocalAws, conflicting_variables, process
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 

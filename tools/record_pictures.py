@@ -26,7 +26,7 @@ from tools.generate._shapes import for_dark_pages
 from tools.generate.estimate_picture import SETTINGS
 from tools.generate.readme_transcript import read
 
-from cdk_triton.local import LocalAws
+from cdk_triton_local import LocalAws
 
 RECORDED = ROOT / "tools" / "generate" / "recorded"
 PERIOD_SECONDS = 10

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local import LocalAws
+from cdk_triton_local import LocalAws
 from examples.demo.builds import Builds
 from examples.demo.report import ask_again, report
 from examples.local_run import Cdk, console, on_local_aws, step

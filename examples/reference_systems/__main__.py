@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local import LocalAws
+from cdk_triton_local import LocalAws
 from examples.local_run import Cdk, console, dali_line, on_local_aws, runtime, step
 from examples.reference_systems.assets import WHEELS
 from examples.reference_systems.questions import questions

@@ -14,8 +14,8 @@ import cdk_triton.artifacts
 import cdk_triton.artifacts.recipes
 import cdk_triton.checks
 import cdk_triton.hosting
-import cdk_triton.local
 import cdk_triton.triton
+import cdk_triton_local
 
 PACKAGES = [
     "cdk_triton",
@@ -32,7 +32,7 @@ LAZY = [
     cdk_triton.artifacts.recipes,
     cdk_triton.checks,
     cdk_triton.hosting,
-    cdk_triton.local,
+    cdk_triton_local,
     cdk_triton.triton,
 ]
 

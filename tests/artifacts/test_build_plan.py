@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.artifacts.plans import A10G, CONFIG, NETWORK, bert, onnx_bytes, written
 
+from build_program.plan import read_plan
 from cdk_triton import S3File, ServingPlatform, TensorRTPlan
 from cdk_triton.artifacts import (
     artifact_key,
@@ -30,7 +31,6 @@ from cdk_triton.artifacts import (
     write_archive,
 )
 from cdk_triton.artifacts.build_plan import in_order, keyed_ensemble
-from cdk_triton.artifacts.build_program.plan import read_plan
 from cdk_triton.artifacts.digests import file_digests
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ModelRepository

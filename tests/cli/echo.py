@@ -14,8 +14,8 @@ import boto3
 import pytest
 from tritonclient.http import InferenceServerClient, InferInput
 
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Component, Endpoint, Invocation, Response
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 
 BUCKET = "models"
 BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdk_triton.local import daemon as local_daemon
-from cdk_triton.local.daemon import DEFAULT_DIRECTORY, DaemonOptions, DaemonStatus
-from cdk_triton.local.endpoints.capacity import Capacity
-from cdk_triton.local.logs import LogSelection
-from cdk_triton.local.process import conflicting_variables
+from cdk_triton_local import daemon as local_daemon
+from cdk_triton_local.daemon import DEFAULT_DIRECTORY, DaemonOptions, DaemonStatus
+from cdk_triton_local.endpoints.capacity import Capacity
+from cdk_triton_local.logs import LogSelection
+from cdk_triton_local.process import conflicting_variables
 
 if TYPE_CHECKING:
     from golden_messages import Messages

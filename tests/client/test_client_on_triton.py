@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from cdk_triton.artifacts import write_archive
 from cdk_triton.client import TritonClient
 from cdk_triton.errors import InvocationError, ModelError
-from cdk_triton.local.endpoints import Container, Endpoint, Invocation, Variant
-from cdk_triton.local.triton import TritonHost
+from cdk_triton_local.endpoints import Container, Endpoint, Invocation, Variant
+from cdk_triton_local.triton import TritonHost
 
 if TYPE_CHECKING:
     from golden_messages import Messages

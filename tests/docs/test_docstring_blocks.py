@@ -31,7 +31,7 @@ DRAWINGS = {
     "cdk_triton.artifacts.recipes.documents": "a document with remarks",
     "cdk_triton.artifacts.recipes.tensorrt": "a document with remarks",
     "cdk_triton.hosting.publishing.definition": "the order of states",
-    "cdk_triton.local": "a tree of processes",
+    "cdk_triton_local": "a tree of processes",
 }
 """The docstrings of modules with a block that is not code, and what it is."""
 OUTPUT = {"name": "finaloutput", "shape": [1], "datatype": "FP32", "data": [0.25]}
@@ -79,7 +79,7 @@ COMMANDS = commands("", get_command(app))
 
 
 def test_each_block_is_tested_or_a_drawing() -> None:
-    tested = {"cdk_triton.client", "cdk_triton.errors", "cdk_triton.local.aws.LocalAws"}
+    tested = {"cdk_triton.client", "cdk_triton.errors", "cdk_triton_local.aws.LocalAws"}
     one_each = dict.fromkeys(tested | set(DRAWINGS), 1)
     assert {name: len(shown) for name, shown in BLOCKS.items()} == one_each, "add a test of the new block to this file"
 
@@ -132,8 +132,8 @@ def test_the_example_of_the_local_aws_runs(
     cdk.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
-    imports = "import subprocess\nfrom pathlib import Path\nfrom cdk_triton.local.aws import LocalAws\n"
-    (example,) = BLOCKS["cdk_triton.local.aws.LocalAws"]
+    imports = "import subprocess\nfrom pathlib import Path\nfrom cdk_triton_local.aws import LocalAws\n"
+    (example,) = BLOCKS["cdk_triton_local.aws.LocalAws"]
     exec(imports + example, {})
     assert re.fullmatch(r"deploy http://127\.0\.0\.1:\d+\n", capfd.readouterr().out)
 

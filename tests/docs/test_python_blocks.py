@@ -22,8 +22,8 @@ from tests.docs.stage import Stage, write_files
 from tests.hosting.conftest import World
 
 from cdk_triton.checks import registry, rules
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.cloudformation.resource_types import base
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.cloudformation.resource_types import base
 
 __all__ = ["endpoint"]  # a fixture
 

@@ -20,7 +20,7 @@ from tests.docs.blocks import ROOT, Block, is_shown, of_kind
 from tests.hosting.conftest import PLAN_NETWORK, PLAN_SOURCE
 
 from cdk_triton.errors import TemplateError
-from cdk_triton.local.cloudformation.resource_types.base import find
+from cdk_triton_local.cloudformation.resource_types.base import find
 from sample_repositories import write
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import aws_cdk as cdk
 
 from cdk_triton import ServingPlatform, TritonMultiModel
 from cdk_triton.artifacts import layout
-from cdk_triton.local.aws import LocalAws
+from cdk_triton_local.aws import LocalAws
 
 __all__ = ["DeployedFleet"]
 

@@ -12,7 +12,7 @@ from tests.cli.conftest import Outcome
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import layout, source_key
 from cdk_triton.cli.fleet import execution
-from cdk_triton.local.aws import LocalAws
+from cdk_triton_local.aws import LocalAws
 from deployed_fleet import DeployedFleet
 
 __all__ = ["CONFIG", "FLEET", "PLATFORM", "Account", "Run", "account", "deployed"]

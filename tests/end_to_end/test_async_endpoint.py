@@ -16,7 +16,7 @@ import pytest
 
 from cdk_triton.client import AsyncResult, TritonClient
 from cdk_triton.errors import ModelError, ResultNotReadyError
-from cdk_triton.local.aws import LocalAws
+from cdk_triton_local.aws import LocalAws
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
@@ -91,7 +91,7 @@ def _account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         check=True,
     )
     with LocalAws(tmp_path_factory.mktemp("aws")) as aws, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cdk_triton.local.endpoints.instance_changes.SECONDS", 0.0)
+        patch.setattr("cdk_triton_local.endpoints.instance_changes.SECONDS", 0.0)
         aws.client("s3").create_bucket(Bucket=ASSETS)
         account = Account(aws, directory / "assemblies")
         account.run("first", "deploy", "--all", "--require-approval", "never")

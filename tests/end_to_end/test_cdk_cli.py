@@ -19,8 +19,8 @@ import pytest
 from tests.recorded import assert_recorded
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Component, Endpoint, Invocation, Response
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"

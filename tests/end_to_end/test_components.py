@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.client import TritonClient
 from cdk_triton.errors import InvocationError, NoCapacityError
-from cdk_triton.local.aws import LocalAws
+from cdk_triton_local.aws import LocalAws
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from cdk_triton.client import TritonClient
-from cdk_triton.local.aws import LocalAws
+from cdk_triton_local.aws import LocalAws
 from sample_repositories.networks import write_network
 
 HERE = Path(__file__).parent

@@ -11,8 +11,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.lambdas.executions import CONCURRENT_EXECUTIONS
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.lambdas.executions import CONCURRENT_EXECUTIONS
 from sample_repositories.networks import write_network
 
 HERE = Path(__file__).parent

@@ -16,7 +16,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from cdk_triton.local.aws import LocalAws
+from cdk_triton_local.aws import LocalAws
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cdk_triton.local.aws import LocalAws
+from cdk_triton_local.aws import LocalAws
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"

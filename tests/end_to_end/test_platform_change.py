@@ -25,8 +25,8 @@ import pytest
 from botocore.config import Config
 
 from cdk_triton.client import TritonClient
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.triton import TritonHost
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.triton import TritonHost
 from sample_repositories.networks import write_network
 
 HERE = Path(__file__).parent

@@ -17,8 +17,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import instance_changes
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.endpoints import instance_changes
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"

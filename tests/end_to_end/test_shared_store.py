@@ -17,7 +17,7 @@ from unittest.mock import Mock
 import onnx.parser
 import pytest
 
-from cdk_triton.local.aws import LocalAws
+from cdk_triton_local.aws import LocalAws
 
 if TYPE_CHECKING:
     from golden_messages import Messages

@@ -19,8 +19,8 @@ import onnx.parser
 import pytest
 from botocore.exceptions import ClientError
 
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Component, Endpoint, Invocation, Response
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 
 if TYPE_CHECKING:
     from golden_messages import Messages

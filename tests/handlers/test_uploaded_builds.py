@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.artifacts.build_program.test_plan import DOCUMENT, KEY
+from tests.gpu_build.test_plan import DOCUMENT, KEY
 
 from artifacts.failure import ArtifactError
 from artifacts.publication import Item
 from artifacts.uploaded_builds import parse_build
-from cdk_triton.artifacts.build_program.plan import read_plan
+from build_program.plan import read_plan
 from golden_messages import Messages
 
 ITEM = Item("one", "publish", "text", "0" * 64, KEY, built=True)

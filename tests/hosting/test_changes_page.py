@@ -36,8 +36,8 @@ from cdk_triton import (
     TritonMultiModel,
     TritonVariant,
 )
-from cdk_triton.local.cloudformation.resource_types import find
 from cdk_triton.triton import ContainerEnvironment
+from cdk_triton_local.cloudformation.resource_types import find
 
 ROOT = Path(__file__).parents[2]
 PAGE, LOCK = ROOT / "docs" / "changes.md", ROOT / "requirements.lock"

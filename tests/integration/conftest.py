@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.local.triton.server_files import ServerFiles
 from cdk_triton.triton import ModelRepository
+from cdk_triton_local.triton.server_files import ServerFiles
 from judging.comparison import Tally
 from judging.server import Judge, NoServerError, null_server_files, other_server_files
 

@@ -13,7 +13,7 @@ import pytest
 from tests.docs.blocks import of_kind
 
 from cdk_triton.client import TritonClient
-from cdk_triton.local.aws import LocalAws
+from cdk_triton_local.aws import LocalAws
 
 CONFIG = """
 backend: "python"

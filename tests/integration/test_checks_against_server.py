@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cdk_triton.local.triton.loopback import loopback_library
-from cdk_triton.local.triton.server import ServerSettings, TritonServer, free_port
-from cdk_triton.local.triton.server_files import ServerFiles
 from cdk_triton.triton import ModelRepository
+from cdk_triton_local.triton.loopback import loopback_library
+from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_port
+from cdk_triton_local.triton.server_files import ServerFiles
 
 MODEL = """
 backend: "null"

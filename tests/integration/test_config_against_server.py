@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.cli.program import app
-from cdk_triton.local.triton.server_files import arrange_server_files
+from cdk_triton_local.triton.server_files import arrange_server_files
 from judging.server import Judge
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdk_triton.local.triton.loopback import loopback_library
-from cdk_triton.local.triton.server import free_port
-from cdk_triton.local.triton.server_files import arrange_server_files
 from cdk_triton.triton import ContainerEnvironment, serve_arguments
 from cdk_triton.triton.environment import container_variables
 from cdk_triton.triton.server_options import argument_fault, options_of
+from cdk_triton_local.triton.loopback import loopback_library
+from cdk_triton_local.triton.server import free_port
+from cdk_triton_local.triton.server_files import arrange_server_files
 from judging.composed import IN, OUT, python, write
 
 if TYPE_CHECKING:
-    from cdk_triton.local.triton.server_files import ServerFiles
+    from cdk_triton_local.triton.server_files import ServerFiles
 
 RELEASE = "24.10"
 MULTI_MODEL = {"SAGEMAKER_MULTI_MODEL": "true"}

@@ -18,8 +18,8 @@ from pathlib import Path
 import onnx.parser
 import pytest
 
-from cdk_triton.local.triton.server_files import arrange_server_files
 from cdk_triton.triton import ModelRepository
+from cdk_triton_local.triton.server_files import arrange_server_files
 from judging.server import Judge
 
 TENSORS = 'input { name: "IN" data_type: TYPE_FP32 dims: 1 } output { name: "OUT" data_type: TYPE_FP32 dims: 1 %s }'

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from cdk_triton.local import process
-from cdk_triton.local.triton.server import free_port
-from cdk_triton.local.triton.server_files import ServerFiles, arrange_server_files
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton_local import process
+from cdk_triton_local.triton.server import free_port
+from cdk_triton_local.triton.server_files import ServerFiles, arrange_server_files
 from judging.composed import IN, OUT, Files, ensemble, python, step, tensor, write
 from judging.server import named_memory
 

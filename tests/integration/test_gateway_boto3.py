@@ -19,10 +19,10 @@ from tritonclient.http import InferenceServerClient, InferInput, InferRequestedO
 
 from cdk_triton.client import AsyncTritonClient, InferenceResult, TritonClient
 from cdk_triton.errors import ConfigurationError, ModelError
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Container, Endpoint, Variant
-from cdk_triton.local.triton import TritonHost
 from cdk_triton.triton import ModelRepository
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.endpoints import Container, Endpoint, Variant
+from cdk_triton_local.triton import TritonHost
 
 QUIET = {
     "SAGEMAKER_TRITON_LOG_VERBOSE": "true",

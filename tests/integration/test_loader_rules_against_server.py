@@ -19,11 +19,11 @@ import pytest
 
 from cdk_triton.artifacts import write_archive
 from cdk_triton.errors import ServeError
-from cdk_triton.local.triton.loopback import loopback_library
-from cdk_triton.local.triton.server import ServerSettings, TritonServer, free_port
-from cdk_triton.local.triton.server_files import ServerFiles
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository, serve_arguments
+from cdk_triton_local.triton.loopback import loopback_library
+from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_port
+from cdk_triton_local.triton.server_files import ServerFiles
 from judging.server import Judge
 
 IO = """

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cdk_triton.local import process
-from cdk_triton.local.triton.server_files import ServerFiles, arrange_server_files
 from cdk_triton.triton import Finding, serve_arguments
+from cdk_triton_local import process
+from cdk_triton_local.triton.server_files import ServerFiles, arrange_server_files
 from judging.composed import IN, MODEL_PY, OUT, Files, ensemble, python, step, write
 from judging.server import named_memory
 

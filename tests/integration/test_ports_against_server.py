@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.local.triton.loopback import listening_addresses, loopback_library
-from cdk_triton.local.triton.server import ServerSettings, TritonServer, free_port
 from cdk_triton.triton import ContainerEnvironment, serve_arguments
 from cdk_triton.triton.environment import container_variables
+from cdk_triton_local.triton.loopback import listening_addresses, loopback_library
+from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_port
 
 if TYPE_CHECKING:
-    from cdk_triton.local.triton.server_files import ServerFiles
+    from cdk_triton_local.triton.server_files import ServerFiles
     from golden_messages import Messages
 
 MULTI_MODEL = {"SAGEMAKER_MULTI_MODEL": "true"}

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cdk_triton.local.triton.server_files import arrange_server_files
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
+from cdk_triton_local.triton.server_files import arrange_server_files
 from judging.server import Judge
 
 PYTHON = """

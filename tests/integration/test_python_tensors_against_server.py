@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cdk_triton.local.triton.loopback import loopback_library
-from cdk_triton.local.triton.server import ServerSettings, TritonServer, free_port
-from cdk_triton.local.triton.server_files import arrange_server_files
+from cdk_triton_local.triton.loopback import loopback_library
+from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_port
+from cdk_triton_local.triton.server_files import arrange_server_files
 from judging.composed import IN, OUT, Files, ensemble, python, step, write
 
 TAKE = 'pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()'

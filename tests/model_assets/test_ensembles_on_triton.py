@@ -22,9 +22,9 @@ from tritonclient.http import InferRequestedOutput
 from cdk_triton.artifacts import write_archive
 from cdk_triton.client import TritonClient
 from cdk_triton.errors import ModelError
-from cdk_triton.local.endpoints import Container, Endpoint, Invocation, Variant
-from cdk_triton.local.triton import TritonHost
-from cdk_triton.local.triton.backends.plan import stand_in_plan
+from cdk_triton_local.endpoints import Container, Endpoint, Invocation, Variant
+from cdk_triton_local.triton import TritonHost
+from cdk_triton_local.triton.backends.plan import stand_in_plan
 
 if TYPE_CHECKING:
     from golden_messages import Messages

@@ -32,8 +32,9 @@ REQUIRED = [
     "cdk_triton/sagemaker/data/gpu_instances.json",
     "cdk_triton/sagemaker/data/images.json",
     "cdk_triton/cli/init/files/cdk.json.txt",
-    "cdk_triton/local/process/_guardian.py",
+    "cdk_triton_local/process/_guardian.py",
     "cdk_triton/_lambda/artifacts/__init__.py",
+    "cdk_triton/_gpu_build/build_program/main.py",
 ]
 SUFFIXES = {".py", ".pyi", ".json", ".c", ".typed", ".pbtxt", ".txt", ""}
 """Text: pinned requirements, and the stand-ins for the tools of a GPU, which are called as the real ones are."""
@@ -159,7 +160,7 @@ def test_nothing_is_imported_that_the_wheel_does_not_require(environment: Any, t
 import importlib, importlib.util, pkgutil, cdk_triton
 assert importlib.util.find_spec("pytest") is None, "the environment has more than the wheel requires"
 for name in (module.name for module in pkgutil.walk_packages(cdk_triton.__path__, "cdk_triton.")):
-    if not name.startswith(("cdk_triton.local", "cdk_triton._lambda", "cdk_triton.cli.bench.")):
+    if not name.startswith(("cdk_triton._gpu_build", "cdk_triton._lambda", "cdk_triton.cli.bench.")):
         importlib.import_module(name)
         print(name)
 """

@@ -14,7 +14,7 @@ from aws_cdk.assertions import Template
 from tests.hosting.conftest import ROOT
 from tests.security.everything import add_everything
 
-from cdk_triton.local.cloudformation.resource_types import find
+from cdk_triton_local.cloudformation.resource_types import find
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World

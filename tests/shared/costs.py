@@ -21,7 +21,7 @@ FOLDERS = {
     "examples": ("server", "cdk"),
     "hosting": ("cdk",),
     "integration": ("server",),
-    "local": ("server",),
+    "local_aws": ("server",),
     "model_assets": ("server",),
     "packaging/test_project.py": ("server", "cdk"),
     "security": ("cdk",),

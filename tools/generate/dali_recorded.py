@@ -1,4 +1,4 @@
-"""The pictures that DALI decoded and resized: tests/local/triton/backends/dali_recorded.npz, for `test_dali.py`.
+"""The pictures that DALI decoded and resized: tests/local_aws/triton/backends/dali_recorded.npz, for `test_dali.py`.
 
 DALI is too large for every test run, so its results are recorded. Install the distributions of the extra `dali` by
 `pip install --target <folder>/dali …` and run `make generate SOURCES=<folder>`. Without DALI the file is checked by its
@@ -22,8 +22,8 @@ from PIL import Image
 from tools.generate import ROOT, Files, GenerateError, Generator
 from tools.generate._tables import canonical, checked, existing
 
-RECORDED = "tests/local/triton/backends/dali_recorded.npz"
-HEADER = "tests/local/triton/backends/dali_recorded.json"
+RECORDED = "tests/local_aws/triton/backends/dali_recorded.npz"
+HEADER = "tests/local_aws/triton/backends/dali_recorded.json"
 ABOUT = (
     "Small pictures as NVIDIA DALI decodes and resizes them on a CPU. "
     "The data are in the file of the same name that ends with .npz."

@@ -6,7 +6,7 @@ import textwrap
 
 from tools.generate import ROOT, Files, GenerateError, Generator
 
-from cdk_triton.local.fidelity import markdown
+from cdk_triton_local.fidelity import markdown
 
 PAGE = "docs/local_aws_reference.md"
 BEGIN = "<!-- begin: written by `make generate` -->\n"

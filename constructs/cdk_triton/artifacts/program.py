@@ -7,6 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
+from cdk_triton._shipped import shipped_directory
+
 __all__ = ["PROGRAM_VERSION", "write_program"]
 
 PROGRAM_VERSION: Final = 1
@@ -15,20 +17,20 @@ PROGRAM_VERSION: Final = 1
 It is a part of the key of every built artifact: raising it builds all of them again.
 """
 
-_PACKAGE: Final = Path(__file__).with_name("build_program")
 _MAIN: Final = b"import sys\n\nfrom build_program.main import main\n\nsys.exit(main(sys.argv[1:]))\n"
 _TIME: Final = (1980, 1, 1, 0, 0, 0)  # the earliest that a ZIP archive can say
 
 
 def write_program(target: Path) -> None:
-    """Write `program.pyz`: the package `build_program` and a `__main__.py`.
+    """Write `program.pyz`: the package `build_program` of `gpu_build/` and a `__main__.py`.
 
     The same sources give the same bytes: files in order, no times, not compressed.
     """
+    root = shipped_directory("gpu_build")
     files = {"__main__.py": _MAIN}
-    for file in sorted(_PACKAGE.rglob("*")):
+    for file in sorted((root / "build_program").rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:
-            files[f"build_program/{file.relative_to(_PACKAGE).as_posix()}"] = file.read_bytes()
+            files[file.relative_to(root).as_posix()] = file.read_bytes()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _TIME)

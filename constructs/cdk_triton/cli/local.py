@@ -30,7 +30,7 @@ from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
-    from cdk_triton.local import Daemon, DaemonOptions, DaemonStatus
+    from cdk_triton_local import Daemon, DaemonOptions, DaemonStatus
 
 __all__ = ["app", "local_hint"]
 
@@ -80,7 +80,7 @@ def up(
     """Start the local AWS, and print the variables for the AWS SDKs and the cdk CLI as lines for a shell."""
     with _or_else_false() if detach else nullcontext():
         require_extra(_EXTRA, "`cdk-triton local`")
-        from cdk_triton.local import DaemonOptions
+        from cdk_triton_local import DaemonOptions
 
         options = DaemonOptions(port, _known(region), account, max_loaded_models, listen_on_all_interfaces)
         daemon = _daemon(directory)
@@ -178,7 +178,7 @@ def logs(
 
     Example: cdk-triton local logs --endpoint my-endpoint --since 10m
     """
-    from cdk_triton.local import LogSelection
+    from cdk_triton_local import LogSelection
 
     columns = None if verbose else width()
     selection = LogSelection(endpoint, source, _seconds_since_1970(since), earlier_runs, brief=columns is not None)
@@ -246,7 +246,7 @@ def down(directory: Directory = None) -> None:
 
 def _command(words: str, directory: Path | None) -> str:
     """A command of this group for the local AWS of the directory with which the user called."""
-    from cdk_triton.local import directory_option
+    from cdk_triton_local import directory_option
 
     return f"cdk-triton local {words}{'' if directory is None else directory_option(directory)}"
 
@@ -295,7 +295,7 @@ def local_hint(dead_url: str = "") -> str:
     Args:
         dead_url: the address of a local AWS that did not answer.
     """
-    from cdk_triton.local import Daemon
+    from cdk_triton_local import Daemon
 
     try:
         status = Daemon().status()
@@ -337,7 +337,7 @@ def _seconds_since_1970(text: str | None) -> float | None:
 
 
 def _daemon(directory: Path | None) -> Daemon:
-    from cdk_triton.local import Daemon
+    from cdk_triton_local import Daemon
 
     return Daemon() if directory is None else Daemon(directory)
 
@@ -353,7 +353,7 @@ def _or_else_false() -> Iterator[None]:
 
 
 def _print_exports(environment: Mapping[str, str]) -> None:
-    from cdk_triton.local import conflicting_variables, no_proxy
+    from cdk_triton_local import conflicting_variables, no_proxy
 
     for name in conflicting_variables(os.environ):
         typer.echo(f"unset {name}")

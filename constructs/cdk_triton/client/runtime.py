@@ -208,7 +208,7 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
     status = int(response.get("OriginalStatusCode") or 0)
     words = server_words(str(response.get("OriginalMessage") or message))
     arn = response.get("LogStreamArn")
-    # The local AWS says in its message how its log is printed (`cdk_triton.local.triton.responses`).
+    # The local AWS says in its message how its log is printed (`cdk_triton_local.triton.responses`).
     hint = _LOCAL_HINT.search(message)
     here = f"; {hint[1]}" if hint else ""
     log = f" ({arn}{here})" if arn else ""

@@ -19,8 +19,8 @@ import boto3
 import pytest
 from moto.s3.models import s3_backends
 
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Component, Endpoint, Invocation, Response
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 
 HANDLERS = Path(__file__).parents[3] / "lambda"
 sys.path.insert(0, str(HANDLERS))  # as Lambda does with a function's own directory

@@ -22,8 +22,8 @@ from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.bench import plan
 from cdk_triton.cli.bench.cloudwatch import LoadPart, awaited_load_parts, gpu_utilization, load_parts
 from cdk_triton.cli.bench.measurement import Measurement
-from cdk_triton.local.endpoints import Response
 from cdk_triton.sagemaker import gpu_instance
+from cdk_triton_local.endpoints import Response
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Outcome

@@ -18,8 +18,8 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.loaders import Loader
 
-from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.process import conflicting_variables
+from cdk_triton_local.aws import LocalAws
+from cdk_triton_local.process import conflicting_variables
 
 if TYPE_CHECKING:
     from golden_messages import Messages

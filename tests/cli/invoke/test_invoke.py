@@ -15,8 +15,8 @@ import pytest
 from botocore.exceptions import ClientError
 from tests.cli.echo import BUCKET
 
-from cdk_triton.local.endpoints import Response
-from cdk_triton.local.process import endpoint_variables
+from cdk_triton_local.endpoints import Response
+from cdk_triton_local.process import endpoint_variables
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Outcome

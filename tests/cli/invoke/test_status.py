@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdk_triton.local import daemon as local_daemon
-from cdk_triton.local.daemon import DaemonStatus
+from cdk_triton_local import daemon as local_daemon
+from cdk_triton_local.daemon import DaemonStatus
 
 if TYPE_CHECKING:
     from tests.cli.echo import World

@@ -21,7 +21,7 @@ from tests.docs.blocks import Block, of_kind
 from tokenizers import Tokenizer
 
 from cdk_triton.client import TritonClient
-from cdk_triton.local import process
+from cdk_triton_local import process
 
 CHECKOUT = Path(__file__).parents[3]
 PATH = f"{CHECKOUT / 'node_modules/.bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"

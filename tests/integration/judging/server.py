@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cdk_triton.local.triton.server_files import ServerFiles
 from cdk_triton.triton import serve_arguments
 from cdk_triton.triton.releases import backends_in
+from cdk_triton_local.triton.server_files import ServerFiles
 
 __all__ = ["BACKENDS", "Judge", "NoServerError", "Verdict", "named_memory", "null_server_files", "other_server_files"]
 
@@ -157,7 +157,7 @@ class Judge:
         option, memory = named_memory()
         child = subprocess.Popen(
             [
-                # A guardian (see `cdk_triton.local.process`) would take longer than the server's whole answer.
+                # A guardian (see `cdk_triton_local.process`) would take longer than the server's whole answer.
                 *("setpriv", "--pdeathsig", "KILL"),
                 self.files.program,
                 *arguments,

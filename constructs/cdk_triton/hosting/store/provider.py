@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from aws_cdk import Duration
@@ -14,6 +13,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from cdk_triton._shipped import shipped_directory
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist, skip_checkov
@@ -117,11 +117,8 @@ class HandlerFunctions(NamedTuple):
 
 
 def handler_code() -> lambda_.Code:
-    """The code of the handlers: in a wheel within the package, in a checkout beside `constructs/`."""
-    package = Path(__file__).parents[2]
-    installed = package / "_lambda"
-    directory = installed if installed.is_dir() else package.parents[1] / "lambda"
-    return lambda_.Code.from_asset(str(directory), exclude=["__pycache__", "*.pyc"])
+    """The code of the handlers."""
+    return lambda_.Code.from_asset(str(shipped_directory("lambda")), exclude=["__pycache__", "*.pyc", "README.md"])
 
 
 def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_.IFunction) -> str:

@@ -1,0 +1,296 @@
+"""An AWS on this machine, on one loopback port.
+
+moto keeps the state; CloudFormation, Lambda functions, endpoints and build jobs are real enough to deploy to: see the
+modules that this one puts together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from cdk_triton.errors import LocalError
+from cdk_triton_local.endpoints import EndpointHost
+from cdk_triton_local.process import conflicting_variables, credentials, endpoint_variables, no_proxy
+from cdk_triton_local.running import directory_option
+
+if TYPE_CHECKING:
+    from cdk_triton_local.cloudformation import Mailbox
+    from cdk_triton_local.lambdas import Executions
+
+__all__ = ["LocalAws"]
+
+HostFactory = Callable[["LocalAws"], EndpointHost]
+
+_OF_NO_USER = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
+"""botocore's session variables (name in the file, variable, default, conversion) without profile and files."""
+
+_running = threading.Lock()
+
+
+def _triton_host(aws: LocalAws) -> EndpointHost:
+    from cdk_triton_local.triton import TritonHost
+
+    return TritonHost(
+        s3=aws.client("s3"),
+        directory=aws.directory / "endpoints",
+        log=aws.log,
+        account=aws.account,
+        region=aws.region,
+        record=aws.metrics.record,
+        record_component=aws.metrics.record_component,
+    )
+
+
+class LocalAws:
+    """An AWS on this machine.
+
+    ::
+
+        with LocalAws(Path(".cdk-triton/local")) as aws:
+            subprocess.run(["cdk", "deploy"], env=aws.process_environment())
+
+    Args:
+        directory: where functions, endpoints and logs live.
+        port: 0 for any free one.
+        region: the region that is played.
+        account: the account that is played, 12 digits.
+        host_factory: makes what runs endpoints; real tritonservers if not given.
+        log: called with one line per thing that happens.
+
+    Raises:
+        LocalError: `start` cannot have the port, or this process runs another local AWS: moto's state belongs to the
+            process.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int = 0,
+        region: str = "us-east-1",
+        account: str = "123456789012",
+        host_factory: HostFactory = _triton_host,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.directory = directory
+        self.region = region
+        self.account = account
+        self.log = log
+        self.url = ""
+        self._secret = secrets.token_hex(20)  # as long as AWS's
+        self._port = port
+        self._host_factory = host_factory
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._close: list[Callable[[], Any]] = []
+
+    def __enter__(self) -> LocalAws:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start answering; returns when clients can connect.
+
+        Raises:
+            LocalError: see the class.
+        """
+        if not _running.acquire(blocking=False):
+            raise LocalError("this process runs a local AWS already; stop that one first, or use another process")
+        self._close.append(_running.release)
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop everything, whatever is under way; a second call does nothing."""
+        self._stopping.set()
+        while self._close:
+            self._close.pop()()
+
+    def environment(self) -> dict[str, str]:
+        """The variables that make boto3, the AWS CLI and the CDK CLI talk to this AWS.
+
+        They lead nowhere else if no variable of `cdk_triton_local.conflicting_variables` is set beside them;
+        `process_environment` makes sure of that.
+        """
+        return self._variables() | no_proxy(os.environ)
+
+    def process_environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The whole environment of a program that may call this AWS and no other.
+
+        Args:
+            base: further variables; profiles, session tokens and endpoints of services are removed from them.
+        """
+        left_out = conflicting_variables(base)
+        kept = {name: value for name, value in base.items() if name not in left_out}
+        return kept | self._variables() | no_proxy(base)
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of this AWS; one per service, shared."""
+        from botocore.config import Config
+
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._session.client(
+                    service,
+                    endpoint_url=self.url,
+                    config=Config(
+                        retries={"total_max_attempts": 1},
+                        proxies={},
+                        max_pool_connections=20,
+                        use_fips_endpoint=False,
+                        use_dualstack_endpoint=False,
+                    ),
+                )
+            return self._clients[service]
+
+    @functools.cached_property
+    def _session(self) -> Any:
+        """The session of all clients. A session reads botocore's tables of endpoints once, which takes 0.1 s."""
+        import boto3
+        import botocore.session
+
+        key = credentials(self.account, self._secret)
+        return boto3.session.Session(
+            botocore_session=botocore.session.Session(_OF_NO_USER),
+            aws_access_key_id=key["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=key["AWS_SECRET_ACCESS_KEY"],
+            region_name=self.region,
+        )
+
+    # ------------------------------------------------------------------------------ what resource types reach
+
+    def invoke_function(self, function: str, event: Mapping[str, Any]) -> Any:
+        """Run a Lambda function; see `cdk_triton_local.lambdas.LambdaRuntime.invoke`."""
+        return self._lambdas.invoke(function, event)
+
+    @property
+    def executions(self) -> Executions:
+        """The concurrent executions of Lambda functions."""
+        return self._lambdas.executions
+
+    def open_mailbox(self) -> Mailbox:
+        """A place where a custom resource can PUT its answer."""
+        return self._routes.open_mailbox(self.url)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, or raise LocalError if this AWS is being stopped."""
+        if self._stopping.wait(seconds):
+            raise LocalError("the local AWS is being stopped")
+
+    def _variables(self) -> dict[str, str]:
+        return endpoint_variables(self.url, self.region, self.account, self._secret)
+
+    def _secret_of(self, key: str, issued: Callable[[str], str | None]) -> str | None:
+        """The secret of an access key id: our own, or one that was issued by IAM or STS."""
+        return self._secret if key == credentials(self.account, "")["AWS_ACCESS_KEY_ID"] else issued(key)
+
+    def _keep_log(self, function: str, text: str) -> None:
+        """Put what a function printed where Lambda puts it."""
+        logs, stamp = self.client("logs"), int(time.time() * 1000)
+        place = {
+            "logGroupName": f"/aws/lambda/{function}",
+            "logStreamName": f"{time.strftime('%Y/%m/%d')}/[$LATEST]local",
+        }
+        events = [{"timestamp": stamp, "message": line} for line in text.splitlines() if line]
+        try:
+            logs.put_log_events(**place, logEvents=events)
+        except logs.exceptions.ResourceNotFoundException:
+            with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+                logs.create_log_group(logGroupName=place["logGroupName"])
+            with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+                logs.create_log_stream(**place)
+            logs.put_log_events(**place, logEvents=events)
+
+    def _start(self) -> None:
+        # moto, Flask and the service models take a second to import: a process that only asks for a status has no use
+        # for them.
+        from cdk_triton_local.cloudformation import CloudFormationApi, TemplateEngine
+        from cdk_triton_local.endpoints.async_host import AsyncHost
+        from cdk_triton_local.endpoints.capacity import Capacity
+        from cdk_triton_local.endpoints.components import ComponentOperations
+        from cdk_triton_local.endpoints.data_capture import CapturingHost
+        from cdk_triton_local.endpoints.metrics import EndpointMetrics
+        from cdk_triton_local.endpoints.operations import EndpointOperations
+        from cdk_triton_local.front import Routes, Server, Signatures
+        from cdk_triton_local.jobs import CodeBuild, LocalContext, Processing
+        from cdk_triton_local.lambdas import LambdaRuntime
+        from cdk_triton_local.moto_state import MotoState
+        from cdk_triton_local.services import StateMachines, TritonImages, service_quotas
+
+        self._stopping.clear()
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = MotoState(self.region, self.account)
+        self._close.append(state.close)
+        signatures = Signatures(
+            lambda key: self._secret_of(key, state.issued_secret), directory_option(self.directory.absolute())
+        )
+        self._routes = Routes(state, signatures, self.log)
+        server = Server(self._routes, self._port)
+        self._close.append(server.stop)
+        self.url = server.url
+        variables = self._variables()
+        self._lambdas = LambdaRuntime(self.directory, variables, state.function, self._keep_log)
+        context = LocalContext(self.directory.absolute(), self.region, self.account, variables, self.client, self.log)
+        builds, jobs = CodeBuild(context), Processing(context)
+        self._routes.codebuild, self._routes.processing = builds.api, jobs.api
+        self._routes.images = TritonImages(self.region)
+        self._routes.quotas = service_quotas(self.region, self.account)
+        engine = TemplateEngine(self, region=self.region, account=self.account, log=self.log)
+        self._routes.cloudformation = CloudFormationApi(engine, self)
+        self._routes.lambdas = self._lambdas
+        self._close.append(state.let_machines_use(self.client))
+        self._routes.state_machines = StateMachines(
+            lambda: self.client("stepfunctions"), self._lambdas.invoke, self.sleep, self.log
+        )
+        self.metrics = EndpointMetrics(lambda: self.client("cloudwatch"), self.log)
+        self._close.append(self.metrics.close)
+        captured = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)
+        self._routes.host = host = AsyncHost(
+            captured,
+            s3=lambda: self.client("s3"),
+            sns=lambda: self.client("sns"),
+            instances=state.instances,
+            record=self.metrics.record,
+            log=self.log,
+            region=self.region,
+        )
+        self._routes.submit = host.submit
+        sagemaker = self.client("sagemaker")
+        self._routes.endpoints = endpoints = EndpointOperations(
+            host,
+            sagemaker,
+            state.endpoints,
+            state.endpoint_configurations,
+            state.scaled_variants,
+            Capacity(self.directory).of,
+            self.log,
+        )
+        self._routes.components = ComponentOperations(
+            host, endpoints, state.endpoints, sagemaker, state.components, f"{self.region}:{self.account}", self.log
+        )
+        # Last in, first out: what an operation may wait for ends before the operation is waited for.
+        self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close, builds.close, jobs.close]
+        server.start()
+        self.log(f"the local AWS answers at {self.url}")

@@ -1,0 +1,367 @@
+"""Custom resources: the request and response protocol, and the CDK's Provider framework on top of it.
+
+Rules come from "Custom resource reference" in the CloudFormation user guide (request and response objects, 4096 bytes,
+physical ids) and, for the framework, from the runtime that `aws_cdk.custom_resources.Provider` deploys
+(`framework.js`): `onEvent` is asked once, `isComplete` is polled, an exception is a FAILED answer with its message as
+the reason.
+"""
+
+# ruff: noqa: D102  (what create, update and delete do is documented on ResourceType)
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cdk_triton.errors import LocalError, TemplateError
+from cdk_triton_local.cloudformation.intrinsics import UNKNOWN
+from cdk_triton_local.cloudformation.resource_types.base import (
+    Context,
+    NotAttemptedError,
+    PhysicalResource,
+    Properties,
+    ResourceFailedError,
+    ResourceType,
+    register,
+)
+from cdk_triton_local.cloudformation.resource_types.lambda_functions import WAITER_TASK
+from cdk_triton_local.lambdas import ThrottledError
+
+MAX_RESPONSE_BYTES = 4096
+"""Largest response body in bytes (custom resource response objects: "can't exceed 4096 bytes")."""
+
+MAX_PHYSICAL_ID_BYTES = 1024
+"""Longest physical id (custom resource response objects: "up to 1 KB in size")."""
+
+MAX_SERVICE_TIMEOUT = 3600
+"""Longest wait for an answer in seconds, and the default (AWS::CloudFormation::CustomResource, `ServiceTimeout`)."""
+
+CREATE_FAILED = "AWSCDK::CustomResourceProviderFramework::CREATE_FAILED"
+"""The framework's physical id of a creation that failed before it had one; the later Delete of it is not passed on."""
+
+FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.05, 1.0
+"""How long the local poll of `isComplete` waits at first and at most; never longer than the waiter's interval."""
+
+FRAMEWORK_ATTEMPTS = 6
+"""How often the framework invokes a function that Lambda throttles: three attempts of the SDK, twice
+(`outbound.ts` in aws-cdk)."""
+
+FRAMEWORK_PAUSE_SECONDS = 0.5
+"""Between these, about: the SDK waits half a second after the first throttled attempt ("Retry behavior")."""
+
+FRAMEWORK_START_SECONDS = 0.1
+"""Between the start of the framework's own function and the invocation that it sends: Node.js takes longer to start.
+Functions that start together therefore occupy all executions before the first of them invokes another function."""
+
+RequestType = Literal["Create", "Update", "Delete"]
+
+
+@register
+class CustomResource(ResourceType):
+    """AWS::CloudFormation::CustomResource and every Custom::* type."""
+
+    type_name = "AWS::CloudFormation::CustomResource"
+    note = (
+        "Behind a CDK Provider, `onEvent` and `isComplete` run here with the framework's protocol, but the local AWS "
+        "polls faster. Any other Python function gets the request with a ResponseURL. SNS topics as service tokens are "
+        "not modelled."
+    )
+    modelled = frozenset({"ServiceTimeout", "ServiceToken"})
+    attributes = frozenset({"*"})
+
+    def coerce(self, properties: Properties) -> dict[str, Any]:
+        if "ServiceToken" not in properties:
+            raise TemplateError("a custom resource lacks the required property 'ServiceToken'")
+        token = properties["ServiceToken"]
+        if token is not UNKNOWN and not re.match(r"arn:[^:]+:lambda:", str(token)):
+            raise TemplateError(
+                f"the service token {token!r} is not the ARN of a Lambda function, the only kind that is modelled"
+            )
+        timeout = properties.get("ServiceTimeout", MAX_SERVICE_TIMEOUT)
+        if timeout is not UNKNOWN and not 1 <= int(timeout) <= MAX_SERVICE_TIMEOUT:
+            raise TemplateError(
+                f"ServiceTimeout is {timeout}, but CloudFormation accepts 1 to {MAX_SERVICE_TIMEOUT} seconds"
+            )
+        return dict(properties)
+
+    def check_attribute(self, attribute: str) -> None:
+        """Accept every attribute: only the response shows which ones its Data has."""
+
+    def replacing(self, changed: Any) -> frozenset[str]:
+        return frozenset()  # the provider decides, by answering with another physical id
+
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
+        answer = _Exchange(context, "Create", properties).run()
+        if answer.failed:
+            raise ResourceFailedError(answer.reason, answer.physical)
+        return answer.physical
+
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
+        if properties["ServiceToken"] != previous["ServiceToken"]:
+            raise NotAttemptedError("Modifying service token is not allowed.")
+        answer = _Exchange(context, "Update", properties, physical, previous).run()
+        if not answer.failed:
+            return answer.physical
+        if answer.physical.id != physical.id:
+            raise ResourceFailedError(answer.reason, answer.physical)
+        raise LocalError(answer.reason)
+
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
+        answer = _Exchange(context, "Delete", properties, physical).run()
+        if answer.failed:
+            raise LocalError(answer.reason)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    physical: PhysicalResource
+    failed: bool
+    reason: str
+
+
+class _Exchange:
+    """One request to a custom resource and its answer."""
+
+    def __init__(
+        self,
+        context: Context,
+        kind: RequestType,
+        properties: Properties,
+        physical: PhysicalResource | None = None,
+        previous: Properties | None = None,
+    ) -> None:
+        self._context = context
+        self._kind = kind
+        self._function = str(properties["ServiceToken"])
+        self._timeout = float(properties.get("ServiceTimeout", MAX_SERVICE_TIMEOUT))
+        self._request = {
+            "RequestType": kind,
+            "ServiceToken": self._function,
+            "StackId": context.environment.stack_id,
+            "RequestId": str(uuid.uuid4()),
+            "LogicalResourceId": context.logical_id,
+            "ResourceType": context.type_name,
+            "ResourceProperties": as_text(properties),
+        }
+        if physical is not None:
+            self._request["PhysicalResourceId"] = physical.id
+        if previous is not None:
+            self._request["OldResourceProperties"] = as_text(previous)
+
+    def run(self) -> _Answer:
+        try:
+            configuration = self._context.client("lambda").get_function_configuration(FunctionName=self._function)
+        except Exception as error:
+            raise LocalError(f"Invalid service token: {self._function}: {error}") from error
+        if str(configuration.get("Handler", "")).startswith("framework."):
+            variables = configuration["Environment"]["Variables"]
+            return self._judged(_Framework(self._context, self._request, variables, self._timeout).run())
+        return self._judged(self._plain())
+
+    def _plain(self) -> Mapping[str, Any]:
+        mailbox = self._context.services.open_mailbox()
+        try:
+            request = {**self._request, "ResponseURL": mailbox.url}
+            try:
+                # "CloudFormation invokes your Lambda function asynchronously", and Lambda keeps what it throttles.
+                _patiently(self._context, lambda: self._context.services.invoke_function(self._function, request))
+            except LocalError as error:
+                # AWS would let the stack wait for the service timeout; the reason is known here, so it is told at once.
+                return {**self._request, "Status": "FAILED", "Reason": str(error)}
+            answer = mailbox.wait(self._timeout)
+        finally:
+            mailbox.close()
+        if answer is None:
+            raise LocalError(
+                "CloudFormation did not receive a response from your Custom Resource. Please check your logs for "
+                f"requestId [{self._request['RequestId']}]."
+            )
+        return answer
+
+    def _judged(self, response: Mapping[str, Any]) -> _Answer:
+        """The response as CloudFormation takes it; whatever breaks the protocol is a failure, with its reason."""
+        identifier = str(response.get("PhysicalResourceId") or self._request.get("PhysicalResourceId") or "")
+        data = response.get("Data") or {}
+        fault = None
+        if not identifier:
+            fault = "Invalid PhysicalResourceId"
+            identifier = self._context.generated_name(MAX_PHYSICAL_ID_BYTES)
+        elif len(identifier.encode()) > MAX_PHYSICAL_ID_BYTES:
+            fault = f"PhysicalResourceId is longer than {MAX_PHYSICAL_ID_BYTES} bytes"
+        elif (size := _size(response)) > MAX_RESPONSE_BYTES:
+            fault = f"Response object is too long. ({size:,} bytes; CloudFormation accepts {MAX_RESPONSE_BYTES:,})"
+        elif not isinstance(data, dict):
+            fault = "Data is not an object"
+        elif response.get("Status") != "SUCCESS":
+            fault = (
+                f"Received response status [{response.get('Status')}] from custom resource. Message returned: "
+                f"{response.get('Reason')} (RequestId: {self._request['RequestId']})"
+            )
+        return _Answer(PhysicalResource(identifier, data if fault is None else {}), fault is not None, fault or "")
+
+
+class _Framework:
+    """The Provider framework's three functions and its waiter."""
+
+    def __init__(self, context: Context, request: dict[str, Any], variables: Mapping[str, str], timeout: float) -> None:
+        self._context = context
+        self._request = request
+        self._variables = variables
+        self._timeout = timeout
+
+    def run(self) -> Mapping[str, Any]:
+        event = self._request
+        if event["RequestType"] == "Delete" and event["PhysicalResourceId"] == CREATE_FAILED:
+            return self._response(event, "SUCCESS")
+        try:
+            event = self._on_event()
+            if "USER_IS_COMPLETE_FUNCTION_ARN" in self._variables:
+                event = self._until_complete(event)
+        except _TimedOutError as failure:
+            return self._response(failure.event, "FAILED", str(failure))
+        except _FailedError as failure:
+            return self._response(failure.event, "FAILED", f"Error: {failure}")
+        return self._response(event, "SUCCESS")
+
+    def _on_event(self) -> dict[str, Any]:
+        request = self._request
+        result = self._within_own("USER_ON_EVENT_FUNCTION_ARN", request) or {}
+        if not isinstance(result, dict):
+            raise _FailedError(f"onEvent must return an object, not {result!r}", request)
+        before = request.get("PhysicalResourceId")
+        identifier = result.get("PhysicalResourceId") or before or request["RequestId"]
+        if request["RequestType"] == "Delete" and identifier != before:
+            raise _FailedError(
+                f'DELETE: cannot change the physical resource ID from "{before}" to "{identifier}" during deletion',
+                request,
+            )
+        return {**request, **result, "PhysicalResourceId": identifier}
+
+    def _until_complete(self, event: dict[str, Any]) -> dict[str, Any]:
+        interval, total = self._waiter()
+        deadline = time.monotonic() + min(total, self._timeout)
+        for pause in _pauses(interval):
+            result = self._within_own("USER_IS_COMPLETE_FUNCTION_ARN", event)
+            if not isinstance(result, dict):
+                raise _FailedError(f"isComplete must return an object, not {result!r}", event)
+            if result.get("IsComplete"):
+                return {**event, **result, "Data": {**(event.get("Data") or {}), **(result.get("Data") or {})}}
+            if result.get("Data"):
+                raise _FailedError('"Data" is not allowed if "IsComplete" is "False"', event)
+            if time.monotonic() + pause > deadline:
+                raise _TimedOutError("Operation timed out", event)
+            self._context.services.sleep(pause)
+        raise AssertionError("pauses never end")
+
+    def _waiter(self) -> tuple[float, float]:
+        """The waiter's poll interval and total timeout in seconds."""
+        machine = self._context.client("stepfunctions").describe_state_machine(
+            stateMachineArn=self._variables["WAITER_STATE_MACHINE_ARN"]
+        )
+        (retry,) = json.loads(machine["definition"])["States"][WAITER_TASK]["Retry"]
+        interval, rate, total = float(retry["IntervalSeconds"]), float(retry.get("BackoffRate", 1)), 0.0
+        for attempt in range(int(retry["MaxAttempts"])):
+            total += interval * rate**attempt
+        return interval, total
+
+    def _within_own(self, variable: str, event: dict[str, Any]) -> Any:
+        """Ask a function while the framework's own runs, which is started again when Lambda throttles it."""
+
+        def own() -> Any:
+            with self._context.services.executions.one():
+                self._context.services.sleep(FRAMEWORK_START_SECONDS)
+                return self._ask(variable, event)
+
+        return _patiently(self._context, own)
+
+    def _ask(self, variable: str, event: dict[str, Any]) -> Any:
+        """Ask a function.
+
+        Raises:
+            _FailedError: the function failed, or is throttled again and again: the framework takes that for a failure.
+        """
+        for attempt in range(FRAMEWORK_ATTEMPTS):
+            try:
+                return self._ask_once(variable, event)
+            except ThrottledError as error:
+                if attempt == FRAMEWORK_ATTEMPTS - 1:
+                    raise _FailedError(str(error), event) from error
+                self._context.services.sleep(FRAMEWORK_PAUSE_SECONDS)
+        raise AssertionError("the last attempt raises")
+
+    def _ask_once(self, variable: str, event: dict[str, Any]) -> Any:
+        function = self._variables[variable]
+        try:
+            # The framework passes the response URL on, and a function that used it would answer twice: here it leads
+            # nowhere.
+            return self._context.services.invoke_function(
+                function, {**event, "ResponseURL": "https://answered-by-the-framework.invalid/"}
+            )
+        except ThrottledError:
+            raise
+        except LocalError as error:
+            raise _FailedError(f"{error}\n\nLogs: /aws/lambda/{function.rsplit(':', 1)[-1]}\n", event) from error
+
+    @staticmethod
+    def _response(event: Mapping[str, Any], status: str, reason: str | None = None) -> Mapping[str, Any]:
+        identifier = event.get("PhysicalResourceId")
+        if not identifier and event["RequestType"] == "Create":
+            identifier = CREATE_FAILED
+        return {
+            "Status": status,
+            "Reason": reason or status,
+            "StackId": event["StackId"],
+            "RequestId": event["RequestId"],
+            "PhysicalResourceId": identifier,
+            "LogicalResourceId": event["LogicalResourceId"],
+            **{name: event[name] for name in ("NoEcho", "Data") if name in event},
+        }
+
+
+class _FailedError(Exception):
+    def __init__(self, message: str, event: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.event = event
+
+
+class _TimedOutError(_FailedError):
+    pass
+
+
+def _patiently(context: Context, invocation: Callable[[], Any]) -> Any:
+    """Invoke a function, again while it is throttled."""
+    for pause in _pauses(LONGEST_POLL_SECONDS):
+        try:
+            return invocation()
+        except ThrottledError:
+            context.services.sleep(pause)
+    raise AssertionError("pauses never end")
+
+
+def _pauses(interval: float) -> Iterator[float]:
+    pause = FIRST_POLL_SECONDS
+    while True:
+        yield min(pause, interval)
+        pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
+
+
+def _size(response: Mapping[str, Any]) -> int:
+    return len(json.dumps(response, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def as_text(value: Any) -> Any:
+    """Properties as CloudFormation sends them: every scalar is text."""
+    if isinstance(value, dict):
+        return {name: as_text(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [as_text(item) for item in value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)

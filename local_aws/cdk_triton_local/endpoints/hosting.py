@@ -1,0 +1,198 @@
+"""The values that the control plane, the front server and the hosting exchange.
+
+The control plane (`cdk_triton_local.endpoints.operations`) turns SageMaker's Model, EndpointConfig and Endpoint into
+one `Endpoint` value and hands it to an `EndpointHost`. The front server (`cdk_triton_local.front.server`) turns an HTTP
+request into an `Invocation` and sends back the `Response`. Nothing here starts a process or opens a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from cdk_triton.sagemaker import limits
+
+__all__ = [
+    "AsyncConfig",
+    "Component",
+    "Container",
+    "DataCapture",
+    "Endpoint",
+    "EndpointHost",
+    "Invocation",
+    "Response",
+    "Variant",
+]
+
+
+@dataclass(frozen=True)
+class Container:
+    """The container definition of a SageMaker Model.
+
+    Attributes:
+        image: the image URI; recorded, never pulled.
+        mode: SageMaker's `Mode`.
+        model_data_url: an `s3://` URL; of one `.tar.gz` for a single model, of a prefix for several models or for the
+            files of one.
+        environment: the container's environment variables.
+        model_cache: False where `MultiModelConfig.ModelCacheSetting` is `Disabled`: no model stays loaded.
+        compressed: False where `ModelDataSource` names the prefix of a single model's files.
+    """
+
+    image: str
+    mode: Literal["SingleModel", "MultiModel"]
+    model_data_url: str
+    environment: Mapping[str, str]
+    model_cache: bool = True
+    compressed: bool = True
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A production variant, which gets `weight / sum of all weights` of the requests that name no variant; or a shadow.
+
+    A shadow gets copies of `weight / weight of the production variant` of the requests, all of them at most. For a
+    variant with instance pools this is the pool that serves, and `in_pool` is true.
+    """
+
+    name: str
+    weight: float
+    instance_type: str
+    container: Container
+    in_pool: bool = False
+
+
+@dataclass(frozen=True)
+class Component:
+    """An inference component of an endpoint without a model.
+
+    Attributes:
+        name: its name.
+        endpoint: the endpoint's name.
+        variant: the name of the endpoint's variant.
+        container: what each copy runs.
+    """
+
+    name: str
+    endpoint: str
+    variant: str
+    container: Container
+
+
+@dataclass(frozen=True)
+class DataCapture:
+    """Which requests and answers of an endpoint are kept, and where.
+
+    Attributes:
+        url: an `s3://` URL; keys begin with its path.
+        percentage: of the invocations.
+        inputs: whether requests are kept.
+        outputs: whether answers are kept.
+        encodings: content type to `JSON` or `CSV`; bodies of other types are kept as BASE64.
+    """
+
+    url: str
+    percentage: int
+    inputs: bool
+    outputs: bool
+    encodings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class AsyncConfig:
+    """The way in which an asynchronous endpoint handles its requests.
+
+    Attributes:
+        output: an `s3://` URL below which answers are stored.
+        failures: an `s3://` URL below which error messages are stored.
+        success_topic: the ARN of the topic that gets a notification of each answer.
+        error_topic: the ARN of the topic that gets a notification of each failure.
+        concurrency: requests that an instance gets at a time.
+    """
+
+    output: str
+    failures: str | None
+    success_topic: str | None
+    error_topic: str | None
+    concurrency: int | None
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The state of an endpoint after a deployment.
+
+    An endpoint without variants hosts inference components.
+    """
+
+    name: str
+    config_name: str
+    variants: tuple[Variant, ...]
+    shadows: tuple[Variant, ...] = ()
+    capture: DataCapture | None = None
+    asynchronous: AsyncConfig | None = None
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A request to `POST /endpoints/<endpoint>/invocations`.
+
+    Attributes:
+        endpoint: the endpoint's name, unquoted.
+        headers: the request's headers; every key in lower case.
+        body: the whole request body.
+        seconds: how long the container may take.
+        largest: bytes that the request and the answer may have.
+    """
+
+    endpoint: str
+    headers: Mapping[str, str]
+    body: bytes
+    seconds: float = limits.MAX_INVOCATION_SECONDS
+    largest: int = limits.MAX_INVOCATION_BYTES
+
+
+@dataclass(frozen=True)
+class Response:
+    """The answer to the caller; the HTTP server adds `Content-Length`."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class EndpointHost(Protocol):
+    """Runs endpoints. Every method may be called from any thread."""
+
+    def deploy(self, endpoint: Endpoint) -> None:
+        """Create or update `endpoint`, and return when it is in service.
+
+        An update is blue/green: the old servers answer until the new ones are ready, and go on answering if that fails.
+
+        Raises:
+            LocalError: the endpoint cannot be served; the message has the reason.
+        """
+
+    def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        """Give variants of an endpoint other weights, by their names; nothing happens if there is no such endpoint."""
+
+    def remove(self, name: str) -> None:
+        """Stop the endpoint's servers; nothing happens if there is no such endpoint."""
+
+    def place(self, component: Component, copies: int) -> None:
+        """Bring a component of a deployed endpoint to a number of copies, and return when they answer.
+
+        Copies of another container than before take the place of the old ones when they are ready.
+
+        Raises:
+            LocalError: a copy cannot be served; the copies are those of before.
+        """
+
+    def withdraw(self, name: str) -> None:
+        """Stop the copies of a component; nothing happens if there is no such component."""
+
+    def invoke(self, invocation: Invocation) -> Response:
+        """Answer as `sagemaker-runtime` does; a failure is SageMaker's error response, never an exception."""
+
+    def close(self) -> None:
+        """Stop everything."""

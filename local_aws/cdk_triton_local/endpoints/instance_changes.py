@@ -1,0 +1,62 @@
+"""Changes of the number of instances, during which an endpoint is `Updating`.
+
+SageMaker rejects UpdateEndpoint, DeleteEndpoint and UpdateEndpointWeightsAndCapacities meanwhile, as "Cannot update
+in-progress endpoint" (AWS's own operator waits for the end:
+https://github.com/aws/amazon-sagemaker-operator-for-k8s, `DeleteEndpointInProgressMessagePrefix`). Instances with GPUs
+take minutes; here a change takes some seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cdk_triton_local.endpoints.instance_pools import changed_pools
+
+__all__ = ["SECONDS", "change_instances"]
+
+SECONDS = 3.0
+"""How long an endpoint is `Updating`."""
+
+_STATUS, _DESIRED, _CURRENT = "endpoint_status", "DesiredInstanceCount", "CurrentInstanceCount"
+_POOLS = "InstancePools"
+
+
+def change_instances(endpoint: Any, summaries: Iterable[dict[str, Any]], wanted: Mapping[str, int]) -> None:
+    """Give variants other numbers of instances.
+
+    Args:
+        endpoint: moto's endpoint.
+        summaries: of its variants (ProductionVariantSummary).
+        wanted: the numbers, by variant.
+    """
+    changed = [each for each in summaries if wanted.get(each["VariantName"], each.get(_DESIRED)) != each.get(_DESIRED)]
+    for summary in changed:
+        summary[_DESIRED] = wanted[summary["VariantName"]]
+    if not changed:
+        return
+
+    def settle() -> None:
+        for summary in changed:
+            summary[_CURRENT] = summary[_DESIRED]
+            if _POOLS in summary:
+                summary[_POOLS] = changed_pools(summary[_POOLS], summary[_CURRENT])
+
+    if getattr(endpoint, _STATUS) != "InService":
+        settle()  # a deployment is under way, and brings these instances too
+        return
+    setattr(endpoint, _STATUS, "Updating")
+
+    def end() -> None:
+        pause()
+        settle()
+        setattr(endpoint, _STATUS, "InService")
+
+    threading.Thread(target=end, name=f"scaling-{endpoint.endpoint_name}", daemon=True).start()
+
+
+def pause() -> None:
+    """Let a change take its time."""
+    time.sleep(SECONDS)

@@ -1,0 +1,400 @@
+"""SageMaker's endpoint operations: state in moto, servers in an `EndpointHost`.
+
+moto answers CreateEndpoint with an endpoint that is in service at once, and lacks UpdateEndpoint. Here an endpoint is
+`Creating` or `Updating` until its host reports that it answers. `FailureReason` has the reason of a failure. A failed
+update leaves the endpoint in service with its old configuration, as SageMaker's blue/green deployment does. moto does
+not keep the shadow and other members of an endpoint configuration, so this module adds them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cdk_triton.errors import LocalError
+from cdk_triton_local.endpoints import Container, Endpoint, EndpointHost, Variant
+from cdk_triton_local.endpoints.async_config import async_of
+from cdk_triton_local.endpoints.components_room import check_components
+from cdk_triton_local.endpoints.data_capture import capture_of
+from cdk_triton_local.endpoints.instance_changes import change_instances
+from cdk_triton_local.endpoints.instance_pools import Placement, instance_types, model_names, place, rejection
+from cdk_triton_local.endpoints.variant_capacities import Summary, initial_summaries, retained_summaries
+
+__all__ = ["EndpointOperations", "SageMakerError"]
+
+_SHADOWS: Final = "shadow_production_variants"
+
+_COUNT: Final = "DesiredInstanceCount"
+
+_SETTLED: Final = ("InService", "Failed")
+
+_FORGOTTEN_BY_MOTO: Final = {
+    "EnableNetworkIsolation": "enable_network_isolation",
+    "ExecutionRoleArn": "execution_role_arn",
+    "MetricsConfig": "metrics_config",
+    "ShadowProductionVariants": _SHADOWS,
+    "VpcConfig": "vpc_config",
+}
+"""Members of CreateEndpointConfig, and the attributes from which moto makes DescribeEndpointConfig's answer."""
+
+
+class SageMakerError(Exception):
+    """A ValidationException of SageMaker's API."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The wanted state of an endpoint: for its host, and for DescribeEndpoint."""
+
+    endpoint: Endpoint
+    summaries: list[Summary]
+    shadow_summaries: list[Summary]
+    deployment: Mapping[str, Any] | None
+    types: Mapping[str, str]
+    placements: Mapping[str, Placement]
+
+
+class EndpointOperations:
+    """CreateEndpointConfig, CreateEndpoint, UpdateEndpoint, UpdateEndpointWeightsAndCapacities and DeleteEndpoint.
+
+    Args:
+        host: runs the servers.
+        client: a boto3 SageMaker client of the local AWS, for models and configurations.
+        endpoints: moto's endpoints by name; their status is changed here, and those that were deleted are removed.
+        configurations: moto's endpoint configurations by name; members that moto does not keep are added here.
+        scaled: names the variants of an endpoint that are scalable targets.
+        capacity: returns how many instances of a type are free; None means no limit.
+        log: called with one line per endpoint status.
+    """
+
+    def __init__(
+        self,
+        host: EndpointHost,
+        client: Any,
+        endpoints: Callable[[], MutableMapping[str, Any]],
+        configurations: Callable[[], Mapping[str, Any]],
+        scaled: Callable[[str], Collection[str]],
+        capacity: Callable[[str], int | None],
+        log: Callable[[str], None],
+    ) -> None:
+        self._host = host
+        self._client = client
+        self._endpoints = endpoints
+        self._configurations = configurations
+        self._scaled = scaled
+        self.free_instances = capacity
+        self._log = log
+        self._lock = threading.Lock()
+
+    def before_configure(self, request: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a CreateEndpointConfig; return a function to call when moto has carried it out.
+
+        Raises:
+            SageMakerError: SageMaker rejects such a shadow or such instance pools.
+        """
+        if (fault := check_components(request)) is not None:
+            raise SageMakerError(fault)
+        shadows, production = request.get("ShadowProductionVariants") or [], request.get("ProductionVariants") or []
+        if shadows and (len(shadows), len(production)) != (1, 1):
+            raise SageMakerError(
+                "An endpoint configuration with ShadowProductionVariants takes one production variant and one shadow "
+                f"variant, but this configuration has {len(production)} and {len(shadows)}."
+            )
+        if shadows and any(map(self._is_multi_model, (*production, *shadows))):
+            raise SageMakerError("Shadow variants are not supported for multi-model endpoints.")
+        for variant in (*production, *shadows):
+            if (reason := rejection(variant)) is not None:
+                raise SageMakerError(reason)
+            if "InstancePools" in variant and self._is_multi_model(variant):
+                raise SageMakerError("InstancePools are not supported for multi-model endpoints.")
+
+        def configured() -> None:
+            configuration = self._configurations()[request["EndpointConfigName"]]
+            for member, attribute in _FORGOTTEN_BY_MOTO.items():
+                if member in request:
+                    setattr(configuration, attribute, request[member])
+
+        return configured
+
+    def before_create(self, request: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a CreateEndpoint; return a function that starts the servers, to call when moto has carried it out.
+
+        Raises:
+            SageMakerError: the endpoint exists, or its configuration cannot be served here.
+        """
+        name = request["EndpointName"]
+        if name in self._endpoints():
+            raise SageMakerError(f'Cannot create already existing endpoint "{self._endpoints()[name].arn}".')
+        wanted = self._wanted(request)
+        return lambda: self._start(wanted, "Creating")
+
+    def delete(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """DeleteEndpoint: the endpoint is `Deleting` until its servers have ended, and then gone.
+
+        SageMaker rejects the deletion of a busy endpoint with this sentence. AWS's own client waits if an error begins
+        with it (`DeleteEndpointInProgressMessagePrefix` in controllers/sdkutil/clientwrapper/sagemaker_client.go of
+        aws/amazon-sagemaker-operator-for-k8s, 828e611).
+
+        Raises:
+            SageMakerError: there is no such endpoint, or it is busy.
+        """
+        endpoint = self._existing(request)
+        with self._lock:
+            if endpoint.endpoint_status not in _SETTLED:
+                raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
+            endpoint.endpoint_status = "Deleting"
+        name = endpoint.endpoint_name
+        self._log(f"endpoint {name}: Deleting")
+
+        def remove() -> None:
+            try:
+                self._host.remove(name)
+            except Exception as error:
+                endpoint.failure_reason = str(error) or type(error).__name__
+                endpoint.endpoint_status = "Failed"
+                self._log(f"endpoint {name}: Failed: {endpoint.failure_reason}")
+            else:
+                self._endpoints().pop(name, None)
+                self._log(f"endpoint {name}: deleted")
+
+        threading.Thread(target=remove, name=f"endpoint-{name}", daemon=True).start()
+        return {}
+
+    def update(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """UpdateEndpoint.
+
+        Raises:
+            SageMakerError: there is no such endpoint, it is busy, its configuration cannot be served here, or it
+                changes the instance type of a scaled variant.
+        """
+        endpoint = self._existing(request)
+        wanted = self._wanted(request, endpoint)
+        self._refuse_other_type_of_scaled(wanted, endpoint)
+        with self._lock:
+            self._refuse_busy(endpoint)
+            self._start(wanted, "Updating")
+        return {"EndpointArn": endpoint.arn}
+
+    def adjust(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """UpdateEndpointWeightsAndCapacities.
+
+        Raises:
+            SageMakerError: there is no such endpoint or variant, the endpoint is busy, or a real-time variant would
+                have no instance.
+        """
+        endpoint = self._existing(request)
+        asked = request["DesiredWeightsAndCapacities"]
+        with self._lock:
+            self._refuse_busy(endpoint)
+            shadows = getattr(endpoint, _SHADOWS, None) or []
+            known = {summary["VariantName"] for summary in (*endpoint.production_variants, *shadows)}
+            if unknown := [each["VariantName"] for each in asked if each["VariantName"] not in known]:
+                raise SageMakerError(
+                    f'The variant name(s) "{", ".join(unknown)}" is/are not present within endpoint configuration '
+                    f'"{endpoint.endpoint_config_name}".'
+                )
+            counts = {each["VariantName"]: each.get("DesiredInstanceCount") for each in asked}
+            self._refuse_no_instances(endpoint, counts)
+            of_weights = ["DesiredInstanceCount"]
+            endpoint.production_variants = retained_summaries(endpoint.production_variants, asked, of_weights)
+            setattr(endpoint, _SHADOWS, retained_summaries(shadows, asked, of_weights) or None)
+            weights = {each["VariantName"]: each["DesiredWeight"] for each in asked if "DesiredWeight" in each}
+            self._host.set_weights(endpoint.endpoint_name, weights)
+            summaries = (*endpoint.production_variants, *(getattr(endpoint, _SHADOWS, None) or ()))
+            change_instances(endpoint, summaries, {name: n for name, n in counts.items() if n is not None})
+        self._log(f"endpoint {endpoint.endpoint_name}: weights and capacities set")
+        return {"EndpointArn": endpoint.arn}
+
+    def _existing(self, request: Mapping[str, Any]) -> Any:
+        name = request["EndpointName"]
+        if name not in self._endpoints():
+            raise SageMakerError(f'Could not find endpoint "{name}".')
+        return self._endpoints()[name]
+
+    @staticmethod
+    def _refuse_busy(endpoint: Any) -> None:
+        if endpoint.endpoint_status != "InService":
+            raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
+
+    def _refuse_no_instances(self, endpoint: Any, counts: Mapping[str, int | None]) -> None:
+        """Reject a change that takes the last instance of a variant that answers requests at once.
+
+        Only asynchronous endpoints and variants with inference components go to zero ("Scale an endpoint to zero
+        instances" and "Autoscale an asynchronous endpoint"); the text of the error is not the service's.
+        """
+        none = [name for name, count in counts.items() if count == 0]
+        if not none:
+            return
+        configuration = self._client.describe_endpoint_config(EndpointConfigName=endpoint.endpoint_config_name)
+        has_model = "ModelName" in configuration["ProductionVariants"][0]
+        if "AsyncInferenceConfig" not in configuration and has_model:
+            raise SageMakerError(
+                f"Variant {none[0]} of a real-time endpoint cannot have a DesiredInstanceCount of 0; it needs one "
+                "instance at least."
+            )
+
+    def _refuse_other_type_of_scaled(self, wanted: _Wanted, existing: Any) -> None:
+        """Reject an update that changes the instance type of a scaled variant, as SageMaker does.
+
+        Developer guide, "Update endpoints that use auto scaling"; the text of the error is not the service's. No page
+        of the guide covers instance pools; they are rejected here too.
+        """
+        if not (scaled := self._scaled(wanted.endpoint.name)):
+            return
+        before = self._client.describe_endpoint_config(EndpointConfigName=existing.endpoint_config_name)
+        types = {each["VariantName"]: instance_types(each) for each in before["ProductionVariants"]}
+        for variant in wanted.endpoint.variants:
+            new = wanted.types[variant.name]
+            old = types.get(variant.name, new)
+            if variant.name in scaled and new != old:
+                raise SageMakerError(
+                    f"Variant {variant.name} is registered with Application Auto Scaling, so its instance type cannot "
+                    f"change from {old} to {new}; deregister it first."
+                )
+
+    def _start(self, wanted: _Wanted, status: str) -> None:
+        name = wanted.endpoint.name
+        endpoint = self._endpoints()[name]
+        endpoint.endpoint_status = status
+        if status == "Creating":
+            self._describe(endpoint, wanted)
+        self._log(f"endpoint {name}: {status}")
+
+        def deploy() -> None:
+            try:
+                self._take_instances(wanted)
+                self._host.deploy(wanted.endpoint)
+            except Exception as error:
+                # Whatever a host raises is the endpoint's failure, and must not leave it Creating.
+                endpoint.failure_reason = str(error) or type(error).__name__
+                endpoint.endpoint_status = "Failed" if status == "Creating" else "InService"
+            else:
+                endpoint.failure_reason = None
+                self._describe(endpoint, wanted)
+                endpoint.endpoint_status = "InService"
+            reason = f": {endpoint.failure_reason}" if endpoint.failure_reason else ""
+            self._log(f"endpoint {name}: {endpoint.endpoint_status}{reason}")
+
+        threading.Thread(target=deploy, name=f"endpoint-{name}", daemon=True).start()
+
+    def _take_instances(self, wanted: _Wanted) -> None:
+        """Fail if there are too few instances, and log which pool of a variant serves.
+
+        Raises:
+            LocalError: an instance type, or all pools of a variant, have too few instances.
+        """
+        for placement in wanted.placements.values():
+            if placement.shortage is not None:
+                raise LocalError(placement.shortage)
+        for variant in (*wanted.endpoint.variants, *wanted.endpoint.shadows):
+            placement = wanted.placements[variant.name]
+            if placement.pools is not None:
+                self._log(
+                    f"endpoint {wanted.endpoint.name}: variant {variant.name} runs on {placement.instance_type} with "
+                    f"{variant.container.model_data_url} {placement.reason}".rstrip()
+                )
+
+    @staticmethod
+    def _describe(endpoint: Any, wanted: _Wanted) -> None:
+        endpoint.endpoint_config_name = wanted.endpoint.config_name
+        endpoint.production_variants = wanted.summaries
+        setattr(endpoint, _SHADOWS, wanted.shadow_summaries or None)
+        endpoint.last_deployment_config = wanted.deployment
+
+    def _wanted(self, request: Mapping[str, Any], existing: Any = None) -> _Wanted:
+        config_name = request["EndpointConfigName"].rsplit("/", 1)[-1]
+        try:
+            configuration = self._client.describe_endpoint_config(EndpointConfigName=config_name)
+        except self._client.exceptions.ClientError as error:
+            raise SageMakerError(f'Could not find endpoint configuration "{config_name}".') from error
+        variants = {"production_variants": configuration["ProductionVariants"]}
+        variants[_SHADOWS] = configuration.get("ShadowProductionVariants") or []
+        summaries = {attribute: initial_summaries(each) for attribute, each in variants.items()}
+        deployment = request.get("DeploymentConfig")
+        if existing is not None and request.get("RetainAllVariantProperties"):
+            excluded = {each["VariantPropertyType"] for each in request.get("ExcludeRetainedVariantProperties") or []}
+            for attribute, fresh in summaries.items():
+                summaries[attribute] = retained_summaries(fresh, getattr(existing, attribute, None) or [], excluded)
+        if existing is not None and request.get("RetainDeploymentConfig"):
+            deployment = getattr(existing, "last_deployment_config", None)
+        placements = dict[str, Placement]()
+        for attribute, each in variants.items():
+            for variant, summary in zip(each, summaries[attribute], strict=True):
+                placements[variant["VariantName"]] = placed = place(variant, summary[_COUNT], self.free_instances)
+                if placed.pools is not None:
+                    summary["InstancePools"] = placed.pools
+        served = {
+            attribute: tuple(
+                self._variant(variant, float(summary["CurrentWeight"]), placements[variant["VariantName"]])
+                for variant, summary in zip(each, summaries[attribute], strict=True)
+                if "ModelName" in variant or "ServerlessConfig" in variant  # the others host inference components
+            )
+            for attribute, each in variants.items()
+        }
+        endpoint = Endpoint(
+            request["EndpointName"],
+            config_name,
+            served["production_variants"],
+            served[_SHADOWS],
+            capture_of(configuration),
+            async_of(configuration),
+        )
+        types = {each["VariantName"]: instance_types(each) for each in configuration["ProductionVariants"]}
+        return _Wanted(endpoint, summaries["production_variants"], summaries[_SHADOWS], deployment, types, placements)
+
+    def _is_multi_model(self, variant: Mapping[str, Any]) -> bool:
+        return any(self.container_of(name).mode == "MultiModel" for name in model_names(variant))
+
+    def _variant(self, variant: Mapping[str, Any], weight: float, placement: Placement) -> Variant:
+        if "ModelName" not in variant or "ServerlessConfig" in variant:
+            raise SageMakerError(
+                f"variant {variant['VariantName']!r} is serverless or has no model; the local AWS serves variants of "
+                "one model on instances"
+            )
+        return Variant(
+            name=variant["VariantName"],
+            weight=weight,
+            instance_type=placement.instance_type,
+            container=self.container_of(placement.model_name),
+            in_pool=placement.pools is not None,
+        )
+
+    def container_of(self, model: str) -> Container:
+        """The container of a model, by its name or ARN.
+
+        Raises:
+            SageMakerError: there is no such model, or it cannot be served here.
+        """
+        name = model.rsplit("/", 1)[-1]
+        try:
+            found = self._client.describe_model(ModelName=name)
+        except self._client.exceptions.ClientError as error:
+            raise SageMakerError(f'Could not find model "{name}".') from error
+        return _container(found)
+
+
+def _container(model: Mapping[str, Any]) -> Container:
+    container = model.get("PrimaryContainer") or {}
+    files = container.get("ModelDataSource", {}).get("S3DataSource", {})
+    url = container.get("ModelDataUrl") or files.get("S3Uri")
+    if not container.get("Image") or not url:
+        raise SageMakerError(
+            f"model {model['ModelName']!r} has no PrimaryContainer with Image and ModelDataUrl or ModelDataSource, "
+            "which is what the local AWS serves"
+        )
+    if files and (files["S3DataType"], files["CompressionType"]) != ("S3Prefix", "None"):
+        raise SageMakerError(
+            f"the ModelDataSource of model {model['ModelName']!r} is a {files['S3DataType']} with the compression "
+            f"{files['CompressionType']}; the local AWS serves an S3Prefix with None, or a ModelDataUrl"
+        )
+    cache = container.get("MultiModelConfig", {}).get("ModelCacheSetting", "Enabled")
+    return Container(
+        image=container["Image"],
+        mode=container.get("Mode", "SingleModel"),
+        model_data_url=url,
+        environment={key: str(value) for key, value in container.get("Environment", {}).items()},
+        model_cache=cache != "Disabled",
+        compressed=not files,
+    )

@@ -1,0 +1,268 @@
+"""Reads requests from a connection and rejects foreign ones.
+
+These are requests of web pages, requests for another host, malformed requests, and requests that are not signed with
+the secret of this local AWS.
+
+A connection stays open for the next request. werkzeug closes it after each answer, because an application may leave a
+part of the body in it. Here the whole body is read first, unless it comes in chunks. A new connection would be a new
+thread here, and a new socket of the client.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import re
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from email.message import Message
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
+from xml.sax.saxutils import escape
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import ThreadedWSGIServer
+from werkzeug.wrappers import Response as WsgiResponse
+
+from cdk_triton.sagemaker import limits
+from cdk_triton_local.endpoints import Invocation, Response
+from cdk_triton_local.front.signatures import SignedRequest
+
+if TYPE_CHECKING:
+    from cdk_triton_local.front.server import Routes
+
+__all__ = ["HOST", "MAILBOX", "Listener"]
+
+HOST: Final = "127.0.0.1"
+"""The only address ever listened on. An address and not `localhost`: S3 clients then put the bucket into the path."""
+
+MAILBOX: Final = "/cdk-triton/custom-resource-responses/"
+"""Custom resources send their answers below this path. Each URL has a secret of its own; requests are not signed."""
+
+_INVOCATION = re.compile(r"/endpoints/([^/?]+)/(async-)?invocations(\?.*)?")
+_CHUNK = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\r?\n")  # RFC 9112, "Chunked Transfer Coding"
+_LONGEST_LINE = 65536
+_IDLE_SECONDS = 120
+_LARGE = 65536
+"""A larger body is sent as it is, instead of copied behind the headers."""
+_WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+_STATUSES = {status.value for status in HTTPStatus}
+
+
+class _Connection(MotoRequestHandler):
+    """Requests to endpoints are answered here, and others by WSGI."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = _IDLE_SECONDS
+
+    @property
+    def _routes(self) -> Routes:
+        return cast("Routes", self.server.app)  # Server puts it there
+
+    def parse_request(self) -> bool:
+        """Read a request's line and headers; a rejected request goes no further, neither to moto nor past it."""
+        if cast("Listener", self.server).is_closing:
+            self.close_connection = True
+            return False
+        if not super().parse_request():
+            return False
+        if refusal := _foreign(self.headers, int(self.server.server_address[1])):
+            self._send(Response(403, {"Content-Type": "text/plain"}, refusal.encode()), last=True)
+            return False
+        if fault := _framing_fault(self.headers):
+            self._send(Response(400, {"Content-Type": "text/plain"}, f"{fault}\n".encode()), last=True)
+            return False
+        return True
+
+    def do_POST(self) -> None:  # noqa: N802  the name is http.server's
+        """Answer an invocation of an endpoint, or have somebody else answer."""
+        path = _INVOCATION.fullmatch(self.path)
+        if path is None:
+            self.run_wsgi()
+            return
+        body = self._read_body()
+        if body is None:
+            fault = {"Message": "the body of the request does not have the chunked form that its headers announce"}
+            self._send(Response(400, {"x-amzn-ErrorType": "ValidationError"}, json.dumps(fault).encode()), last=True)
+            return
+        if len(body) < self._length:
+            self.close_connection = True  # the client has hung up
+            return
+        headers = _joined(self.headers)
+        refusal = self._routes.signatures.refusal(SignedRequest("POST", self.path, headers, lambda: body))
+        if refusal:
+            self._send(_denial(refusal, headers))
+            return
+        invocation = Invocation(unquote(path[1]), headers, body)
+        self._send(self._routes.submit(invocation) if path[2] else self._routes.host.invoke(invocation))
+
+    def run_wsgi(self) -> None:
+        """Answer any other request."""
+        headers = _joined(self.headers)
+        body = functools.cache(self._plain_body)
+        if not self.path.startswith(MAILBOX):
+            request = SignedRequest(self.command, self.path, headers, body)
+            if refusal := self._routes.signatures.refusal(request):
+                self._send(_denial(refusal, headers), last=True)
+                return
+        if "Transfer-Encoding" in headers:
+            super().run_wsgi()  # werkzeug reads the chunks, and closes the connection
+            return
+        if len(body()) < self._length:
+            self.close_connection = True  # the client has hung up
+            return
+        answer = WsgiResponse.from_app(self.server.app, self.make_environ() | {"wsgi.input": io.BytesIO(body())})
+        try:
+            content = b"".join(answer.iter_encoded())
+        finally:
+            answer.close()
+        self._send(Response(answer.status_code, dict(answer.headers), content))
+
+    def log_request(self, code: Any = "-", size: Any = "-") -> None:
+        """Say nothing: the services log what matters."""
+
+    def log_error(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
+        """Say nothing about clients that hang up."""
+
+    def _send(self, answer: Response, *, last: bool = False) -> None:
+        """Send an answer.
+
+        Args:
+            answer: the answer.
+            last: close the connection then, because the rest of the request was not read.
+        """
+        reason = HTTPStatus(answer.status).phrase if answer.status in _STATUSES else ""
+        lines = [f"HTTP/1.1 {answer.status} {reason}"]
+        # A wrong length would break the next answer. Only that of HEAD has another one, which is the object's.
+        is_head = self.command == "HEAD"
+        headers = {name: value for name, value in answer.headers.items() if is_head or name.lower() != "content-length"}
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        is_known = any(name.lower() == "content-length" for name in headers)
+        if not is_known and answer.status not in _WITHOUT_BODY:
+            lines.append(f"Content-Length: {len(answer.body)}")
+        if last:
+            self.close_connection = True
+            lines.append("Connection: close")
+        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        if len(answer.body) > _LARGE:
+            self.wfile.write(head)
+            self.wfile.write(answer.body)
+        else:
+            self.wfile.write(head + answer.body)  # in one packet
+
+    def _read_body(self) -> bytes | None:
+        """The whole body, also one that comes in chunks; None if those are malformed.
+
+        If a body in chunks is too large for an invocation, the rest is not read.
+        """
+        if "Transfer-Encoding" not in self.headers:
+            return self._plain_body()
+        body = bytearray()
+        while match := _CHUNK.fullmatch(self.rfile.readline(_LONGEST_LINE)):
+            size = int(match[1], 16)
+            if size == 0:
+                while self.rfile.readline(_LONGEST_LINE).strip():
+                    pass  # a trailer
+                return bytes(body)
+            if len(body) + size > limits.MAX_INVOCATION_BYTES:
+                self.close_connection = True
+                return bytes(body + self.rfile.read(limits.MAX_INVOCATION_BYTES + 1 - len(body)))
+            chunk = self.rfile.read(size + 2)
+            if len(chunk) < size + 2 or not chunk.endswith(b"\r\n"):
+                return None
+            body += chunk[:size]
+        return None
+
+    def _plain_body(self) -> bytes:
+        """The body; empty if it comes in chunks, whose digest every AWS client puts into a header."""
+        return self.rfile.read(self._length)
+
+    @property
+    def _length(self) -> int:
+        return int(self.headers.get("Content-Length", 0))
+
+
+class Listener(ThreadedWSGIServer):
+    """Accepts connections, each of which has a thread that waits for the next request.
+
+    Args:
+        port: of the socket.
+        routes: the WSGI application.
+        fd: the socket, which listens.
+
+    Attributes:
+        is_closing: whether no further request is answered.
+    """
+
+    def __init__(self, port: int, routes: Routes, fd: int) -> None:
+        super().__init__(HOST, port, routes, handler=_Connection, fd=fd)
+        self.is_closing = False
+        self._connections = set[socket.socket]()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A client has connected."""
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """A connection ends."""
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """End each connection: now, or after the answer that is being made."""
+        self.is_closing = True
+        for each in list(self._connections):
+            with suppress(OSError):  # it ends by itself
+                each.shutdown(socket.SHUT_RD)  # wakes its thread
+
+
+def _foreign(headers: Message, port: int) -> str | None:
+    """The reason to reject a request, or None. Web pages must not reach this server, whose functions run programs here.
+
+    Browsers name the page that sends a request in `Origin` or, if they omit that (an image, a link), its relation to
+    us in `Sec-Fetch-Site` (Fetch, "HTTP extensions"; Fetch Metadata Request Headers); AWS clients send
+    neither. The `Host` header shows a page whose own host name was made to lead to this machine (DNS rebinding).
+    """
+    if "Origin" in headers or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        return "the local AWS rejects requests of web pages; use an AWS SDK, the AWS CLI or the cdk CLI\n"
+    if headers.get("Host", "").lower() not in (f"{HOST}:{port}", f"localhost:{port}"):
+        return f"the local AWS answers requests for the host {HOST}:{port} only; use this host in AWS_ENDPOINT_URL\n"
+    return None
+
+
+def _framing_fault(headers: Message) -> str | None:
+    """Why nobody can say where a request's body ends, or None (RFC 9112, "Message Body Length")."""
+    lengths, encodings = headers.get_all("Content-Length", []), headers.get_all("Transfer-Encoding", [])
+    if len(set(lengths)) > 1 or not all(re.fullmatch("[0-9]{1,18}", length.strip()) for length in lengths):
+        return f"the Content-Length {', '.join(lengths)!r} is not a number of bytes; correct this header"
+    if encodings and lengths:
+        return "the request has both a Content-Length and a Transfer-Encoding; remove one of them"
+    if [each.strip().lower() for each in encodings] not in ([], ["chunked"]):
+        return f"the Transfer-Encoding {', '.join(encodings)!r} is not supported by the local AWS; use 'chunked'"
+    return None
+
+
+def _joined(headers: Message) -> dict[str, str]:
+    """Every key in lower case, and the values of a repeated header joined by commas."""
+    joined: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        joined[key] = f"{joined[key]},{value}" if key in joined else value
+    return joined
+
+
+def _denial(message: str, headers: Mapping[str, str]) -> Response:
+    """The answer to a request that is not signed as it has to be, in the form that its sender understands."""
+    code = "InvalidClientTokenId"
+    query = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+    if query or "/s3/" in headers.get("authorization", ""):
+        fault = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+        body = f"<ErrorResponse>{fault}</ErrorResponse>" if query else fault
+        return Response(403, {"Content-Type": "text/xml"}, body.encode())
+    members = json.dumps({"__type": code, "message": message, "Message": message})
+    return Response(403, {"Content-Type": "application/json", "x-amzn-ErrorType": code}, members.encode())

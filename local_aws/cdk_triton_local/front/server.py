@@ -1,0 +1,338 @@
+"""The one HTTP server of the local AWS, on loopback.
+
+Every AWS client and the CDK CLI talk to it, and no browser. Requests to an endpoint take a short way past WSGI, because
+their latency is what users look at (see `connection`). CloudFormation and the few operations that moto lacks are
+answered here. Everything else goes to moto.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import queue
+import re
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+from werkzeug.wrappers import Request, Response
+
+from cdk_triton.errors import LocalError
+from cdk_triton_local.endpoints import EndpointHost, Invocation
+from cdk_triton_local.endpoints import Response as Answer
+from cdk_triton_local.endpoints.components import ComponentOperations
+from cdk_triton_local.endpoints.operations import EndpointOperations, SageMakerError
+from cdk_triton_local.front.connection import HOST, MAILBOX, Listener
+from cdk_triton_local.front.signatures import Signatures
+from cdk_triton_local.lambdas import FunctionError, ThrottledError
+from cdk_triton_local.moto_state.dispatch import NoServiceError
+from cdk_triton_local.moto_state.missing import NoOperationError
+from cdk_triton_local.services import StateMachines, TritonImages
+from cdk_triton_local.wire import JsonApi, JsonApiError, Reply, checked_members
+
+__all__ = ["ResponseMailbox", "Routes", "Server"]
+
+_NOT_MODELLED = {
+    "invocations-response-stream": "InvokeEndpointWithResponseStream",
+}
+"""The operations of sagemaker-runtime that nothing answers here, by the end of their paths."""
+_RUNTIME = re.compile(rf"^/endpoints/[^/]+/(?P<operation>{'|'.join(_NOT_MODELLED)})$")
+_LAMBDA = re.compile(r"^/2015-03-31/functions/(?P<function>[^/]+)/invocations$")
+
+StartResponse = Callable[..., Any]
+
+
+class Lambdas(Protocol):
+    """Runs Lambda functions."""
+
+    def invoke(self, function: str, event: Any) -> Any:
+        """See `LambdaRuntime.invoke`."""
+
+
+class CloudFormation(Protocol):
+    """Answers CloudFormation requests."""
+
+    def answer(self, body: bytes) -> Reply:
+        """See `CloudFormationApi.answer`."""
+
+
+class ResponseMailbox:
+    """Takes the answer that a custom resource PUTs to its `ResponseURL`."""
+
+    def __init__(self, url: str, forget: Callable[[], None]) -> None:
+        self.url = url
+        self._forget = forget
+        self._answers: queue.Queue[Mapping[str, Any]] = queue.Queue()
+
+    def deliver(self, answer: Mapping[str, Any]) -> None:
+        """An answer has come."""
+        self._answers.put(answer)
+
+    def wait(self, seconds: float) -> Mapping[str, Any] | None:
+        """The first answer, or None if none came in time."""
+        try:
+            return self._answers.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """Take no more answers."""
+        self._forget()
+
+
+class Routes:
+    """The WSGI application: who answers which request.
+
+    Args:
+        moto: the application behind everything that is not answered here.
+        signatures: checks who has sent a request.
+        log: called with a line for each request to a service or operation that the local AWS does not have.
+
+    Attributes:
+        signatures: as given.
+        cloudformation: set before the server is started, as all that follow; some need its URL.
+    """
+
+    cloudformation: CloudFormation
+    codebuild: JsonApi
+    components: ComponentOperations
+    endpoints: EndpointOperations
+    host: EndpointHost
+    images: TritonImages
+    lambdas: Lambdas
+    processing: JsonApi
+    quotas: JsonApi
+    state_machines: StateMachines
+    submit: Callable[[Invocation], Answer]
+
+    def __init__(
+        self,
+        moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]],
+        signatures: Signatures,
+        log: Callable[[str], None],
+    ) -> None:
+        self.signatures = signatures
+        self._log = log
+        self._moto = moto
+        self._mailboxes: dict[str, ResponseMailbox] = {}
+
+    def open_mailbox(self, base_url: str) -> ResponseMailbox:
+        """A fresh URL for one custom resource's answer."""
+        token = secrets.token_urlsafe(16)
+        mailbox = ResponseMailbox(f"{base_url}{MAILBOX}{token}", lambda: self._forget(token))
+        self._mailboxes[token] = mailbox
+        return mailbox
+
+    def _forget(self, token: str) -> None:
+        self._mailboxes.pop(token, None)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request, with the error of a service where it cannot be answered."""
+        try:
+            return self._answer(environ, start_response)
+        except NoOperationError as error:
+            self._log(f"{error}, so it rejects the request")
+            return _sent(error.reply)(environ, start_response)
+        except OSError as error:  # a full disk
+            return _rest_error("ServiceException", _sentence(error), 500)(environ, start_response)
+        except Exception as error:
+            message = f"the local AWS failed: {error!r}"
+            return _rest_error("InternalFailure", message, 500)(environ, start_response)
+
+    def _answer(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        service = _service(environ.get("HTTP_AUTHORIZATION", ""))
+        if path.startswith(MAILBOX):
+            return self._deliver(Request(environ))(environ, start_response)
+        operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
+        if service == "cloudformation":
+            return _sent(self.cloudformation.answer(Request(environ).get_data()))(environ, start_response)
+        if service in ("codebuild", "servicequotas"):
+            api = self.codebuild if service == "codebuild" else self.quotas
+            return _sent(api.answer(operation, Request(environ).get_data()))(environ, start_response)
+        if service == "ecr" and operation == "BatchGetImage":
+            return self._images(environ, start_response)
+        if service == "sagemaker" and operation in self.processing:
+            return _sent(self.processing.answer(operation, Request(environ).get_data()))(environ, start_response)
+        if runtime := _RUNTIME.match(path):
+            message = (
+                f"{_NOT_MODELLED[runtime['operation']]} is not modelled by the local AWS, which answers "
+                "InvokeEndpoint and InvokeEndpointAsync; call one of these here"
+            )
+            return _rest_error("ValidationError", message)(environ, start_response)
+        if service == "lambda" and environ["REQUEST_METHOD"] == "POST" and (function := _LAMBDA.match(path)):
+            return self._invoke(unquote(function["function"]), Request(environ))(environ, start_response)
+        if service == "sagemaker" and operation:
+            return self._sagemaker(operation, environ, start_response)
+        if service == "states" and operation == "StartExecution":
+            return self._start_execution(environ, start_response)
+        return self._others(service, operation, environ, start_response)
+
+    def _others(
+        self, service: str, operation: str, environ: dict[str, Any], start_response: StartResponse
+    ) -> Iterable[bytes]:
+        if service == "cloudtrail" and operation == "LookupEvents":
+            # The CLI looks for the cause of a failed deployment here, for a long time where it gets errors: there is no
+            # trail.
+            return _json({"Events": []})(environ, start_response)
+        try:
+            return self._moto(environ, start_response)
+        except NoServiceError:
+            message = f"the local AWS does not have the service '{service}'"
+            self._log(f"{message}, so it rejects {operation or environ['REQUEST_METHOD']}")
+            return _rest_error("NotImplemented", message)(environ, start_response)
+
+    def _start_execution(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Step Functions' StartExecution: moto accepts it, and it runs here."""
+        body = Request(environ).get_data()
+        answer = Response.from_app(self._moto, _rewound(environ, body))
+        if answer.status_code == HTTPStatus.OK:
+            self.state_machines.started(json.loads(body))
+        return answer(environ, start_response)
+
+    def _deliver(self, request: Request) -> Response:
+        mailbox = self._mailboxes.get(request.path.removeprefix(MAILBOX))
+        if mailbox is None:
+            return Response("no custom resource waits here", 404)
+        try:
+            mailbox.deliver(json.loads(request.get_data()))
+        except ValueError:
+            return Response("the response is not JSON", 400)
+        return Response(status=200)
+
+    def _invoke(self, function: str, request: Request) -> Response:
+        """Lambda's Invoke, synchronous also where an event invocation is asked for."""
+        headers = {"Content-Type": "application/json", "X-Amz-Executed-Version": "$LATEST"}
+        try:
+            result = self.lambdas.invoke(function, json.loads(request.get_data() or b"null"))
+        except FunctionError as error:
+            return Response(json.dumps(error.payload), 200, {**headers, "X-Amz-Function-Error": "Unhandled"})
+        except ThrottledError as error:
+            return _rest_error("TooManyRequestsException", str(error), 429)
+        except LocalError as error:
+            return _rest_error("ResourceNotFoundException", str(error), 404)
+        except ValueError as error:
+            return _rest_error("InvalidRequestContentException", f"the event is not JSON: {error}")
+        if request.headers.get("X-Amz-Invocation-Type") == "Event":
+            return Response(status=202)
+        return Response(json.dumps(result), 200, headers)
+
+    def _images(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """ECR's BatchGetImage: SageMaker's accounts have images; those of this account are moto's."""
+        body = Request(environ).get_data(cache=True)
+        reply = self.images.answer(body)
+        if reply is None:
+            return self._moto(_rewound(environ, body), start_response)
+        return _sent(reply)(environ, start_response)
+
+    def _sagemaker(self, operation: str, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """SageMaker's endpoint operations around moto's state."""
+        answered = {
+            "UpdateEndpoint": self.endpoints.update,
+            "UpdateEndpointWeightsAndCapacities": self.endpoints.adjust,
+            **self.components.operations,
+        }
+        prepared = {
+            "CreateEndpointConfig": self.endpoints.before_configure,
+            "CreateEndpoint": self.endpoints.before_create,
+        }
+        body = Request(environ).get_data()
+        try:
+            members = checked_members("sagemaker", operation, body)
+            if operation in answered:
+                return _json(answered[operation](members))(environ, start_response)
+            carried_out = prepared[operation](members) if operation in prepared else lambda: None
+        except (JsonApiError, SageMakerError) as error:
+            code = getattr(error, "code", "") or "ValidationException"
+            return _json({"__type": code, "message": str(error)}, 400)(environ, start_response)
+        answer = Response.from_app(self._moto, _rewound(environ, body))
+        if answer.status_code == HTTPStatus.OK:
+            carried_out()
+        return answer(environ, start_response)
+
+
+class Server:
+    """Serves `routes` on loopback; the port is taken at once, requests are answered from `start` on.
+
+    Args:
+        routes: the WSGI application.
+        port: 0 for any free one.
+
+    Raises:
+        LocalError: the port is in use.
+    """
+
+    def __init__(self, routes: Routes, port: int = 0) -> None:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            listener.close()
+            if error.errno != errno.EADDRINUSE:
+                raise LocalError(
+                    f"port {port} on {HOST} cannot be used: {error.strerror}; choose another port with --port"
+                ) from error
+            raise LocalError(
+                f"port {port} on {HOST} is in use by another program; choose another port with --port"
+            ) from error
+        listener.listen(128)
+        self.port: int = listener.getsockname()[1]
+        self.url = f"http://{HOST}:{self.port}"
+        # The socket is ours, so that a port in use is our sentence: werkzeug would print one and exit.
+        self._server = Listener(self.port, routes, listener.fileno())
+        self._listener = listener
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="local-aws", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop answering and free the port."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.hang_up()
+        self._server.server_close()
+        self._listener.close()
+
+
+def _service(authorization: str) -> str:
+    """The service of a request, from the credential scope of its signature (Signature Version 4)."""
+    scope = re.search(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/aws4_request", authorization)
+    return scope[1].lower() if scope else ""
+
+
+def _rewound(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
+    """The environment of a request whose body has been read, as good as new."""
+    return {name: value for name, value in environ.items() if not name.startswith("werkzeug.")} | {
+        "wsgi.input": io.BytesIO(body),
+        "CONTENT_LENGTH": str(len(body)),
+    }
+
+
+def _sent(reply: Reply) -> Response:
+    return Response(reply.body, reply.status, dict(reply.headers))
+
+
+def _json(members: Mapping[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(members), status, content_type="application/x-amz-json-1.1")
+
+
+def _sentence(error: OSError) -> str:
+    where = f" ({error.filename})" if error.filename else ""
+    return (
+        f"the local AWS cannot continue: {error.strerror or error}{where}; free some space, or read the cause in the "
+        "log of the local AWS"
+    )
+
+
+def _rest_error(code: str, message: str, status: int = 400) -> Response:
+    members = json.dumps({"__type": code, "Message": message, "message": message})
+    return Response(members, status, {"X-Amzn-ErrorType": code}, content_type="application/json")

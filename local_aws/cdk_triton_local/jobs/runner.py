@@ -1,0 +1,92 @@
+"""Runs the commands of one job, one after the other, until they end, their time is up, or somebody stops them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cdk_triton_local.process import Child, start
+
+__all__ = ["JobEndedError", "JobStoppedError", "JobTimedOutError", "Runner"]
+
+_GRACE_SECONDS = 2.0
+"""How long a command that is to end may take before it is killed."""
+
+
+class JobEndedError(Exception):
+    """A job is to end before its commands have."""
+
+
+class JobStoppedError(JobEndedError):
+    """Somebody asked for it."""
+
+
+class JobTimedOutError(JobEndedError):
+    """Its time is up."""
+
+
+class Runner:
+    """Runs commands, each with everything that it starts in a process group that ends with it.
+
+    Args:
+        seconds: how long all of them may take, from now on.
+        output: gets what they print, standard output and error as they come.
+    """
+
+    def __init__(self, seconds: float, output: Callable[[bytes], None]) -> None:
+        self._output = output
+        self._child: Child | None = None
+        self._ended: type[JobEndedError] | None = None
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._end, [JobTimedOutError])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def run(self, command: Sequence[str | Path], *, environment: Mapping[str, str], directory: Path) -> int:
+        """Run a command and return its exit status.
+
+        Raises:
+            JobEndedError: the job was to end before the command did, and the command is gone.
+            LocalError: there is no such program.
+        """
+        with self._lock:
+            self.raise_if_ended()
+            child = self._child = start(
+                command, environment=environment, directory=directory, output=subprocess.PIPE, errors=subprocess.STDOUT
+            )
+        assert child.stdout is not None  # a pipe was asked for
+        try:
+            with child.stdout as pipe:
+                while data := os.read(pipe.fileno(), 65536):
+                    self._output(data)
+        except BaseException:
+            child.kill()
+            raise
+        status = child.wait()
+        with self._lock:
+            self._child = None
+            self.raise_if_ended()
+        return status
+
+    def raise_if_ended(self) -> None:
+        """Raise `JobEndedError` if the job is to end."""
+        if self._ended is not None:
+            raise self._ended
+
+    def stop(self) -> None:
+        """End the job; one that has ended is left alone."""
+        self._end(JobStoppedError)
+
+    def close(self) -> None:
+        """There are no more commands."""
+        self._timer.cancel()
+
+    def _end(self, reason: type[JobEndedError]) -> None:
+        with self._lock:
+            self._ended = self._ended or reason
+            child = self._child
+        if child is not None:
+            child.stop(grace=_GRACE_SECONDS)

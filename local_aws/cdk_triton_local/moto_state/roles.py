@@ -1,0 +1,57 @@
+"""Service-linked roles as moto 5.2.5 makes them, put right; a test fails for what moto can do without one day."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cdk_triton_local.moto_state.patching import replace_method
+
+__all__ = ["correct_roles", "make_scaling_role"]
+
+_SCALING = "sagemaker.application-autoscaling.amazonaws.com"
+_SCALING_ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+
+
+def correct_roles() -> None:
+    """Correct the role's name; a second call changes nothing."""
+    from moto.iam.models import IAMBackend
+
+    replace_method(IAMBackend, "create_service_linked_role", _named)
+
+
+def make_scaling_role(account: str, region: str) -> str:
+    """Make the role that an account gets with its first endpoint variant as a scalable target; return its ARN.
+
+    Source: Application Auto Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling": "automatically
+    created in your AWS account when registering SageMaker AI resources as scalable targets".
+    """
+    from moto.iam.models import iam_backends
+    from moto.utilities.utils import get_partition
+
+    backend = iam_backends[account][get_partition(region)]
+    role = next((role for role in backend.roles.values() if role.name == _SCALING_ROLE), None)
+    if role is None:
+        role = backend.create_service_linked_role(_SCALING, "", "")
+    arn: str = role.arn
+    return arn
+
+
+def _named(original: Any) -> Any:
+    def create_service_linked_role(backend: Any, service_name: str, description: str, suffix: str) -> Any:
+        """CreateServiceLinkedRole: moto derives names from the service's, and this one cannot be derived."""
+        if service_name != _SCALING:
+            return original(backend, service_name, description, suffix)
+        statement = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": _SCALING}}
+        return backend.create_role(
+            _SCALING_ROLE,
+            json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+            f"/aws-service-role/{_SCALING}/",
+            permissions_boundary=None,
+            description=description,
+            tags=[],
+            max_session_duration="3600",
+            linked_service=_SCALING,
+        )
+
+    return create_service_linked_role

@@ -1,0 +1,206 @@
+"""Application Auto Scaling as moto 5.2.5 keeps it, put right; a test fails for what moto can do without one day.
+
+Source: the API reference of Application Auto Scaling, by operation. Texts of errors are the service's where they are
+known from its answers for other services.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
+
+from cdk_triton_local.endpoints.instance_changes import change_instances
+from cdk_triton_local.moto_state.patching import replace_method
+from cdk_triton_local.moto_state.roles import make_scaling_role
+
+__all__ = ["components", "correct_scaling", "scaled_variants"]
+
+_VARIANTS = ("sagemaker", "sagemaker:variant:DesiredInstanceCount")
+_COMPONENTS = ("sagemaker", "sagemaker:inference-component:DesiredCopyCount")
+
+
+def correct_scaling() -> None:
+    """Correct the operations of `_CORRECTIONS`; a second call changes nothing."""
+    from moto.applicationautoscaling.models import ApplicationAutoscalingBackend
+    from moto.applicationautoscaling.responses import ApplicationAutoScalingResponse
+
+    replace_method(ApplicationAutoScalingResponse, "_validate_params", _validate)
+    for name, make in _CORRECTIONS.items():
+        replace_method(ApplicationAutoscalingBackend, name, make)
+
+
+def scaled_variants(account: str, region: str, endpoint: str) -> frozenset[str]:
+    """The variants of an endpoint that are registered as scalable targets."""
+    from moto.applicationautoscaling.models import applicationautoscaling_backends
+
+    namespace, dimension = _VARIANTS
+    targets = applicationautoscaling_backends[account][region].describe_scalable_targets(namespace, None, dimension)
+    found = (target.resource_id.split("/") for target in targets)
+    return frozenset(variant for _, name, _, variant in found if name == endpoint)
+
+
+def components(account: str, region: str) -> MutableMapping[str, Any]:
+    """SageMaker's inference components by name, kept with moto's endpoints: they are forgotten together."""
+    from moto.sagemaker.models import sagemaker_backends
+
+    backend = sagemaker_backends[account][region]
+    found: MutableMapping[str, Any] = vars(backend).setdefault("inference_components", {})
+    return found
+
+
+def _register(original: Any) -> Any:
+    def register_scalable_target(backend: Any, namespace: str, r_id: str, dimension: str, **more: Any) -> Any:
+        """RegisterScalableTarget: "changes the resource's current capacity to a value that is inside of this range".
+
+        moto changes none, requires no limits, and checks of ECS services only whether they exist.
+        """
+        from moto.applicationautoscaling.exceptions import AWSValidationException
+        from moto.sagemaker.models import sagemaker_backends
+
+        is_new = r_id not in backend.targets.get(dimension, {})
+        if is_new and None in (more["min_capacity"], more["max_capacity"]):
+            # The sentence of the API reference, because the text of the service is not known.
+            raise AWSValidationException(
+                "When you register a new scalable target, you must specify values for the minimum and maximum capacity"
+            )
+        if (namespace, dimension) == _VARIANTS:
+            _, name, _, variant = r_id.split("/")
+            endpoint = sagemaker_backends[backend.account_id][backend.region_name].endpoints.get(name)
+            summary = None if endpoint is None else _variants_of(endpoint).get(variant)
+            if summary is None:
+                raise AWSValidationException(f"SageMaker endpoint variant doesn't exist: {r_id}")
+            # The service uses its own role, whatever role the request names.
+            more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
+            target = original(backend, namespace, r_id, dimension, **more)
+            count = min(max(summary.get("DesiredInstanceCount", 1), target.min_capacity), target.max_capacity)
+            change_instances(endpoint, [summary], {variant: count})
+            return target
+        if (namespace, dimension) == _COMPONENTS:
+            return _register_component(backend, r_id, **more)
+        return original(backend, namespace, r_id, dimension, **more)
+
+    return register_scalable_target
+
+
+def _register_component(backend: Any, r_id: str, **more: Any) -> Any:
+    """RegisterScalableTarget for the copies of an inference component, a dimension that moto does not have."""
+    from moto.applicationautoscaling.exceptions import AWSValidationException
+    from moto.applicationautoscaling.models import FakeScalableTarget
+
+    state = components(backend.account_id, backend.region_name).get(r_id.partition("/")[2])
+    if state is None:
+        raise AWSValidationException(f"SageMaker inference component doesn't exist: {r_id}")
+    target = backend.targets.setdefault(_COMPONENTS[1], {}).get(r_id)
+    if target is None:
+        more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
+        target = FakeScalableTarget(backend, _COMPONENTS[0], r_id, _COMPONENTS[1], **more)
+        backend.targets[_COMPONENTS[1]][r_id] = target
+    else:
+        target.update(more["min_capacity"], more["max_capacity"], more["suspended_state"])
+    count = min(max(state.desired, target.min_capacity), target.max_capacity)
+    if count != state.desired:
+        state.scale(count)
+    return target
+
+
+def _validate(original: Any) -> Any:
+    def _validate_params(response: Any) -> None:
+        """All operations: moto's list of scalable dimensions lacks that of inference components."""
+        if (response._get_param("ServiceNamespace"), response._get_param("ScalableDimension")) != _COMPONENTS:
+            original(response)
+
+    return _validate_params
+
+
+def _deregister(original: Any) -> Any:
+    def deregister_scalable_target(backend: Any, namespace: str, r_id: str, dimension: str) -> None:
+        """DeregisterScalableTarget: "deletes the scaling policies and the scheduled actions"."""
+        _require_target(backend, namespace, r_id, dimension)
+        original(backend, namespace, r_id, dimension)
+        for key, policy in list(backend.policies.items()):
+            if (policy.service_namespace, policy.resource_id, policy.scalable_dimension) == (
+                namespace,
+                r_id,
+                dimension,
+            ):
+                policy.delete_alarms(backend.account_id, backend.region_name)
+                del backend.policies[key]
+        for action in backend.describe_scheduled_actions(None, namespace, r_id, dimension):
+            backend.delete_scheduled_action(namespace, action.scheduled_action_name, r_id, dimension)
+
+    return deregister_scalable_target
+
+
+def _put_policy(original: Any) -> Any:
+    def put_scaling_policy(backend: Any, **policy: Any) -> Any:
+        """PutScalingPolicy: not "until you have registered the resource"; an update keeps its ARN."""
+        place = (policy["service_namespace"], policy["resource_id"], policy["scalable_dimension"])
+        _require_target(backend, *place)
+        before = backend.policies.get("\t".join((*place, policy["policy_name"])))
+        after = original(backend, **policy)
+        if before is not None:
+            after.policy_arn = before.policy_arn
+        return after
+
+    return put_scaling_policy
+
+
+def _put_action(original: Any) -> Any:
+    def put_scheduled_action(backend: Any, **action: Any) -> None:
+        """PutScheduledAction: "You cannot create a scheduled action until you have registered the resource"."""
+        _require_target(backend, action["service_namespace"], action["resource_id"], action["scalable_dimension"])
+        original(backend, **action)
+
+    return put_scheduled_action
+
+
+def _delete_policy(original: Any) -> Any:
+    def delete_scaling_policy(backend: Any, **policy: Any) -> None:
+        """DeleteScalingPolicy: what is not there is an ObjectNotFoundException."""
+        place = (policy["service_namespace"], policy["resource_id"], policy["scalable_dimension"])
+        if "\t".join((*place, policy["policy_name"])) not in backend.policies:
+            raise _not_found(f"No scaling policy found for {_described(*place)}, policy name: {policy['policy_name']}")
+        original(backend, **policy)
+
+    return delete_scaling_policy
+
+
+def _describe_policies(original: Any) -> Any:
+    def describe_scaling_policies(backend: Any, **asked: Any) -> Any:
+        """DescribeScalingPolicies: moto takes the policies of variant `a` for those of `ab`, too."""
+        token, policies = original(backend, **asked)
+        wanted = asked["resource_id"]
+        return token, [policy for policy in policies if wanted in (None, policy.resource_id)]
+
+    return describe_scaling_policies
+
+
+_CORRECTIONS: dict[str, Callable[[Any], Any]] = {
+    "register_scalable_target": _register,
+    "deregister_scalable_target": _deregister,
+    "put_scaling_policy": _put_policy,
+    "put_scheduled_action": _put_action,
+    "delete_scaling_policy": _delete_policy,
+    "describe_scaling_policies": _describe_policies,
+}
+
+
+def _variants_of(endpoint: Any) -> Mapping[str, dict[str, Any]]:
+    """The summaries of an endpoint's variants (ProductionVariantSummary), by name."""
+    shadows = getattr(endpoint, "shadow_production_variants", None) or ()
+    return {variant["VariantName"]: variant for variant in (*endpoint.production_variants, *shadows)}
+
+
+def _require_target(backend: Any, namespace: str, resource: str, dimension: str) -> None:
+    if resource not in backend.targets.get(dimension, {}):
+        raise _not_found(f"No scalable target registered for {_described(namespace, resource, dimension)}")
+
+
+def _described(namespace: str, resource: str, dimension: str) -> str:
+    return f"service namespace: {namespace}, resource ID: {resource}, scalable dimension: {dimension}"
+
+
+def _not_found(message: str) -> Exception:
+    from moto.core.exceptions import JsonRESTError
+
+    return JsonRESTError("ObjectNotFoundException", message)

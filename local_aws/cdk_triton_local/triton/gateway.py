@@ -1,0 +1,154 @@
+"""The work of sagemaker-runtime for an invocation: check it, choose a variant, pass it on, translate the answer.
+
+It never reads or logs the body.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cdk_triton.sagemaker import limits
+from cdk_triton_local.endpoints import Invocation, Response
+from cdk_triton_local.triton.connection import ContainerReply, ServerGoneError
+from cdk_triton_local.triton.deadline import Deadline
+from cdk_triton_local.triton.responses import ErrorResponses
+from cdk_triton_local.triton.server import TritonServer
+from cdk_triton_local.triton.target_models import INSUFFICIENT_STORAGE, TARGET_MODEL_HEADER, TargetModels
+from cdk_triton_local.triton.variant import RunningVariant
+
+__all__ = ["answer", "choose_variant", "validate_request"]
+
+# The headers that SageMaker passes on to the container. It drops other headers, so the binary format puts the size of
+# its JSON part into the content type.
+_PASSED_ON: Final = ("Content-Type", "Accept", "X-Amzn-SageMaker-Custom-Attributes")
+
+# Headers of InvokeEndpoint (botocore's service model) whose effect the local AWS does not have. Doing nothing about
+# one would be a wrong answer. An inference id only labels captured data (`cdk_triton_local.endpoints.data_capture`).
+_NOT_MODELLED: Final = (
+    "x-amzn-sagemaker-target-container-hostname",
+    "x-amzn-sagemaker-enable-explanations",
+    "x-amzn-sagemaker-session-id",
+)
+
+_TARGET_MODEL: Final = re.compile(r"[!-~][ -~]*")  # TargetModelHeader: \A\S[\p{Print}]*\z
+
+
+def validate_request(invocation: Invocation, errors: ErrorResponses) -> None:
+    """Reject requests that SageMaker rejects before it looks at the endpoint.
+
+    Raises:
+        RejectedInvocationError: the request cannot be answered.
+    """
+    if len(invocation.body) > invocation.largest:
+        raise errors.request_too_large(len(invocation.body))
+    for name in _NOT_MODELLED:
+        if name in invocation.headers:
+            raise errors.header_not_modelled(name)
+
+
+def choose_variant(
+    variants: Sequence[RunningVariant], invocation: Invocation, errors: ErrorResponses
+) -> RunningVariant:
+    """The variant that the request names, or one by weight.
+
+    Raises:
+        RejectedInvocationError: there is no such variant.
+    """
+    wanted = invocation.headers.get("x-amzn-sagemaker-target-variant")
+    if wanted is None:
+        if len(variants) == 1:
+            return variants[0]
+        weights = [variant.weight for variant in variants]
+        return random.choices(variants, weights if any(weights) else None)[0]  # noqa: S311 no secret
+    for variant in variants:
+        if variant.name == wanted:
+            return variant
+    raise errors.no_variant(wanted)
+
+
+def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorResponses, deadline: Deadline) -> Response:
+    """Have `variant` answer before the deadline.
+
+    Raises:
+        RejectedInvocationError: the variant did not answer in time, or answered with an error.
+        RetiredError: the variant is no longer in service.
+    """
+    target = invocation.headers.get(TARGET_MODEL_HEADER.lower())
+    if target is None and variant.is_multi_model:
+        raise errors.target_model_missing()
+    if target is not None and not variant.is_multi_model:
+        raise errors.target_model_unexpected()
+    since = time.monotonic()
+    with variant.use(deadline) as (server, models):
+        variant.record("Invocations", 1)
+        variant.record("InvocationsPerInstance", 1)  # one server answers, whatever the number of instances
+        call = _Call(variant, server, invocation, deadline)
+        try:
+            if models is None or target is None:
+                reply = call.send("/invocations")
+            else:
+                reply = _send_to_model(call, models, target, errors)
+        except ServerGoneError:
+            raise errors.container_gone() from None
+        except TimeoutError:
+            raise errors.container_timeout() from None
+        finally:
+            variant.record("OverheadLatency", time.monotonic() - since - call.seconds)
+    if reply.status != 200:
+        raise errors.container_error(reply)
+    if len(reply.body) > invocation.largest:
+        raise errors.response_too_large(len(reply.body))
+    return _response(variant, reply)
+
+
+@dataclass
+class _Call:
+    """An invocation on its way to a server, and the seconds that the server has taken for it."""
+
+    variant: RunningVariant
+    server: TritonServer
+    invocation: Invocation
+    deadline: Deadline
+    seconds: float = 0.0
+
+    def send(self, path: str, target: str | None = None) -> ContainerReply:
+        passed = self.invocation.headers
+        headers = {name: value for name in _PASSED_ON if (value := passed.get(name.lower())) is not None}
+        if target is not None:
+            headers[TARGET_MODEL_HEADER] = target
+        since, status = time.monotonic(), 0
+        try:
+            reply = self.server.request("POST", path, self.invocation.body, headers, timeout=self.deadline.left)
+            status = reply.status
+        finally:
+            took = time.monotonic() - since
+            self.seconds += took
+            self.variant.record("ModelLatency", took)
+            self.variant.record("Invocation4XXErrors", float(400 <= status < 500))
+            self.variant.record("Invocation5XXErrors", float(status >= 500))
+            self.variant.record("InvocationModelErrors", float(not 200 <= status < 300))
+        return reply
+
+
+def _send_to_model(call: _Call, models: TargetModels, target: str, errors: ErrorResponses) -> ContainerReply:
+    is_path = _TARGET_MODEL.fullmatch(target) is not None and len(target) <= limits.MAX_TARGET_MODEL_LENGTH
+    if not is_path or target.startswith("/") or ".." in target.split("/"):
+        raise errors.target_model_invalid(target)
+    with models.use(target, call.deadline) as path:
+        reply = call.send(path, target)
+        while reply.status == INSUFFICIENT_STORAGE and models.make_room():
+            reply = call.send(path, target)
+        return reply
+
+
+def _response(variant: RunningVariant, reply: ContainerReply) -> Response:
+    headers = {"x-Amzn-Invoked-Production-Variant": variant.name}
+    for name in ("Content-Type", "X-Amzn-SageMaker-Custom-Attributes"):
+        if name in reply.headers:
+            headers[name] = reply.headers[name]
+    return Response(200, headers, reply.body)

@@ -1,0 +1,246 @@
+"""Runs SageMaker endpoints on this machine, each variant on a tritonserver of its own."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cdk_triton.errors import LocalError
+from cdk_triton.sagemaker import limits
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, Variant
+from cdk_triton_local.endpoints.metrics import Record
+from cdk_triton_local.triton.components import COMPONENT_HEADER, ComponentServers
+from cdk_triton_local.triton.deadline import Deadline
+from cdk_triton_local.triton.gateway import answer, choose_variant, validate_request
+from cdk_triton_local.triton.loopback import loopback_library
+from cdk_triton_local.triton.model_data import ObjectStore
+from cdk_triton_local.triton.paths import shell_safe
+from cdk_triton_local.triton.responses import ErrorResponses, RejectedInvocationError
+from cdk_triton_local.triton.server import ServerSettings, free_port
+from cdk_triton_local.triton.server_files import arrange_server_files
+from cdk_triton_local.triton.shadow import Shadow
+from cdk_triton_local.triton.variant import RetiredError, RunningVariant, VariantSettings
+
+__all__ = ["TritonHost"]
+
+
+_CLOSE_SECONDS: Final = 10.0  # for model data that is being fetched; a server that is starting ends at once
+
+
+@dataclass(frozen=True)
+class _InService:
+    """The variants and shadows that answer for an endpoint."""
+
+    variants: tuple[RunningVariant, ...]
+    shadows: tuple[Shadow, ...] = ()
+
+    @property
+    def all(self) -> tuple[RunningVariant, ...]:
+        return (*self.variants, *(shadow.variant for shadow in self.shadows))
+
+
+class TritonHost:
+    """An `EndpointHost` on real tritonserver processes.
+
+    Everything listens on 127.0.0.1, on ports that are free. No process outlives this one, however it dies.
+
+    Args:
+        s3: a boto3 S3 client, or anything with its `get_object`.
+        directory: for unpacked model data, the backend directory and logs; `directory/logs/<endpoint>/<variant>.log`
+            holds what the servers of a variant said, one after the other. One host per directory.
+        max_loaded_models: how many target models a multi-model variant holds at a time; the least recently used one
+            makes room. On SageMaker, memory decides.
+        log: gets one line per event: ready, died, loaded, unloaded.
+        account: the account id that error messages name.
+        region: the region that error messages name.
+        listen_on_all_interfaces: start servers without the library that keeps them on loopback (see `loopback.py`),
+            on machines where it cannot be compiled. Everybody who reaches this machine can then invoke the models.
+        ports: gives a free TCP port at each call; a range of your own goes here.
+        record: gets the values of CloudWatch metrics; see `EndpointMetrics.record`.
+        record_component: the same of inference components; see `EndpointMetrics.record_component`.
+        log_options: the options, after a space, with which `cdk-triton local logs` finds these logs.
+
+    Raises:
+        LocalError: there is no usable tritonserver, or no C compiler.
+    """
+
+    def __init__(
+        self,
+        s3: ObjectStore,
+        directory: Path,
+        max_loaded_models: int = 4,
+        log: Callable[[str], None] = lambda line: None,
+        *,
+        account: str = "123456789012",
+        region: str = "us-east-1",
+        listen_on_all_interfaces: bool = False,
+        ports: Callable[[], int] = free_port,
+        record: Callable[..., None] = lambda *metric: None,
+        record_component: Callable[[str, str, float], None] = lambda component, name, value: None,
+        log_options: str = "",
+    ) -> None:
+        if max_loaded_models < 1:
+            raise LocalError(f"max_loaded_models is {max_loaded_models}, but an endpoint needs at least one; raise it")
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = shell_safe(directory.absolute())
+        self._logs = directory.absolute() / "logs"  # as messages name them, not through a link
+        self._log = log
+        self._record = record
+        self._account = account
+        self._region = region
+        self._log_options = log_options
+        shutil.rmtree(self._directory / "endpoints", ignore_errors=True)  # of an earlier host that was killed
+        self._settings = VariantSettings(
+            server=ServerSettings(
+                files=arrange_server_files(self._directory),
+                preload=None if listen_on_all_interfaces else loopback_library(),
+                ports=ports,
+            ),
+            store=s3,
+            max_loaded_models=max_loaded_models,
+            closing=threading.Event(),
+            log=log,
+        )
+        self._components = ComponentServers(
+            self._settings, self._directory / "endpoints", self._logs, self._errors, record_component
+        )
+        self._endpoints: dict[str, _InService] = {}
+        self._deployments = itertools.count(1)
+        self._starting = 0
+        self._changed = threading.Condition()  # guards the endpoints and how many deployments are starting servers
+
+    def deploy(self, endpoint: Endpoint) -> None:
+        """Create or update an endpoint; see `EndpointHost.deploy`. Other endpoints are deployed beside it."""
+        with self._changed:
+            self._starting += 1
+        try:
+            fresh = self._start(endpoint)
+            with self._changed:
+                is_closing = self._settings.closing.is_set()
+                old = None if is_closing else self._endpoints.get(endpoint.name)
+                if not is_closing:
+                    self._endpoints[endpoint.name] = fresh
+            if is_closing:
+                self._stop(fresh)
+                raise LocalError(f"endpoint {endpoint.name} was not deployed, because the local AWS is being stopped")
+        finally:
+            with self._changed:
+                self._starting -= 1
+                self._changed.notify_all()
+        self._stop(old)
+
+    def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        """Give variants other weights; see `EndpointHost.set_weights`."""
+        with self._changed:
+            for variant in self._endpoints[name].all if name in self._endpoints else ():
+                variant.weight = weights.get(variant.name, variant.weight)
+
+    def place(self, component: Component, copies: int) -> None:
+        """Bring a component to a number of copies; see `EndpointHost.place`."""
+        self._components.place(component, copies)
+
+    def withdraw(self, name: str) -> None:
+        """Stop a component; see `EndpointHost.withdraw`."""
+        self._components.withdraw(name)
+
+    def remove(self, name: str) -> None:
+        """Stop an endpoint; see `EndpointHost.remove`."""
+        with self._changed:
+            endpoint = self._endpoints.pop(name, None)
+        self._stop(endpoint)
+
+    def invoke(self, invocation: Invocation) -> Response:
+        """Answer an invocation; see `EndpointHost.invoke`."""
+        errors = self._errors(invocation.endpoint)
+        deadline = Deadline(invocation.seconds)
+        try:
+            validate_request(invocation, errors)
+            while True:
+                endpoint = self._endpoints.get(invocation.endpoint)
+                if endpoint is None:
+                    raise errors.no_endpoint()
+                if not endpoint.variants:
+                    return self._components.answer(invocation, errors, deadline)
+                if COMPONENT_HEADER in invocation.headers:
+                    raise errors.component_unexpected()
+                variant = choose_variant(endpoint.variants, invocation, errors)
+                for shadow in endpoint.shadows:
+                    shadow.copy(variant, invocation, errors)
+                try:
+                    return answer(variant, invocation, errors, deadline)
+                except RetiredError:
+                    continue  # an update swapped the variants meanwhile
+        except RejectedInvocationError as refusal:
+            return refusal.response
+        except Exception as error:  # the contract: never an exception
+            self._log(f"endpoint {invocation.endpoint}: {error!r}")
+            return errors.internal(f"the local gateway failed: {error!r}").response
+
+    def close(self) -> None:
+        """Stop every endpoint and remove the unpacked model data; the logs stay.
+
+        Nothing is waited for long: servers that are starting, and invocations in flight, are given up.
+        """
+        self._settings.closing.set()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._starting, _CLOSE_SECONDS)
+            endpoints = list(self._endpoints.values())
+            self._endpoints.clear()
+        self._components.close()
+        self._stop(*endpoints)
+        shutil.rmtree(self._directory / "endpoints", ignore_errors=True)
+
+    def _start(self, endpoint: Endpoint) -> _InService:
+        """Start all variants, or none."""
+        for name in (endpoint.name, *(variant.name for variant in (*endpoint.variants, *endpoint.shadows))):
+            if len(name) > limits.MAX_NAME_LENGTH or not re.fullmatch(limits.NAME_PATTERN, name):
+                raise LocalError(
+                    f"SageMaker does not accept the name {name!r} of an endpoint or variant; use 1 to 63 letters and "
+                    "digits, with hyphens between them"
+                )
+        prefix = f"{endpoint.name}-{next(self._deployments)}"
+        logs = self._logs / endpoint.name
+        logs.mkdir(parents=True, exist_ok=True)
+        started: list[RunningVariant] = []
+        try:
+            for variant in (*endpoint.variants, *endpoint.shadows):
+                started.append(
+                    RunningVariant(
+                        variant,
+                        self._settings,
+                        self._directory / "endpoints" / f"{prefix}-{variant.name}",
+                        logs / f"{variant.name}.log",
+                        self._errors(endpoint.name),
+                        self._recorder(endpoint.name, variant),
+                    )
+                )
+        except BaseException:
+            self._stop(_InService(tuple(started)))
+            raise
+        count = len(endpoint.variants)
+        shadows = (Shadow(variant, endpoint.name, self._log) for variant in started[count:])
+        return _InService(tuple(started[:count]), tuple(shadows))
+
+    def _recorder(self, endpoint: str, variant: Variant) -> Record:
+        """Records the metrics of a variant; those of an instance pool with its instance type."""
+        record = functools.partial(self._record, endpoint, variant.name)
+        return functools.partial(record, instance_type=variant.instance_type) if variant.in_pool else record
+
+    def _stop(self, *endpoints: _InService | None) -> None:
+        """Stop servers side by side: Triton takes two to four seconds to say goodbye to its Python models."""
+        for shadow in (shadow for endpoint in endpoints if endpoint for shadow in endpoint.shadows):
+            shadow.close()
+        if variants := [variant for endpoint in endpoints if endpoint for variant in endpoint.all]:
+            with ThreadPoolExecutor(len(variants)) as pool:
+                list(pool.map(RunningVariant.stop, variants))
+
+    def _errors(self, endpoint: str) -> ErrorResponses:
+        return ErrorResponses(endpoint, account=self._account, region=self._region, log_options=self._log_options)

@@ -1,0 +1,60 @@
+"""The program as a file: the same bytes from the same sources, for the Pythons of all of Triton's images."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import build_program as build_program
+from cdk_triton.artifacts.program import PROGRAM_VERSION, write_program
+
+PACKAGE = Path(build_program.__file__).parent
+SOURCES = sorted(PACKAGE.glob("*.py"))
+
+# What runs in a Python that a step prepared, or that DALI has: beside the program, not in it.
+DRIVERS = {source.name for source in SOURCES if source.name.endswith("_driver.py")}
+
+
+def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
+    write_program(tmp_path / "one.pyz")
+    write_program(tmp_path / "two.pyz")
+
+    assert (tmp_path / "one.pyz").read_bytes() == (tmp_path / "two.pyz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "one.pyz") as archive:
+        names = archive.namelist()
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert names == sorted(names)
+    assert {"__main__.py", "build_program/main.py", "build_program/requirements/onnxruntime-3.12.txt"} <= set(names)
+    assert not any("__pycache__" in name for name in names)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_a_source_is_python_3_8_and_needs_the_standard_library_only(source: Path) -> None:
+    tree = ast.parse(source.read_text(encoding="utf-8"), feature_version=(3, 8))
+    if source.name in DRIVERS:
+        assert not any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            assert {alias.name.split(".")[0] for alias in node.names} <= set(sys.stdlib_module_names)
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            assert str(node.module).split(".")[0] in sys.stdlib_module_names
+        if isinstance(node, ast.ImportFrom) and node.level > 0:
+            assert node.level == 1, "the package has no parent in the program's file"
+
+
+def test_somebody_decided_about_the_version_when_the_program_changed(tmp_path: Path) -> None:
+    write_program(tmp_path / "program.pyz")
+    digest = hashlib.sha256((tmp_path / "program.pyz").read_bytes()).hexdigest()
+
+    decided = (1, "7e57e1b61407d584c58ca9c25e6c20080f2360ed0f9e2c68149706438521ff8d")
+    assert (PROGRAM_VERSION, digest) == decided, (
+        "The build program changed. If it gives other artifacts from the same plan, raise PROGRAM_VERSION: that builds "
+        "every artifact of every user again. If it does not (a better message, a faster way to the same bytes), leave "
+        "it. In both cases write the new version and digest here."
+    )

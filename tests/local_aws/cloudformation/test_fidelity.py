@@ -1,0 +1,64 @@
+"""The table of what is modelled agrees with the code and with CloudFormation's own schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cdk_triton_local.cloudformation.api import OPERATIONS
+from cdk_triton_local.cloudformation.resource_types import find, is_custom, registered
+from cdk_triton_local.cloudformation.schema import resource_schema
+from cdk_triton_local.fidelity import DIFFERENCES
+from cdk_triton_local.wire.query_api import service_model
+
+TYPES = registered()
+PAGE = Path(__file__).parents[3] / "docs" / "local_aws_reference.md"
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_modelled_name_exists_in_cloudformation(name: str) -> None:
+    resource_type, schema = TYPES[name], resource_schema(name)
+    assert resource_type.modelled | resource_type.recorded <= schema.properties
+    assert not resource_type.modelled & resource_type.recorded
+    if not is_custom(name):
+        assert resource_type.attributes <= schema.attributes
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_says_in_a_sentence_what_is_behind_it(name: str) -> None:
+    assert TYPES[name].note.endswith(".")
+
+
+def test_every_operation_is_one_of_cloudformations() -> None:
+    assert set(OPERATIONS) <= set(service_model().operation_names)
+
+
+def test_the_page_names_every_type_operation_and_difference() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name in (*TYPES, *OPERATIONS):
+        assert f"`{name}`" in page
+    items = " ".join(page.split())  # without the ends of lines
+    for difference in DIFFERENCES:
+        assert f"* {difference} " in items
+
+
+@pytest.mark.parametrize(
+    ("type_name", "changed", "replacing"),
+    [
+        # From the template reference: "Update requires: Replacement" of each property.
+        ("AWS::SageMaker::Model", {"PrimaryContainer"}, {"PrimaryContainer"}),
+        ("AWS::SageMaker::EndpointConfig", {"ProductionVariants", "Tags"}, {"ProductionVariants"}),
+        ("AWS::SageMaker::Endpoint", {"EndpointConfigName"}, set()),
+        ("AWS::SageMaker::Endpoint", {"EndpointName"}, {"EndpointName"}),
+        ("AWS::IAM::Role", {"Policies", "RoleName"}, {"RoleName"}),
+        ("AWS::S3::Bucket", {"BucketName"}, {"BucketName"}),
+        ("AWS::Lambda::Function", {"Code", "Handler"}, set()),
+        ("AWS::ApplicationAutoScaling::ScalableTarget", {"MaxCapacity"}, set()),
+        ("Custom::Anything", {"Property"}, set()),
+    ],
+)
+def test_replacement_is_what_the_template_reference_says(
+    type_name: str, changed: set[str], replacing: set[str]
+) -> None:
+    assert find(type_name).replacing(changed) == replacing

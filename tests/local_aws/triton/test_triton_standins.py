@@ -1,0 +1,121 @@
+"""The stand-in backends below a real tritonserver: unchanged configurations, one log line each, errors at load."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from PIL import Image
+
+from cdk_triton_local.triton.backends.plan import stand_in_plan
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+TENSORS = """
+max_batch_size: 4
+input { name: "IN" data_type: TYPE_FP32 dims: [ 2 ] }
+output { name: "OUT" data_type: TYPE_FP32 dims: [ 2 ] }
+instance_group { kind: KIND_GPU count: 1 gpus: [ 0 ] }
+optimization { cuda { graphs: true } }
+"""
+ONNX_CONFIG = f'backend: "onnxruntime" {TENSORS} default_model_filename: "own.onnx"'
+PLAN_CONFIG = f'platform: "tensorrt_plan" {TENSORS} dynamic_batching {{ max_queue_delay_microseconds: 200000 }}'
+
+DALI_CONFIG = """
+backend: "dali"
+max_batch_size: 4
+input { name: "IMAGE" data_type: TYPE_UINT8 dims: [ -1 ] }
+output { name: "PIXELS" data_type: TYPE_FP32 dims: [ 3, 6, 5 ] }
+parameters { key: "num_threads" value { string_value: "2" } }
+"""
+DALI_PY = """
+import nvidia.dali as dali
+import nvidia.dali.types as types
+from nvidia.dali.plugin.triton import autoserialize
+
+@autoserialize
+@dali.pipeline_def(batch_size=3, num_threads=1, device_id=0)
+def pipe():
+    images = dali.fn.external_source(device="cpu", name="IMAGE")
+    images = dali.fn.decoders.image(images, device="mixed", output_type=types.RGB)
+    images = dali.fn.resize(images, resize_x=5, resize_y=6)
+    return dali.fn.crop_mirror_normalize(images, output_layout="CHW", mean=[127.5] * 3, std=[127.5] * 3)
+"""
+
+
+def add_one() -> bytes:
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 2]) for name in ("IN", "OUT")]
+    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+    nodes = [helper.make_node("Add", ["IN", "one"], ["OUT"])]
+    graph = helper.make_graph(nodes, "add", tensors[:1], tensors[1:], [one])
+    content: bytes = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    ).SerializeToString()
+    return content
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory, bench_in: Any, packed: Any) -> Iterator[Any]:
+    bench = bench_in(tmp_path_factory.mktemp("standins"))
+    bench.fleet(
+        "fleet",
+        onnx=packed({"m/config.pbtxt": ONNX_CONFIG, "m/1/own.onnx": add_one()}),
+        plan=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": stand_in_plan(add_one())}),
+        dali=packed({"m/config.pbtxt": DALI_CONFIG, "m/1/dali.py": DALI_PY}),
+        real=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": b"ftrt" + bytes(100)}),
+        rotate=packed({"m/config.pbtxt": DALI_CONFIG, "m/1/dali.py": DALI_PY.replace("fn.resize", "fn.rotate")}),
+    )
+    yield bench
+    bench.host.close()
+
+
+def introductions(bench: Any, backend: str) -> list[str]:
+    """What the log has of lines in which the stand-in for a backend says what it is."""
+    text: str = (bench.directory / "logs" / "fleet" / "AllTraffic.log").read_text()
+    return re.findall(rf"\bstand-in\b[^\n]*\b{backend}: [^\n\"]*", text)
+
+
+@pytest.mark.parametrize(("model", "backend"), [("onnx", "onnxruntime"), ("plan", "tensorrt")])
+def test_a_graph_answers_under_its_own_backends_name(messages: Messages, fleet: Any, model: str, backend: str) -> None:
+    assert fleet.answer("fleet", 1.0, 2.0, model=model) == [2.0, 3.0]
+    (line,) = introductions(fleet, backend)  # not one per request
+    messages.record("log", line)
+
+
+def test_a_dali_pipeline_answers(fleet: Any) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 30), (255, 0, 127)).save(buffer, format="PNG")
+    data = np.frombuffer(buffer.getvalue(), np.uint8)
+    tensor = {"name": "IMAGE", "shape": [1, len(data)], "datatype": "UINT8", "data": data.tolist()}
+    response = fleet.send("fleet", json.dumps({"inputs": [tensor]}).encode(), model="dali")
+    assert response.status == 200, response.body
+    pixels = np.array(json.loads(response.body)["outputs"][0]["data"]).reshape(3, 6, 5)
+    assert np.allclose(pixels[:, 0, 0], [1.0, -1.0, -0.5 / 127.5], atol=1e-6)
+    assert len(introductions(fleet, "dali")) == 1
+
+
+def test_a_picture_that_is_none_is_the_callers_error(fleet: Any) -> None:
+    tensor = {"name": "IMAGE", "shape": [1, 3], "datatype": "UINT8", "data": [1, 2, 3]}
+    response = fleet.send("fleet", json.dumps({"inputs": [tensor]}).encode(), model="dali")
+    assert response.status == 424
+    assert json.loads(response.body)["ErrorCode"].endswith("_FROM_MODEL")
+
+
+def test_a_real_plan_is_refused_when_it_is_loaded(fleet: Any) -> None:
+    error = json.loads(fleet.invoke("fleet", 1.0, 2.0, model="real").body)
+    assert "model.plan" in error["OriginalMessage"]
+    assert error["OriginalStatusCode"] == 400
+
+
+def test_an_unknown_operator_is_refused_when_the_model_is_loaded(fleet: Any) -> None:
+    error = json.loads(fleet.send("fleet", b"{}", model="rotate").body)
+    if "stand-in for DALI" in error["OriginalMessage"]:  # without DALI
+        assert "nvidia.dali.fn.rotate" in error["OriginalMessage"]
+    assert error["OriginalStatusCode"] == 400
