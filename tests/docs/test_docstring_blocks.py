@@ -30,7 +30,7 @@ DRAWINGS = {
     "cdk_triton.artifacts.layout": "object keys, which hosting/store/test_store_layout.py compares",
     "cdk_triton.artifacts.recipes.documents": "a document with remarks",
     "cdk_triton.artifacts.recipes.tensorrt": "a document with remarks",
-    "cdk_triton.hosting.publishing.definition": "the order of states",
+    "cdk_triton.hosting.models.publishing.definition": "the order of states",
     "cdk_triton_local": "a tree of processes",
 }
 """The docstrings of modules with a block that is not code, and what it is."""

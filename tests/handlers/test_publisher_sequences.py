@@ -36,7 +36,7 @@ from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_funct
 from artifacts.publication import Item, Place
 from build_model.faults import Fault, Killed
 from cdk_triton.artifacts import layout
-from cdk_triton.hosting.publishing.definition import Builds, Functions, definition
+from cdk_triton.hosting.models.publishing.definition import Builds, Functions, definition
 from cdk_triton_local.moto_state.machines import correct_machines
 from memory_aws import Client, Wire
 from publisher_builds import ASSETS, BUILDS, DESCRIPTION, BuildingMachine

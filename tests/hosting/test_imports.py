@@ -28,13 +28,13 @@ OF_OTHERS = {
     "aws_cdk.aws_scheduler",
     "cdk_triton.artifacts.recipes.conda",
     "cdk_triton.artifacts.recipes.tensorrt",
-    "cdk_triton.hosting.endpoints.deployment",
-    "cdk_triton.hosting.endpoints.rollback_notice",
-    "cdk_triton.hosting.endpoints.update_warnings",
+    "cdk_triton.hosting.endpoints.updates.policies",
+    "cdk_triton.hosting.endpoints.updates.rollback_notice",
+    "cdk_triton.hosting.endpoints.updates.warnings",
     "cdk_triton.hosting.models.multi_model",
-    "cdk_triton.hosting.monitoring.alarms",
-    "cdk_triton.hosting.monitoring.metrics_config",
-    "cdk_triton.hosting.scaling.instance_count",
+    "cdk_triton.hosting.endpoints.monitoring.alarms",
+    "cdk_triton.hosting.endpoints.monitoring.metrics_config",
+    "cdk_triton.hosting.endpoints.scaling.instance_count",
 }
 OF_CHECKS = {"google.protobuf", "cdk_triton.checks.registry"}
 """Modules that parse configurations and check them."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from aws_cdk import Resource
 from aws_cdk import aws_iam as iam
 
-from cdk_triton.hosting.endpoints.async_grants import allow_async_invocation
-from cdk_triton.hosting.endpoints.async_storage import AsyncStorage
+from cdk_triton.hosting.endpoints.asynchronous.grants import allow_async_invocation
+from cdk_triton.hosting.endpoints.asynchronous.storage import AsyncStorage
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation, check_takes_published, ensemble_check
 from cdk_triton.hosting.endpoints.parameters import allow_reading
-from cdk_triton.hosting.variant import TritonVariant
+from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 
 __all__ = ["allow_caller"]
 

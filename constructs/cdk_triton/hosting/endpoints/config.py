@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from cdk_triton.hosting.endpoints.async_storage import AsyncStorage, async_property
+from cdk_triton.hosting.access.keys import key_arn_for_service
+from cdk_triton.hosting.endpoints.asynchronous.storage import AsyncStorage, async_property
 from cdk_triton.hosting.endpoints.data_capture import DataCapture, capture_property
-from cdk_triton.hosting.endpoints.variant_set import acknowledge_local_disks
-from cdk_triton.hosting.keys import key_arn_for_service
-from cdk_triton.hosting.variant import TritonVariant, production_variant
+from cdk_triton.hosting.endpoints.variants.variant import TritonVariant, production_variant
+from cdk_triton.hosting.endpoints.variants.variant_set import acknowledge_local_disks
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_kms as kms
 
-    from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
+    from cdk_triton.hosting.endpoints.monitoring.metrics_config import MetricsConfig
 
 __all__ = ["endpoint_config"]
 

@@ -21,15 +21,21 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.literals import is_whole
-from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import is_of_another_account, region_of, require_same, stack_of
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arns
+from cdk_triton.hosting.access.keys import (
+    key_arn_for_service,
+    key_behind,
+    require_symmetric,
+    use_of_key,
+    warn_about_key,
+)
+from cdk_triton.hosting.access.permissions import Statement
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.endpoints.object_prefixes import check_prefix
-from cdk_triton.hosting.keys import key_arn_for_service, key_behind, require_symmetric, use_of_key, warn_about_key
-from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.variant import TritonVariant
+from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
+from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards, imported_objects_arns
+from cdk_triton.hosting.naming.literals import is_whole
+from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.naming.stacks import is_of_another_account, region_of, require_same, stack_of
 
 __all__ = [
     "DataCapture",

@@ -16,20 +16,21 @@ from constructs import Construct
 from cdk_triton._checked import checked
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
-from cdk_triton.hosting.capacity_reservations import check_reservations
-from cdk_triton.hosting.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.endpoints.async_inference import AsyncInference, check_async
-from cdk_triton.hosting.endpoints.async_storage import allow_async, async_storage
+from cdk_triton.hosting.access.keys import warn_about_key
+from cdk_triton.hosting.endpoints.asynchronous.inference import AsyncInference, check_async
+from cdk_triton.hosting.endpoints.asynchronous.storage import allow_async, async_storage
 from cdk_triton.hosting.endpoints.callers import allow_caller
 from cdk_triton.hosting.endpoints.config import endpoint_config
 from cdk_triton.hosting.endpoints.data_capture import DataCapture, allow_capture, check_capture, warn_about_capture
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
 from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
 from cdk_triton.hosting.endpoints.parameters import check_parameters, parameter_names, put_parameters
-from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployment, require_name
-from cdk_triton.hosting.endpoints.variant_set import (
+from cdk_triton.hosting.endpoints.updates.settings import EndpointUpdates, check_deployment, require_name
+from cdk_triton.hosting.endpoints.variants.capacity_reservations import check_reservations
+from cdk_triton.hosting.endpoints.variants.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.endpoints.variants.metrics import VariantMetrics
+from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
+from cdk_triton.hosting.endpoints.variants.variant_set import (
     check_environments,
     check_shadow,
     production_variants,
@@ -39,11 +40,10 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_storage,
     warn_about_target_models,
 )
-from cdk_triton.hosting.keys import warn_about_key
-from cdk_triton.hosting.metrics import VariantMetrics
-from cdk_triton.hosting.models.model import ITritonModel
-from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
-from cdk_triton.hosting.variant import TritonVariant
+from cdk_triton.hosting.models.interface import ITritonModel
+from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.naming.service_names import check_sagemaker_name
+from cdk_triton.hosting.naming.stacks import is_of_another_account, stack_of
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -51,11 +51,11 @@ if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_s3 as s3
     from aws_cdk import aws_sns as sns
 
-    from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy
-    from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
-    from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
-    from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
-    from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+    from cdk_triton.hosting.endpoints.monitoring.alarms import AlarmThresholds
+    from cdk_triton.hosting.endpoints.monitoring.metrics_config import MetricsConfig
+    from cdk_triton.hosting.endpoints.monitoring.monitoring import EndpointMonitoring
+    from cdk_triton.hosting.endpoints.scaling.instance_count import ScalableInstanceCount
+    from cdk_triton.hosting.endpoints.updates.policies import DeploymentPolicy
 
 __all__ = ["TritonEndpoint"]
 
@@ -358,7 +358,7 @@ class TritonEndpoint(Resource, VariantMetrics):
                 the runbook's address is empty, has a fragment or is too long; or CloudWatch rejects the name of the
                 dashboard.
         """
-        from cdk_triton.hosting.monitoring.watched_variant import monitor_variants
+        from cdk_triton.hosting.endpoints.monitoring.watched_variant import monitor_variants
 
         return monitor_variants(
             self,
@@ -403,7 +403,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: `endpoint_name` is not literal text, or the topic is in another account or region.
         """
-        from cdk_triton.hosting.endpoints.rollback_notice import add_rollback_notification
+        from cdk_triton.hosting.endpoints.updates.rollback_notice import add_rollback_notification
 
         name = require_name(self._endpoint.endpoint_name, self.node.path, "notices of rollbacks")
         return add_rollback_notification(self, self._endpoint, self._config, name, topic)

@@ -22,11 +22,11 @@ from cdk_triton._checked import checked
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts.layout import check_name
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import region_of, stack_of
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
-from cdk_triton.hosting.metrics import INVOCATIONS, VariantMetrics
-from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
+from cdk_triton.hosting.endpoints.variants.metrics import INVOCATIONS, VariantMetrics
+from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.naming.service_names import check_sagemaker_name
+from cdk_triton.hosting.naming.stacks import region_of, stack_of
 
 if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
     from aws_cdk import aws_cloudwatch as cloudwatch

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
-from cdk_triton.hosting.permissions import (
+from cdk_triton.hosting.access.permissions import (
     Statement,
     add_statements,
     inline_policy,
     managed_policy,
     warn_about_roles,
 )
-from cdk_triton.hosting.variant import TritonVariant
+from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 
 __all__ = ["allow_models"]
 

@@ -8,8 +8,8 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.per_construct import cached_per_construct
-from cdk_triton.hosting._cdk.stacks import share_an_environment, stack_of
+from cdk_triton.hosting.naming.per_construct import cached_per_construct
+from cdk_triton.hosting.naming.stacks import share_an_environment, stack_of
 
 __all__ = ["UniqueNames", "is_in_its_tree"]
 

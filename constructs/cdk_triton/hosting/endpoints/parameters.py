@@ -14,7 +14,7 @@ from constructs import Construct, IConstruct
 from cdk_triton._tokens import refuse_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.variant import TritonVariant
+from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 
 if TYPE_CHECKING:
     from cdk_triton.hosting.models.multi_model import TritonMultiModel

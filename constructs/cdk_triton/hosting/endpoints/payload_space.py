@@ -7,7 +7,7 @@ from typing import Final
 from aws_cdk import Annotations, Size
 from constructs import Construct
 
-from cdk_triton.hosting.models.model import ITritonModel
+from cdk_triton.hosting.models.interface import ITritonModel
 
 __all__ = ["warn_about_space"]
 

@@ -34,8 +34,8 @@ from cdk_triton.artifacts.layout import ASSET_PREFIX
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
-from cdk_triton.hosting._cdk.per_construct import cached_per_construct, path_of
-from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_of
+from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 

@@ -20,12 +20,12 @@ from cdk_triton.artifacts import S3File, artifact_key, build_inputs, layout, rec
 from cdk_triton.artifacts.recipe_checks import without_promises
 from cdk_triton.artifacts.repository_checks import Keys
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.logical_ids import change_id_with
-from cdk_triton.hosting.acknowledgements import bucket_identity
-from cdk_triton.hosting.builds.grants import GRANT_IDS
-from cdk_triton.hosting.images import ContainerImage
+from cdk_triton.hosting.access.images import ContainerImage
 from cdk_triton.hosting.models.assets import CloudAssembly, changed_during
 from cdk_triton.hosting.models.recipe_checks import builder_document, warn_about_duration
+from cdk_triton.hosting.naming.acknowledgements import bucket_identity
+from cdk_triton.hosting.naming.logical_ids import change_id_with
+from cdk_triton.hosting.store.builds.grants import GRANT_IDS
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository

@@ -18,17 +18,16 @@ from aws_cdk import Annotations, ArnFormat, Reference, Tokenization
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_triton.hosting._cdk.buckets import arn_of
-from cdk_triton.hosting._cdk.descriptions import role_description
-from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import require_same, stack_of
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, bucket_identity, imported_objects_arns
-from cdk_triton.hosting.images import PULL_ACTIONS, ContainerImage
-from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
-from cdk_triton.hosting.permissions import Statement, inline_policy, managed_policy
+from cdk_triton.hosting.access.images import PULL_ACTIONS, ContainerImage
+from cdk_triton.hosting.access.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
+from cdk_triton.hosting.access.permissions import Statement, inline_policy, managed_policy
+from cdk_triton.hosting.access.trust import require_trust_in_sagemaker, sagemaker_inference
+from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards, bucket_identity, imported_objects_arns
+from cdk_triton.hosting.naming.per_construct import arn_of, path_of
+from cdk_triton.hosting.naming.service_names import role_description
+from cdk_triton.hosting.naming.stacks import require_same, stack_of
 from cdk_triton.hosting.store.imported import keys_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
-from cdk_triton.hosting.trust import require_trust_in_sagemaker, sagemaker_inference
 
 __all__ = [
     "COMPONENT_METRICS",

@@ -13,8 +13,8 @@ from constructs import Construct
 
 from cdk_triton._arguments import one, require_type
 from cdk_triton._checked import checked
-from cdk_triton.hosting._cdk.literals import is_whole
-from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
+from cdk_triton.hosting.naming.literals import is_whole
+from cdk_triton.hosting.naming.service_names import check_sagemaker_name
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["ImportedModel"]

@@ -16,7 +16,7 @@ from aws_cdk import Size, SizeRoundingBehavior
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.limits import MAX_ASYNC_BYTES, MAX_INVOCATION_BYTES
 from cdk_triton.triton import ContainerEnvironment
@@ -24,7 +24,7 @@ from cdk_triton.triton.releases import is_at_least
 from cdk_triton.triton.server_options import given_options
 
 if TYPE_CHECKING:
-    from cdk_triton.hosting.models.model import ITritonModel
+    from cdk_triton.hosting.models.interface import ITritonModel
 
 __all__ = ["check_real_time_payload", "payload_bytes", "with_max_payload"]
 

@@ -18,7 +18,7 @@ from constructs import IConstruct
 from cdk_triton._tokens import refuse_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting.naming.per_construct import path_of
 
 __all__ = ["check_metadata", "tag_model"]
 

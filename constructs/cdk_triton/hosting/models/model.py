@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
 
 import jsii
 from aws_cdk import Resource, Size
@@ -11,14 +10,13 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
-from constructs import Construct, Node
+from constructs import Construct
 
 from cdk_triton._checked import checked
 from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.repository_checks import check_cached
-from cdk_triton.hosting._cdk.stacks import stack_of
-from cdk_triton.hosting.findings import report
-from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.access.images import container_image
+from cdk_triton.hosting.access.network import connections, model_network
 from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.delivery import Artifact, artifact_resource, reject_archives, stage_artifact, stage_files
 from cdk_triton.hosting.models.execution_role import Execution, check_role, execution_role, grant_execution
@@ -29,53 +27,15 @@ from cdk_triton.hosting.models.recipe_checks import check_recipes
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
 from cdk_triton.hosting.models.setting_warnings import warn_about_host
-from cdk_triton.hosting.network import connections, model_network
+from cdk_triton.hosting.naming.findings import report
+from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.hosting.store.store import store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
 
-__all__ = ["ITritonModel", "TritonModel"]
-
-
-@runtime_checkable
-class ITritonModel(Protocol):
-    """A SageMaker Model that runs Triton, for a variant of an endpoint.
-
-    An endpoint can also serve a construct of your own that has these members.
-    """
-
-    @property
-    def node(self) -> Node:
-        """The construct's node. An endpoint is created after every construct below this node."""
-
-    @property
-    def model_name(self) -> str:
-        """The name of the SageMaker Model, as a token."""
-
-    @property
-    def role(self) -> iam.IRole:
-        """The execution role."""
-
-    @property
-    def platform(self) -> ServingPlatform:
-        """The platform that serves the model. A variant takes its instance type and host AMI from it."""
-
-    @property
-    def target_models(self) -> Mapping[str, str]:
-        """The name of each ensemble → its `TargetModel`; empty for a single model."""
-
-    @property
-    def is_multi_model(self) -> bool:
-        """Whether callers name a target model. An instance loads a target model at the first call for it."""
-
-    @property
-    def size(self) -> int:
-        """The bytes that an instance loads when it starts, before compression, as far as they are known at synth.
-
-        A `TritonMultiModel` has 0. For a file that a recipe builds, the size of the recipe's sources counts.
-        """
+__all__ = ["TritonModel"]
 
 
 @jsii.implements(ec2.IConnectable, iam.IGrantable)

@@ -17,21 +17,21 @@ from cdk_triton._checked import checked
 from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.repository_checks import check_cached
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.stacks import stack_of
-from cdk_triton.hosting.findings import report
-from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.access.images import container_image
+from cdk_triton.hosting.access.network import connections, model_network
 from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.delivery import artifact_resource, stage_artifact
 from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
 from cdk_triton.hosting.models.imported import ImportedModel
 from cdk_triton.hosting.models.metadata import check_metadata, tag_model
+from cdk_triton.hosting.models.publishing.grants import Served, grant_read_catalogue
 from cdk_triton.hosting.models.recipe_checks import check_recipes
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
 from cdk_triton.hosting.models.setting_warnings import warn_about_host, warn_about_multi_model
 from cdk_triton.hosting.models.shared_names import warn_about_ping, warn_about_reloads
-from cdk_triton.hosting.network import connections, model_network
-from cdk_triton.hosting.publishing.grants import Served, grant_read_catalogue
+from cdk_triton.hosting.naming.findings import report
+from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.hosting.store.store import store_of
 from cdk_triton.sagemaker import ServingPlatform
@@ -40,7 +40,7 @@ from cdk_triton.triton.environment import container_variables
 
 if TYPE_CHECKING:
     from cdk_triton.artifacts.recipes.recipe import BuildRecipe
-    from cdk_triton.hosting.publishing.publisher import TritonPublisher
+    from cdk_triton.hosting.models.publishing.publisher import TritonPublisher
 
 __all__ = ["TritonMultiModel"]
 
@@ -271,8 +271,8 @@ class TritonMultiModel(Resource):
         """
         # A plain model takes no state machine.
         from cdk_triton.hosting.models.published_recipes import declared_recipes
-        from cdk_triton.hosting.publishing.platform_changes import check_platform_changes
-        from cdk_triton.hosting.publishing.publisher import add_publisher
+        from cdk_triton.hosting.models.publishing.platform_changes import check_platform_changes
+        from cdk_triton.hosting.models.publishing.publisher import add_publisher
 
         publisher = add_publisher(
             self,

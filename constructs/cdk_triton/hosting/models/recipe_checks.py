@@ -12,8 +12,8 @@ from cdk_triton.artifacts import estimated_minutes, platform_document
 from cdk_triton.artifacts.recipe_checks import checked_ensemble
 from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.artifacts.repository_checks import findings_of
-from cdk_triton.hosting.builds.builders import Builder
-from cdk_triton.hosting.findings import report, report_errors
+from cdk_triton.hosting.naming.findings import report, report_errors
+from cdk_triton.hosting.store.builds.builders import Builder
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 

@@ -6,9 +6,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
-from cdk_triton.hosting.acknowledgements import skip_checkov
-from cdk_triton.hosting.network import Network, vpc_config
-from cdk_triton.hosting.vpc_endpoints import await_network
+from cdk_triton.hosting.access.network import Network, vpc_config
+from cdk_triton.hosting.access.vpc_endpoints import await_network
+from cdk_triton.hosting.naming.acknowledgements import skip_checkov
 
 __all__ = ["sagemaker_model"]
 

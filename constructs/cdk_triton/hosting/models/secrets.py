@@ -10,7 +10,7 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
 
 __all__ = ["refuse_secrets"]

@@ -11,7 +11,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File
-from cdk_triton.hosting.builds.builders import Builder
+from cdk_triton.hosting.store.builds.builders import Builder
 from cdk_triton.hosting.store.imported import ImportedArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 

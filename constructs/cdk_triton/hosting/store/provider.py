@@ -14,13 +14,13 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from cdk_triton._shipped import shipped_directory
-from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import stack_of
-from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist, skip_checkov
-from cdk_triton.hosting.network import Network, allow_function_network
-from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.trust import states_of_the_account
-from cdk_triton.hosting.vpc_endpoints import await_network
+from cdk_triton.hosting.access.network import Network, allow_function_network
+from cdk_triton.hosting.access.permissions import Statement, allow
+from cdk_triton.hosting.access.trust import states_of_the_account
+from cdk_triton.hosting.access.vpc_endpoints import await_network
+from cdk_triton.hosting.naming.acknowledgements import acknowledge, acknowledge_nist, skip_checkov
+from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.naming.stacks import stack_of
 
 __all__ = ["NOT_RUN", "HandlerFunctions", "endpoint_states", "handler_code", "lambda_role", "log_writing", "provider"]
 

@@ -20,14 +20,14 @@ from cdk_triton._tokens import refuse_token
 from cdk_triton._wording import quoted
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.builds.builders import Builder
-from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
-from cdk_triton.hosting.builds.selection import BUILDER_IDS, BuilderChoice
-from cdk_triton.hosting.images import PULL_ACTIONS, container_image, sagemaker_repositories
-from cdk_triton.hosting.keys import require_key
-from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.access.images import PULL_ACTIONS, container_image, sagemaker_repositories
+from cdk_triton.hosting.access.keys import require_key
+from cdk_triton.hosting.access.permissions import Statement, allow
+from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards
+from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.store.builds.builders import Builder
+from cdk_triton.hosting.store.builds.grants import allow_inputs, allow_pull
+from cdk_triton.hosting.store.builds.selection import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.store.imported import ImportedArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 

@@ -21,22 +21,21 @@ from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import S3File
 from cdk_triton.artifacts.layout import ASSET_PREFIX, CATALOGUE_PREFIX, SERVED_PREFIXES
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
-from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.references import protects_nothing
-from cdk_triton.hosting._cdk.stacks import are_deployed_together, stack_of
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.builds.builders import Builder, key_statement
-from cdk_triton.hosting.builds.store_builders import StoreBuilders
-from cdk_triton.hosting.keys import require_store_keys
-from cdk_triton.hosting.network import function_network
-from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.access.keys import require_store_keys
+from cdk_triton.hosting.access.network import function_network
+from cdk_triton.hosting.access.permissions import Statement, allow
+from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards
+from cdk_triton.hosting.naming.per_construct import arn_of, encryption_key_of, path_of
+from cdk_triton.hosting.naming.references import protects_nothing
+from cdk_triton.hosting.naming.stacks import are_deployed_together, stack_of
 from cdk_triton.hosting.store.bucket import (
     check_bucket,
     keep_when_creation_fails,
     let_logs_use,
     store_bucket,
 )
+from cdk_triton.hosting.store.builds.builders import Builder, key_statement
+from cdk_triton.hosting.store.builds.store_builders import StoreBuilders
 from cdk_triton.hosting.store.imported import (
     ImportedArtifactStore,
     allow_promotion,

@@ -11,7 +11,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.artifacts.layout import USED_BY_METADATA
-from cdk_triton.hosting._cdk.stacks import root_stack, stack_of
+from cdk_triton.hosting.naming.stacks import root_stack, stack_of
 
 __all__ = ["record_user"]
 

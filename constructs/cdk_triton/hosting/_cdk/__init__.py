@@ -1,1 +1,0 @@
-"""Plumbing: the parts of the CDK that all constructs need."""

@@ -1,0 +1,253 @@
+"""The permissions of the library's own roles in managed policies, and of a user's roles in inline ones.
+
+NIST 800-53 R5, as cdk-nag reads it (IAMNoInlinePolicy), accepts no inline policies: a managed one has versions, and IAM
+lists it with all who have it. Its price is a smaller limit.
+
+CDK's grants write inline policies. So if an L2 of CDK would grant something to a role of ours, it gets the role
+`without_policy_updates`, and the permissions are written here. That also spares the wildcards that CDK's grants
+contain.
+
+Statements stay in Python until they are in a policy: each of CDK's would take a call of jsii to make, and another to
+get its length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from aws_cdk import Annotations
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk_triton.hosting.naming.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.naming.logical_ids import digest_of
+from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_of
+from cdk_triton.hosting.naming.stacks import root_stack, stack_of
+
+__all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_policy", "policy_name"]
+
+ROLE_WARNING = "cdk-triton:RoleNotGranted"
+
+MAX_CHARACTERS = 6144
+"""The limit of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role takes ten of them."""
+
+TOKEN_CHARACTERS = 150
+"""The assumed length of a reference: the ARN of a state machine, whose generated name has up to 80 characters."""
+
+PSEUDO_CHARACTERS = {"AWS.Partition": 10, "AWS.Region": 15, "AWS.AccountId": 12}
+"""The lengths of values that AWS has everywhere: `aws-us-gov`, `us-isof-south-1`, and an account."""
+
+NAME_CHARACTERS = 80
+"""The limit of an inline policy's name, which has up to 128 ("IAM and AWS STS quotas"): region and hashes need 40."""
+
+_TOKEN = re.compile(r"[$#]\{Token\[([^]]*)\.\d+\]\}")
+
+
+class Statement(NamedTuple):
+    """A statement of a policy.
+
+    Attributes:
+        actions: such as `s3:GetObject`.
+        resources: their ARNs; may be tokens.
+        conditions: by operator, then by key.
+        effect: `Allow`, or `Deny` for an exception from what other statements allow.
+    """
+
+    actions: Sequence[str]
+    resources: Sequence[str]
+    conditions: Mapping[str, Mapping[str, str | Sequence[str]]] = {}
+    effect: str = "Allow"
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """It as a policy has it."""
+        allowed = {"Effect": self.effect, "Action": list(self.actions), "Resource": list(self.resources)}
+        return {**allowed, "Condition": self.conditions} if self.conditions else allowed
+
+
+def allow(role: iam.Role, *statements: Statement) -> None:
+    """Allow a role something, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on."""
+    _policies_of(role).allow(role, statements)
+
+
+def managed_policy(
+    scope: Construct,
+    id: str,
+    roles: Sequence[iam.IRole],
+    statements: Iterable[Statement] = (),
+    decisive: object = None,
+) -> iam.ManagedPolicy:
+    """A policy for roles of ours.
+
+    Args:
+        scope: the parent.
+        id: the construct's id.
+        roles: the roles.
+        statements: what they may do.
+        decisive: what the policy is replaced with, beside its statements, of JSON and tokens; None: it is changed in
+            place. See `_place`.
+    """
+    document = _document(statements)
+    parent, own_id = (scope, id) if decisive is None else _place(scope, id, document, decisive)
+    policy = iam.ManagedPolicy(parent, own_id, roles=list(roles), document=document)
+    if parent is not scope:
+        parent.node.default_child = policy.node.default_child
+    return policy
+
+
+def inline_policy(
+    scope: Construct,
+    id: str,
+    roles: Iterable[iam.IRole],
+    statements: Iterable[Statement] = (),
+    decisive: object = None,
+) -> iam.Policy:
+    """A policy for roles of the user's. If a role does not accept changes, that warns. See `managed_policy`."""
+    document, name = _document(statements), policy_name(scope, id)
+    parent, own_id = (scope, id) if decisive is None else _place(scope, id, document, decisive)
+    if parent is not scope:
+        name += own_id  # a role has one inline policy of a name: the new one would be the old one, and go with it
+    policy = iam.Policy(parent, own_id, policy_name=name, document=document)
+    if parent is not scope:
+        parent.node.default_child = policy.node.default_child
+    roles = list(roles)
+    for role in roles:
+        role.attach_inline_policy(policy)  # and not `roles=`, which asks no role
+    warn_about_roles(scope, policy, roles, document)
+    acknowledge_nist(
+        policy, {"IAMNoInlinePolicy": "CDK can skip only inline policies on a role that takes no policy updates."}
+    )
+    return policy
+
+
+def warn_about_roles(
+    scope: Construct, policy: iam.Policy, roles: Iterable[iam.IRole], document: iam.PolicyDocument
+) -> None:
+    """Warn of roles that did not take a policy of the app, so that somebody else has to allow what they need.
+
+    Args:
+        scope: where the warning is.
+        policy: the policy, already offered to the roles.
+        roles: the roles.
+        document: what the warning lists: the policy's document, or what was added to it.
+    """
+    stack, resource = stack_of(policy), policy.node.default_child
+    assert isinstance(resource, iam.CfnPolicy)  # the CDK's construct has one
+    took = stack.resolve(resource.roles) or ()
+    for role in roles:
+        if stack.resolve(role.role_name) in took:
+            continue
+        statements = stack.resolve(document)["Statement"]
+        Annotations.of(scope).add_warning_v2(
+            ROLE_WARNING,
+            f"the role {path_of(role)} takes no policy of this app (mutable=False, without_policy_updates, or another "
+            f"account): make sure that its own policies allow {'; '.join(map(_in_words, statements))}; then "
+            "acknowledge this",
+        )
+
+
+def _in_words(statement: Mapping[str, Any]) -> str:
+    actions, resources = (_several(statement[name]) for name in ("Action", "Resource"))
+    conditions = [
+        f"{key} {operator} {' or '.join(map(_flat, _several(value)))}"
+        for operator, keys in statement.get("Condition", {}).items()
+        for key, value in keys.items()
+    ]
+    only = f" if {' and '.join(conditions)}" if conditions else ""
+    return f"{', '.join(actions)} on {' and '.join(map(_flat, resources))}{only}"
+
+
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _flat(value: Any) -> str:
+    """A text with the references in it as `${Name}`, and other functions as JSON."""
+    match value:
+        case {"Fn::Join": [separator, [*parts]]}:
+            return str(separator).join(map(_flat, parts))
+        case {"Ref": name}:
+            return f"${{{name}}}"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"${{{name}.{attribute}}}"
+        case str():
+            return value
+    return json.dumps(value, sort_keys=True)
+
+
+def add_statements(policy: iam.ManagedPolicy | iam.Policy, statements: Iterable[Statement]) -> None:
+    """Let a policy allow more."""
+    policy.add_statements(*(iam.PolicyStatement.from_json(statement.json) for statement in statements))
+
+
+def policy_name(
+    scope: Construct,
+    id: str,
+) -> str:
+    """A name for an inline policy of a role that other stacks, apps and regions may use too.
+
+    A role has one inline policy of a name: a second overwrites the first. CDK names it by its logical id,
+    which is the same in every stack. CloudFormation distinguishes stacks by name and region, and CDK what is in them by
+    path.
+    """
+    stack = root_stack(stack_of(scope))
+    place = "/".join((stack.stack_name, scope.node.path[len(stack.node.path) :], id))
+    readable = re.sub(r"[^\w+=,.@-]+", "-", place, flags=re.ASCII)[:NAME_CHARACTERS]
+    return f"{readable}-{stack.region}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
+
+
+def _place(scope: Construct, id: str, document: iam.PolicyDocument, decisive: object) -> tuple[Construct, str]:
+    """Choose the parent and the id of a policy that CloudFormation replaces where it would change it.
+
+    Its digest is in the construct path, not only in the logical id: a name that an aspect computes from the path, or
+    from `Names.unique_resource_name`, is then another one too, and IAM can have both policies at a time.
+    """
+    return Construct(scope, id), digest_of(stack_of(scope), [document, decisive])
+
+
+class _Policies:
+    """The managed policies of a role: how many, the last one, and how full that is."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._last: iam.ManagedPolicy | None = None
+        self._characters = 0
+
+    def allow(self, role: iam.Role, statements: Iterable[Statement]) -> None:
+        """Add statements, as many at a time as fit."""
+        fitting: list[Statement] = []
+        for statement in statements:
+            characters = _characters(statement)
+            if self._characters and self._characters + characters > MAX_CHARACTERS:
+                self._add(role, fitting)
+                self._last, self._characters, fitting = None, 0, []
+            self._characters += characters
+            fitting.append(statement)
+        self._add(role, fitting)
+
+    def _add(self, role: iam.Role, statements: Sequence[Statement]) -> None:
+        if self._last is None:
+            self._count += 1
+            name = "Permissions" if self._count == 1 else f"Permissions{self._count}"
+            self._last = managed_policy(role, name, [role], statements)
+        elif statements:
+            add_statements(self._last, statements)
+
+
+@cached_per_construct
+def _policies_of(role: iam.Role) -> _Policies:
+    return _Policies()
+
+
+def _characters(statement: Statement) -> int:
+    """How long a statement will be: what its references stand for is not known here."""
+    text = json.dumps(statement.json, separators=(",", ":"))
+    return len(_TOKEN.sub(lambda token: "x" * PSEUDO_CHARACTERS.get(token[1], TOKEN_CHARACTERS), text))
+
+
+def _document(statements: Iterable[Statement]) -> iam.PolicyDocument:
+    return iam.PolicyDocument.from_json({"Statement": [statement.json for statement in statements]})

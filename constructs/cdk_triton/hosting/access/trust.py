@@ -1,0 +1,114 @@
+"""Which services may assume the library's roles, and on whose behalf.
+
+A condition that a service does not meet fails every deployment. So a role has one only where AWS documents that this
+service sends the key:
+
+* SageMaker: "Cross-service confused deputy prevention", with the ARNs of real-time inference and of Processing jobs
+  (https://docs.aws.amazon.com/sagemaker/latest/dg/security-confused-deputy-prevention.html).
+* CodeBuild: "Allow CodeBuild to interact with other AWS services", with `aws:SourceAccount`
+  (https://docs.aws.amazon.com/codebuild/latest/userguide/setting-up-service-role.html).
+* Step Functions: "Prevent cross-service confused deputy issue", with `aws:SourceAccount`
+  (https://docs.aws.amazon.com/step-functions/latest/dg/procedure-create-iam-role.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+import jsii
+from aws_cdk import ArnFormat
+from aws_cdk import aws_iam as iam
+from constructs import IConstruct, IValidation
+
+from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.naming.stacks import stack_of
+
+__all__ = [
+    "codebuild_of_the_account",
+    "require_trust_in_sagemaker",
+    "sagemaker_inference",
+    "sagemaker_processing",
+    "states_of_the_account",
+]
+
+SAGEMAKER: Final = "sagemaker.amazonaws.com"
+
+
+def require_trust_in_sagemaker(scope: IConstruct, role: iam.IRole) -> None:
+    """Make the synthesis fail if SageMaker may not assume a role of this app.
+
+    SageMaker assumes the execution role of a model as `sagemaker.amazonaws.com` ("How to use SageMaker AI execution
+    roles" in its developer guide). The trust policy is read at the end, because the app may still add to it. That
+    of an imported role cannot be read.
+
+    Args:
+        scope: the model.
+        role: its execution role.
+    """
+    if isinstance(role, iam.Role) and role.assume_role_policy is not None:
+        scope.node.add_validation(_Trust(scope, role, role.assume_role_policy))
+
+
+@jsii.implements(IValidation)
+class _Trust:
+    def __init__(self, scope: IConstruct, role: iam.Role, policy: iam.PolicyDocument) -> None:
+        self._scope, self._role, self._policy = scope, role, policy
+
+    def validate(self) -> list[str]:
+        document = stack_of(self._role).resolve(self._policy) or {}
+        if any(map(_trusts_sagemaker, document.get("Statement", ()))):
+            return []
+        return [
+            f"SageMaker is not allowed to assume the role {path_of(self._role)} of {path_of(self._scope)}: its trust "
+            f"policy does not allow {SAGEMAKER} sts:AssumeRole; add iam.ServicePrincipal('{SAGEMAKER}') to "
+            "assumed_by, if need be in an iam.CompositePrincipal, or omit role="
+        ]
+
+
+def _trusts_sagemaker(statement: Mapping[str, Any]) -> bool:
+    """Whether a statement may let SageMaker assume the role; a value that is not known at synth counts as such."""
+    if statement.get("Effect") != "Allow":
+        return False
+    if "NotPrincipal" in statement or "NotAction" in statement:
+        return True
+    principal = statement.get("Principal", {})
+    services = principal.get("Service", []) if isinstance(principal, Mapping) else principal
+    return _has(statement.get("Action", []), "sts:AssumeRole") and _has(services, SAGEMAKER)
+
+
+def _has(patterns: Any, wanted: str) -> bool:
+    """Whether a text, or one of several, may stand for what is wanted: `*` and `?` stand for other characters."""
+    several = patterns if isinstance(patterns, list) else [patterns]
+    return any(not isinstance(each, str) or fnmatchcase(wanted.lower(), each.lower()) for each in several)
+
+
+def sagemaker_inference(scope: IConstruct) -> iam.IPrincipal:
+    """SageMaker for models and endpoints: of all its resources, because "the ARN must be in the format provided"."""
+    arn = stack_of(scope).format_arn(service="sagemaker", resource="*", arn_format=ArnFormat.NO_RESOURCE_NAME)
+    return _sagemaker(arn)
+
+
+def sagemaker_processing(scope: IConstruct) -> iam.IPrincipal:
+    """SageMaker for Processing jobs."""
+    return _sagemaker(stack_of(scope).format_arn(service="sagemaker", resource="processing-job", resource_name="*"))
+
+
+def codebuild_of_the_account(scope: IConstruct) -> iam.IPrincipal:
+    """CodeBuild for projects of the stack's account: the role is made first, so it cannot name a project."""
+    return _of_the_account(scope, "codebuild.amazonaws.com")
+
+
+def states_of_the_account(scope: IConstruct) -> iam.IPrincipal:
+    """Step Functions for state machines of the stack's account."""
+    return _of_the_account(scope, "states.amazonaws.com")
+
+
+def _of_the_account(scope: IConstruct, service: str) -> iam.IPrincipal:
+    account = {"StringEquals": {"aws:SourceAccount": stack_of(scope).account}}
+    return iam.ServicePrincipal(service, conditions=account)
+
+
+def _sagemaker(source_arn: str) -> iam.IPrincipal:
+    return iam.ServicePrincipal("sagemaker.amazonaws.com", conditions={"ArnLike": {"aws:SourceArn": source_arn}})

@@ -1,0 +1,266 @@
+"""The VPC endpoints that models, builds, callers and a store's functions need in a VPC without internet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import jsii
+from aws_cdk import Annotations, Aspects, CfnResource, IAspect
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct, IConstruct
+
+from cdk_triton._checked import checked
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.access.network import Network
+from cdk_triton.hosting.naming.acknowledgements import acknowledge, acknowledge_nist
+from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.naming.stacks import stack_of
+
+__all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network", "await_vpc_endpoints"]
+
+NO_WAY_OUT_WARNING: Final = "cdk-triton:NoWayOut"
+
+VPC_ENDPOINTS: Mapping[str, str] = {
+    "s3": "archives, and what builds read and write",
+    "ecr.api": "who may pull an image",
+    "ecr.dkr": "the images; their layers come from S3",
+    "logs": "the logs of containers and builds",
+    "monitoring": "the metrics of the instances",
+    "sts": "the credentials of the execution role",
+    "sagemaker.runtime": "callers within the VPC that invoke endpoints",
+}
+"""Each service that a VPC without internet needs a VPC endpoint for, and what for.
+
+Source: "Configure Amazon SageMaker Canvas in a VPC without internet access" (`canvas-vpc`), the fullest list in
+SageMaker's developer guide, without what only Canvas uses. `host-vpc` names S3, `interface-vpc-endpoint` the runtime.
+"""
+
+FUNCTION_ENDPOINTS: Mapping[str, str] = {
+    "states": "the start of a delivery",
+    "sagemaker.api": "Processing jobs, and the state of scaled endpoints",
+    "cloudformation": "the name of a scaled endpoint, and the check of a platform of published ensembles",
+    "codebuild": "builds on CodeBuild",
+}
+"""Each service that the functions of a store call beside those of `VPC_ENDPOINTS`, and what for.
+
+They are the clients of boto3 that the handlers make. Nothing of KMS is among them, because S3 uses the keys, and the
+answers to CloudFormation go to a bucket of S3 ("Setting up VPC endpoints for AWS CloudFormation").
+"""
+
+REQUIRED: Mapping[str, Sequence[str]] = {
+    "instances": ("s3",),
+    "builds": ("s3", "ecr.api", "ecr.dkr"),
+    "functions": ("s3", "states"),
+    "platform checks": ("cloudformation",),
+}
+"""The services that each part needs to start. Without the others it starts, but its logs and metrics are missing.
+
+For instances `host-vpc` requires S3 only. A Model does not set its `ImageConfig`, whose `RepositoryAccessMode` is `Vpc`
+for a private registry in the VPC and `Platform` for an image in ECR. Builds use ECR from within. The functions check a
+change of the platform of published ensembles, and read the status of the stack for it.
+"""
+
+_OF_THE_STORE: Final = ("functions", "platform checks")
+"""The parts that the functions of a store do."""
+
+
+@checked
+def add_vpc_endpoints(
+    vpc: ec2.IVpc,
+    *,
+    subnets: ec2.SubnetSelection | None = None,
+    exclude: Collection[str] = (),
+    store_functions: bool = False,
+) -> Mapping[str, ec2.VpcEndpoint]:
+    """Add VPC endpoints that SageMaker endpoints, builds and callers need in a VPC without internet access.
+
+    The VPC endpoint for S3 is a gateway and costs nothing. The others are interfaces, and each costs by the hour and
+    subnet. All are children of the VPC with the ids `Triton<service>`. The interfaces have private DNS names, so that
+    AWS's SDKs use them. They share one security group, which allows port 443 from the VPC.
+
+    CloudFormation creates the VPC endpoints before the resources of this library that need them in the same VPC and
+    stack. The order of your calls does not matter.
+
+    Args:
+        vpc: the VPC. If you import it, import it with its route tables and its CIDR block.
+        subnets: the subnets for the interfaces; by default the private subnets.
+        exclude: services that the VPC has endpoints for already. AWS rejects a second endpoint for a service.
+        store_functions: whether the functions of a store run in the VPC, too. They call more services
+            (`FUNCTION_ENDPOINTS`).
+
+    Returns:
+        The new VPC endpoints, by service.
+
+    Raises:
+        ConfigurationError: `exclude` names a service that this function does not add, this function has been called for
+            the VPC already, or an imported VPC lacks its route tables or CIDR block.
+    """
+    services = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if store_functions else ())]
+    if unknown := sorted(set(exclude) - set(services)):
+        raise ConfigurationError(
+            f"exclude={unknown[0]!r} is not a service that gets a VPC endpoint: use any of {', '.join(services)}"
+        )
+    if any(vpc.node.try_find_child(_id(service)) is not None for service in (*VPC_ENDPOINTS, *FUNCTION_ENDPOINTS)):
+        raise ConfigurationError(
+            f"{path_of(vpc)} has the VPC endpoints of add_vpc_endpoints already: use the endpoints that the first call "
+            "returned, and pass store_functions=True to the first call if a store's functions run in the VPC too"
+        )
+    try:
+        return _add_vpc_endpoints(vpc, subnets, [service for service in services if service not in exclude])
+    except RuntimeError as error:  # jsii's, of whatever CDK refuses
+        if not any(sign in str(error) for sign in ("vpcCidrBlock", "route table")):
+            raise
+        raise ConfigurationError(
+            f"{vpc.node.path} was imported without its route tables or its CIDR block, which VPC endpoints need: "
+            "import it by Vpc.from_lookup, or pass vpc_cidr_block and the route tables' ids to from_vpc_attributes"
+        ) from error
+
+
+def await_network(resource: CfnResource, network: Network, who: IConstruct, what: str) -> None:
+    """Make a resource after the subnets' way out and the VPC endpoints, and warn where there is neither.
+
+    Both are looked for when the app is complete. The resource waits for the VPC endpoints that are `REQUIRED` and in
+    its own stack. Across stacks the wait might make two stacks depend on each other. The policies of other VPC
+    endpoints, such as those of logs and of callers, may name what is made after the resource.
+
+    Args:
+        resource: what starts something in the VPC.
+        network: where in the VPC.
+        who: the construct that is warned.
+        what: what starts, one of `REQUIRED`.
+    """
+    resource.node.add_dependency(*network.established)
+    await_vpc_endpoints(resource, network, who, what)
+
+
+def await_vpc_endpoints(resource: CfnResource, network: Network, who: IConstruct, what: str) -> None:
+    """Do what `await_network` does, for a resource that uses the network and is not in it itself.
+
+    Args:
+        resource: what uses functions in the VPC.
+        network: where in the VPC.
+        who: the construct that is warned.
+        what: what starts, one of `REQUIRED`.
+    """
+    Aspects.of(resource).add(_WayOut(network, who, what))
+
+
+@jsii.implements(IAspect)
+class _WayOut:
+    """Looks for the VPC endpoints of a VPC, and for the routes out of its subnets, when the app is complete."""
+
+    def __init__(self, network: Network, who: IConstruct, what: str) -> None:
+        self._network, self._who, self._what = network, who, what
+
+    def visit(self, node: IConstruct) -> None:
+        """Look at the resource, which has no children."""
+        vpc, stack = self._network.vpc, stack_of(node)
+        for service, endpoint in _vpc_endpoints(vpc, stack.node.find_all()):
+            if service in REQUIRED[self._what] and stack_of(endpoint) is stack:
+                node.node.add_dependency(endpoint)
+        if not _isolated(self._network, vpc.node.find_all()):
+            return
+        everything = node.node.root.node.find_all()  # takes its time in a large app
+        there = {service for service, _ in _vpc_endpoints(vpc, everything)}
+        missing = [service for service in REQUIRED[self._what] if service not in there]
+        if missing and _isolated(self._network, everything):
+            offered = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if self._what in _OF_THE_STORE else ())]
+            self._warn(missing, [service for service in offered if service in there])
+
+    def _warn(self, missing: Sequence[str], there: Sequence[str]) -> None:
+        arguments = ["vpc"]
+        arguments += [f"exclude={there}"] if there else []
+        arguments += ["store_functions=True"] if self._what in _OF_THE_STORE else []
+        call = f"add_vpc_endpoints({', '.join(arguments)})"
+        Annotations.of(self._who).add_warning_v2(
+            NO_WAY_OUT_WARNING,
+            f"vpc_subnets of {self._network.vpc.node.path} have no route to the internet, and this app adds no VPC "
+            f"endpoint for {', '.join(missing)} to the VPC. So {self._what} would wait until they "
+            f"time out. Call {call}, select subnets with a NAT gateway, or acknowledge this if the VPC has another "
+            "route to these services",
+        )
+
+
+def _vpc_endpoints(vpc: ec2.IVpc, constructs: Iterable[IConstruct]) -> Iterator[tuple[str, ec2.CfnVPCEndpoint]]:
+    """Those of a VPC among some constructs that are for a service of this page, each with its service."""
+    for each in constructs:
+        if isinstance(each, ec2.CfnVPCEndpoint) and _belongs(each, vpc):
+            name = json.dumps(stack_of(each).resolve(each.service_name)).rstrip('"]}')
+            services = (*VPC_ENDPOINTS, *FUNCTION_ENDPOINTS)
+            yield from ((service, each) for service in services if name.endswith(f".{service}"))
+
+
+def _belongs(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
+    """Whether a VPC endpoint is of a VPC, by the text of its id: each import may make a token of its own."""
+    if endpoint.vpc_id == vpc.vpc_id:
+        return True
+    theirs, ours = stack_of(endpoint), stack_of(vpc)
+    text = json.dumps(theirs.resolve(endpoint.vpc_id))
+    if text != json.dumps(ours.resolve(vpc.vpc_id)):
+        return False
+    # These name something else in each stack, and an export is another in each environment.
+    local = any(f'"{name}"' in text for name in ("Ref", "Fn::GetAtt", "Fn::Sub"))
+    return theirs is ours or (not local and theirs.environment == ours.environment)
+
+
+def _isolated(network: Network, constructs: Iterable[IConstruct]) -> bool:
+    """Whether some of the subnets are known to have no route to the internet, unless one is among the constructs.
+
+    They are known where they were imported as isolated, or where the VPC is made by the app with all its routes.
+    """
+    vpc = network.vpc
+    made = vpc.private_subnets if isinstance(vpc, ec2.Vpc) else []
+    suspected = [subnet for subnet in (*vpc.isolated_subnets, *made) if subnet.subnet_id in network.subnets]
+    if not suspected:
+        return False
+    routed = {
+        each.route_table_id
+        for each in constructs
+        if isinstance(each, ec2.CfnRoute)
+        and (each.destination_cidr_block == "0.0.0.0/0" or each.destination_ipv6_cidr_block == "::/0")
+    }
+    return any(_route_table(subnet) not in routed for subnet in suspected)
+
+
+def _route_table(subnet: ec2.ISubnet) -> str | None:
+    """Its id; None where the subnet was imported without."""
+    try:
+        return subnet.route_table.route_table_id
+    except RuntimeError:  # jsii's, of the getter
+        return None
+
+
+def _add_vpc_endpoints(
+    vpc: ec2.IVpc, subnets: ec2.SubnetSelection | None, services: Sequence[str]
+) -> Mapping[str, ec2.VpcEndpoint]:
+    group = _endpoints_group(vpc) if set(services) - {"s3"} else None
+    added: dict[str, ec2.VpcEndpoint] = {}
+    for service in services:
+        id = _id(service)
+        if group is None or service == "s3":
+            added[service] = vpc.add_gateway_endpoint(id, service=ec2.GatewayVpcEndpointAwsService.S3)
+        else:
+            aws = ec2.InterfaceVpcEndpointAwsService(service)
+            # Not `open`, by which CDK would add the same rule once more for each.
+            added[service] = vpc.add_interface_endpoint(
+                id, service=aws, subnets=subnets, security_groups=[group], open=False
+            )
+    return added
+
+
+def _id(service: str) -> str:
+    return f"Triton{''.join(part.capitalize() for part in service.split('.'))}"
+
+
+def _endpoints_group(vpc: ec2.IVpc) -> ec2.SecurityGroup:
+    # Beside the VPC and not below it: to Python, an imported one is no Construct.
+    scope = vpc.node.scope if isinstance(vpc.node.scope, Construct) else stack_of(vpc)
+    description = "cdk-triton: VPC endpoints of AWS services"
+    group = ec2.SecurityGroup(scope, f"{vpc.node.id}TritonEndpoints", vpc=vpc, description=description)
+    group.add_ingress_rule(ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.tcp(443), "from within the VPC")
+    reason = "Only the VPC's own addresses, on port 443; cdk-nag cannot read a CIDR by reference."
+    acknowledge(group, {"EC23": reason})
+    acknowledge_nist(group, dict.fromkeys(("EC2RestrictedCommonPorts", "EC2RestrictedSSH"), reason))
+    return group

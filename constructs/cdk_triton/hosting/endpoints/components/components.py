@@ -1,0 +1,448 @@
+"""`TritonComponents`: an endpoint without a model, and the inference components on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import jsii
+from aws_cdk import Annotations, Aspects, Resource, Size
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk.interfaces.aws_sagemaker import EndpointReference
+from constructs import Construct
+
+from cdk_triton._checked import checked
+from cdk_triton._tokens import has_token
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.access.keys import key_arn_for_service, warn_about_key
+from cdk_triton.hosting.access.trust import sagemaker_inference
+from cdk_triton.hosting.endpoints.components.component import TritonComponent
+from cdk_triton.hosting.endpoints.components.limits import check_numbers, count_component
+from cdk_triton.hosting.endpoints.components.place import SharedPlace
+from cdk_triton.hosting.endpoints.components.requirements import check_count, copy_requirements, memory_doubt
+from cdk_triton.hosting.endpoints.components.room import RoomWarnings, initial_copies
+from cdk_triton.hosting.endpoints.components.updates import check_policy
+from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
+from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
+from cdk_triton.hosting.endpoints.parameters import (
+    allow_reading,
+    check_component_id,
+    check_parameters,
+    parameter_names,
+    put_parameters,
+)
+from cdk_triton.hosting.endpoints.updates.policies import Rolling
+from cdk_triton.hosting.endpoints.variants.capacity_reservations import (
+    check_reservation,
+    check_reservations,
+    reservation_property,
+)
+from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
+from cdk_triton.hosting.endpoints.variants.variant_set import (
+    acknowledge_local_disks,
+    check_environments,
+    warn_about_stacks,
+    warn_about_storage,
+)
+from cdk_triton.hosting.models.interface import ITritonModel
+from cdk_triton.hosting.models.max_payload import check_real_time_payload
+from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.naming.service_names import check_sagemaker_name, role_description
+from cdk_triton.hosting.naming.stacks import is_of_another_account, stack_of
+from cdk_triton.sagemaker import CopyRequirements, ServingPlatform, instances_for
+
+if TYPE_CHECKING:  # takes a while: for endpoints that need it
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sns as sns
+
+    from cdk_triton.hosting.endpoints.monitoring.alarms import AlarmThresholds
+    from cdk_triton.hosting.endpoints.monitoring.metrics_config import MetricsConfig
+    from cdk_triton.hosting.endpoints.monitoring.monitoring import EndpointMonitoring
+
+__all__ = ["TritonComponents"]
+
+NO_COPY_WARNING: Final = "cdk-triton:NoInitialCopy"
+NO_INSTANCE_WARNING: Final = "cdk-triton:ScaleToZeroInstances"
+MEMORY_WARNING: Final = "cdk-triton:ComponentMemory"
+
+VARIANT_NAME: Final = "AllTraffic"
+
+
+@jsii.implements(sagemaker.IEndpoint)
+class TritonComponents(Resource):
+    """A real-time endpoint that hosts inference components. Each component runs copies of one `TritonModel`.
+
+    Each copy gets whole GPUs, which no other copy uses. So use components if an instance has several GPUs, if each
+    ensemble must scale by itself, or if copies and instances may scale to zero. For many ensembles on one GPU, use a
+    `TritonMultiModel` on a `TritonEndpoint`. Components do not support multi-model models, asynchronous inference or
+    instance pools.
+
+    SageMaker scales the instances between `min_instance_count` and `max_instance_count`, as the copies need them.
+
+    Attributes:
+        platform: the release, instance type and host AMI that serve the components.
+        role: the role of the endpoint configuration. It may read the archives, as the models' own roles may, because
+            AWS does not document with which role SageMaker reads the archives.
+
+    Args:
+        scope: the stack or construct that the endpoint belongs to.
+        id: the construct's id.
+        platform: the release, instance type and host AMI of the endpoint. Every model must have the same platform.
+        min_instance_count: the fewest instances. With 0, SageMaker removes the last instance when no component has a
+            copy; some regions reject 0.
+        max_instance_count: the most instances. An update of a component needs free GPUs, or one more instance.
+        initial_instance_count: the number of instances that the endpoint starts with; by default `min_instance_count`,
+            and at least 1.
+        endpoint_name: a name of your own; by default CloudFormation generates one.
+        encryption_key: a KMS key of the endpoint's region that encrypts the EBS volumes of the instances. Instance
+            types with disks of their own do not have such a volume.
+        metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
+        ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
+            `endpoint-name`, `endpoint-arn` and `components/<id>`. Each parameter is one resource of the stack.
+        capacity_reservation_arn: the ARN of a training plan or an ML reservation, in which all instances start.
+
+    Raises:
+        ConfigurationError: the instance counts contradict each other, or the key is in another region; the name or the
+            path is not valid, or belongs to another endpoint of the account and region; the reservation is not valid,
+            or is in another region or account.
+    """
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        platform: ServingPlatform,
+        max_instance_count: int,
+        min_instance_count: int = 1,
+        initial_instance_count: int | None = None,
+        endpoint_name: str | None = None,
+        encryption_key: kms.IKey | None = None,
+        metrics_config: MetricsConfig | None = None,
+        ssm_parameter_path: str | None = None,
+        capacity_reservation_arn: str | None = None,
+    ) -> None:
+        path = f"{path_of(scope)}/{id}"
+        initial = _instance_counts(path, min_instance_count, max_instance_count, initial_instance_count)
+        if endpoint_name is not None:
+            check_sagemaker_name(endpoint_name, "endpoint_name")
+        check_environments(scope, path, [], encryption_key)
+        if capacity_reservation_arn is not None:
+            check_reservation(f"capacity_reservation_arn of {path}", capacity_reservation_arn)
+        check_reservations(scope, path, {VARIANT_NAME: capacity_reservation_arn})
+        if ssm_parameter_path is not None:
+            check_parameters(ssm_parameter_path, [])
+        names = UniqueNames(endpoint_name, parameter_names(ssm_parameter_path, []))
+        names.check(scope, path)
+        super().__init__(scope, id, physical_name=endpoint_name)
+        self.platform = platform
+        self._max_instance_count = max_instance_count
+        self._given_name = endpoint_name
+        self._parameter_path = ssm_parameter_path
+        self._encryption_key = encryption_key
+        self.role: iam.IRole = iam.Role(
+            self,
+            "Role",
+            assumed_by=sagemaker_inference(self),
+            description=role_description(f"cdk-triton: what the instances of {path_of(self)} may do"),
+        )
+        self._config = sagemaker.CfnEndpointConfig(
+            self,
+            "Config",
+            execution_role_arn=self.role.role_arn,
+            production_variants=[
+                _variant(platform, initial, min_instance_count, max_instance_count, capacity_reservation_arn)
+            ],
+            kms_key_id=None if encryption_key is None else key_arn_for_service(encryption_key),
+            metrics_config=None if metrics_config is None else metrics_config._rendered(),
+        )
+        self._endpoint = sagemaker.CfnEndpoint(
+            self,
+            "Resource",
+            endpoint_config_name=self._config.attr_endpoint_config_name,
+            endpoint_name=self._physical_name if endpoint_name is not None else None,
+        )
+        names.take(self)
+        if min_instance_count == 0:
+            self._warn_about_zero()
+        if encryption_key is not None and is_of_another_account(encryption_key, stack_of(self).account):
+            warn_about_key(self, encryption_key, "the deploying role to create grants for SageMaker (kms:CreateGrant)")
+        if metrics_config is not None:
+            metrics_config._warn(self)
+        self._place = SharedPlace(self, self._config)
+        self._children = Construct(self, "Components")
+        self._components: list[TritonComponent] = []
+        self._callers: list[iam.IGrantable] = []
+        self._monitoring: EndpointMonitoring | None = None
+        if ssm_parameter_path is not None:
+            own = (self.endpoint_name, self.endpoint_arn)
+            put_parameters(self, ssm_parameter_path, self._endpoint, own, [])
+        counts = initial, min_instance_count, max_instance_count
+        Aspects.of(self._config).add(RoomWarnings(self, platform.instance, counts, self._components))
+
+    @checked
+    def add_component(
+        self,
+        id: str,
+        *,
+        model: ITritonModel,
+        accelerators: int,
+        memory: Size,
+        cpus: float | None = None,
+        copies: int = 1,
+        deployment_policy: Rolling | None = None,
+    ) -> TritonComponent:
+        """Add a component.
+
+        Args:
+            id: the construct's id. The component's name is generated: see `component_name`.
+            model: a single model, such as a `TritonModel`, with the endpoint's platform.
+            accelerators: the number of whole GPUs that one copy gets, at least 1.
+            memory: the host memory that one copy reserves, at least 128 MiB and in whole MiB. A copy may use more.
+            cpus: the number of vCPUs that one copy reserves, at least 0.25; by default none.
+            copies: the number of copies that the component starts with. Do not change this number once the copies
+                scale, because a change resets the number of copies.
+            deployment_policy: how an update replaces the copies, batch by batch. By default SageMaker decides.
+
+        Returns:
+            The component, with its name, metrics, scaling and grants.
+
+        Raises:
+            ConfigurationError: a copy needs more than one instance has, or all copies need more than
+                `max_instance_count` instances have; the model is a multi-model one, or has another platform or network;
+                the deployment policy counts instances; the endpoint or the model has too many components; `id` is empty
+                or taken; or a number is out of its range.
+        """
+        if not id:
+            raise ConfigurationError(f"a component of {self.node.path} has an empty id: give the component a name")
+        what = f"component {id!r} of {self.node.path}"
+        check_numbers(self._children, id, what, model)
+        self._check_model(what, model)
+        check_real_time_payload(what, model)
+        requirements = copy_requirements(what, self.platform.instance, accelerators, memory, cpus)
+        check_count(f"copies of {what}", copies, 0, "and at least 1 when SageMaker creates the component")
+        self._check_room(what, requirements, copies)
+        check_policy(what, deployment_policy)
+        if self._parameter_path is not None:
+            check_component_id(id)
+        self._place.check(model)
+        served = [TritonVariant(model=model)]
+        check_environments(self, self.node.path, served, None)
+        component = TritonComponent(
+            self._children,
+            id,
+            endpoint=self,
+            endpoint_resource=self._endpoint,
+            role=self.role,
+            model=model,
+            requirements=requirements,
+            copies=copies,
+            given_name=self._given_name,
+            variant_name=VARIANT_NAME,
+            deployment_policy=deployment_policy,
+            ssm_parameter_path=self._parameter_path,
+        )
+        self._place.take(model)
+        count_component(model, component.node.path)
+        warn_about_stacks(self, served)
+        if not self._components:
+            warn_about_storage(self, served, self._encryption_key)
+            acknowledge_local_disks(self._config, served)
+        self._warn_about(component, what)
+        self._components.append(component)
+        for caller in self._callers:
+            component._grant(caller)
+        if self._monitoring is not None:
+            from cdk_triton.hosting.endpoints.components.watched_component import watch_component
+
+            watch_component(self._monitoring, component)
+        return component
+
+    @property
+    def components(self) -> tuple[TritonComponent, ...]:
+        """The components, in the order in which they were added."""
+        return tuple(self._components)
+
+    @property
+    @jsii.member(jsii_name="endpointName")
+    def endpoint_name(self) -> str:
+        """The endpoint's name, for `EndpointName` of InvokeEndpoint."""
+        return self._get_resource_name_attribute(self._endpoint.attr_endpoint_name)
+
+    @property
+    @jsii.member(jsii_name="endpointArn")
+    def endpoint_arn(self) -> str:
+        """The endpoint's ARN. SageMaker writes the endpoint's name in it in lower case."""
+        name = self._physical_name if has_token(self._physical_name) else self._physical_name.lower()
+        return self._get_resource_arn_attribute(
+            self._endpoint.ref, service="sagemaker", resource="endpoint", resource_name=name
+        )
+
+    @property
+    @jsii.member(jsii_name="endpointRef")
+    def endpoint_ref(self) -> EndpointReference:
+        """The reference that L1 constructs take."""
+        return self._endpoint.endpoint_ref
+
+    @jsii.member(jsii_name="grantInvoke")
+    @checked
+    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow a principal to invoke every component and to read the parameters, also those of components added later.
+
+        `TritonComponent.grant_invoke` allows a principal to invoke one component only.
+
+        Args:
+            grantee: the principal.
+        """
+        grant = self._grant(grantee)
+        self._callers.append(grantee)
+        for component in self._components:
+            grant = grant.combine(component._grant(grantee))
+        return grant
+
+    def _grant(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow a principal the endpoint, without its components."""
+        grant = allow_invocation(self, grantee, self.endpoint_arn, None, lambda _: None)
+        if self._parameter_path is not None:
+            grant = grant.combine(allow_reading(self, grantee, self._parameter_path, [], None))
+        return grant
+
+    @checked
+    def monitor(
+        self,
+        *,
+        topic: sns.ITopic | None = None,
+        thresholds: AlarmThresholds | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        runbook_url: str | None = None,
+        dashboard_name: str | None = None,
+    ) -> EndpointMonitoring:
+        """Add a dashboard, alarms for each component, and a retention period for the components' logs.
+
+        Components that are added later get alarms, too. You may scale a component before or after this call.
+
+        Args:
+            topic: the topic that every alarm notifies. The alarms get permission to publish to it, and to use its key
+                if it has one. Without a topic, only the dashboard shows the alarms.
+            thresholds: the thresholds of the alarms, if the defaults do not suit.
+            log_retention: how long CloudWatch keeps the logs. `INFINITE` does not change the retention of the log
+                groups.
+            runbook_url: the address where you publish the guide's runbook, or a page of your own. Each alarm links to
+                this address, with `#` and the alarm's name in lower case at the end. The default is the context value
+                `cdk-triton:runbookUrl`. Without an address, the alarms contain the first step.
+            dashboard_name: up to 255 letters, digits, `-` and `_`. It must be unique in the account, because an account
+                has one list of dashboards for all regions. By default CloudFormation generates a name.
+
+        Returns:
+            The dashboard, and the alarms by the component's id. You may add other actions to the alarms.
+
+        Raises:
+            ConfigurationError: the endpoint is monitored already; the topic is known to be in another region;
+                the runbook's address is empty, has a fragment or is too long; or CloudWatch rejects the name of the
+                dashboard.
+        """
+        from cdk_triton.hosting.endpoints.components.watched_component import watch_component
+        from cdk_triton.hosting.endpoints.monitoring.log_retention import component_log_group_name
+        from cdk_triton.hosting.endpoints.monitoring.monitoring import ID, EndpointMonitoring, check_not_monitored
+
+        check_not_monitored(self)
+        self._monitoring = EndpointMonitoring(
+            self,
+            ID,
+            endpoint_name=self.endpoint_name,
+            kind="component",
+            log_group=component_log_group_name("<component>"),
+            topic=topic,
+            thresholds=thresholds,
+            log_retention=log_retention,
+            runbook_url=runbook_url,
+            dashboard_name=dashboard_name,
+        )
+        for each in self._components:
+            watch_component(self._monitoring, each)
+        return self._monitoring
+
+    def _check_model(self, what: str, model: ITritonModel) -> None:
+        if model.is_multi_model:
+            raise ConfigurationError(
+                f"the model of {what} is a TritonMultiModel, but a component has one archive, and a request names a "
+                "component or a target model, not both: give each ensemble a TritonModel and a component of its own, "
+                "or serve the TritonMultiModel on a TritonEndpoint"
+            )
+        if model.platform != self.platform:
+            raise ConfigurationError(
+                f"the model of {what} is made for {_described(model.platform)}, but the instances are "
+                f"{_described(self.platform)}: give both the same ServingPlatform"
+            )
+
+    def _check_room(self, what: str, requirements: CopyRequirements, copies: int) -> None:
+        all_copies = [*initial_copies(self._components), *[requirements] * copies]
+        needed = instances_for(all_copies, self.platform.instance)
+        if needed > self._max_instance_count:
+            raise ConfigurationError(
+                f"{what} raises the initial copies of the endpoint to {len(all_copies)}, which need {needed} "
+                f"{self.platform.instance_type} of {self.platform.gpu_count} GPUs, but max_instance_count is "
+                f"{self._max_instance_count}: raise max_instance_count, or lower copies= or accelerators="
+            )
+
+    def _warn_about(self, component: TritonComponent, what: str) -> None:
+        if component.copies == 0:
+            Annotations.of(component).add_warning_v2(
+                NO_COPY_WARNING,
+                f"{what} starts with 0 copies, but SageMaker rejects the creation of such a component ('Inference "
+                "components copy count an integer larger than 0', as stdapi-ai/stdapi.ai#43 reports): start with 1 "
+                "copy and call scale_to_zero(), or acknowledge this if the component already exists",
+            )
+        if (doubt := memory_doubt(component.requirements, self.platform.instance)) is not None:
+            Annotations.of(component).add_warning_v2(MEMORY_WARNING, f"a copy of {what} {doubt}")
+
+    def _warn_about_zero(self) -> None:
+        Annotations.of(self).add_warning_v2(
+            NO_INSTANCE_WARNING,
+            "min_instance_count is 0, which SageMaker rejects in some regions: 'Min instance count needs to be greater "
+            "than 0 for enabled managed instance scaling' in eu-west-3, while us-east-1 accepts 0 "
+            "(stdapi-ai/stdapi.ai#43, August 2026). Try `aws sagemaker create-endpoint-config`, which starts no "
+            "instance, in your region, and acknowledge this if SageMaker accepts 0",
+        )
+
+
+def _instance_counts(path: str, least: int, most: int, initial: int | None) -> int:
+    """The initial number of instances."""
+    check_count(f"min_instance_count of {path}", least, 0, "where 0 lets SageMaker remove all instances")
+    check_count(f"max_instance_count of {path}", most, 1, "because components run on instances")
+    if initial is not None:
+        check_count(f"initial_instance_count of {path}", initial, 1, "because an endpoint needs an instance")
+    first = max(1, least) if initial is None else initial
+    if not least <= first <= most:
+        raise ConfigurationError(
+            f"{path} begins with {first} instances, but scales between min_instance_count {least} and "
+            f"max_instance_count {most}: use an initial_instance_count within these limits"
+        )
+    return first
+
+
+def _variant(
+    platform: ServingPlatform, initial: int, least: int, most: int, reservation_arn: str | None
+) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+    """The variant, without a model: that is what lets an endpoint host components.
+
+    Requests of an endpoint with components go to the copy with the fewest, as in AWS's samples.
+    """
+    return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
+        variant_name=VARIANT_NAME,
+        instance_type=platform.instance_type,
+        inference_ami_version=platform.inference_ami_version,
+        initial_instance_count=initial,
+        managed_instance_scaling=sagemaker.CfnEndpointConfig.ManagedInstanceScalingProperty(
+            status="ENABLED", min_instance_count=least, max_instance_count=most
+        ),
+        capacity_reservation_config=reservation_property(reservation_arn),
+        routing_config=sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy="LEAST_OUTSTANDING_REQUESTS"),
+    )
+
+
+def _described(platform: ServingPlatform) -> str:
+    host = f" with the host AMI {platform.inference_ami_version}" if platform.inference_ami_version else ""
+    return f"{platform.image_identity} on {platform.instance_type}{host}"

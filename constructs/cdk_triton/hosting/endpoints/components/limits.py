@@ -1,0 +1,66 @@
+"""How many components an endpoint and a model may have, and which ids.
+
+A role takes ten managed policies ("IAM and AWS STS quotas"). An update attaches new policies before it detaches the old
+ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from constructs import Construct, IConstruct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_of
+
+if TYPE_CHECKING:
+    from cdk_triton.hosting.models.interface import ITritonModel
+
+__all__ = ["check_numbers", "count_component"]
+
+MAX_COMPONENTS: Final = 5
+"""The role of the configuration has a policy for each component of the endpoint."""
+
+MAX_COMPONENTS_OF_A_MODEL: Final = 4
+"""The role of the model has a policy of its own, and one for each component."""
+
+
+def check_numbers(children: Construct, id: str, what: str, model: ITritonModel) -> None:
+    """Reject one component too many, and an id that is taken.
+
+    Args:
+        children: the scope of the endpoint's components.
+        id: of the new component.
+        what: the new component, as a sentence names it.
+        model: what the component serves.
+
+    Raises:
+        ConfigurationError: the endpoint or the model has as many components as a role has room for, or the id is taken.
+    """
+    if children.node.try_find_child(id) is not None:
+        raise ConfigurationError(f"{what} exists already: give each component an id of its own")
+    if len(children.node.children) == MAX_COMPONENTS:
+        raise ConfigurationError(
+            f"{what} would be number {MAX_COMPONENTS + 1}, but a role takes ten managed policies at most, and an "
+            "update can need two for each component, the old one and the new one: add the component to another "
+            "TritonComponents"
+        )
+    owner = model.role.node.scope
+    is_own_role = owner is not None and path_of(owner) == model.node.path  # a role of the user gets inline policies
+    if is_own_role and len(_components_of(model.role)) == MAX_COMPONENTS_OF_A_MODEL:
+        raise ConfigurationError(
+            f"{what} would be number {MAX_COMPONENTS_OF_A_MODEL + 1} of the model {model.node.path}, but a role takes "
+            "ten managed policies at most, and an update can attach the model's new policies beside the old ones: make "
+            "another TritonModel of the same repository"
+        )
+
+
+def count_component(model: ITritonModel, path: str) -> None:
+    """Remember that a component serves the model."""
+    _components_of(model.role).append(path)
+
+
+@cached_per_construct
+def _components_of(role: IConstruct) -> list[str]:
+    """The components whose model has this role, on every endpoint of the app."""
+    return []

@@ -1,0 +1,133 @@
+"""`EndpointMonitoring`: dashboard, alarms and the retention of logs of one endpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_triton._tokens import sample_note, with_samples
+from cdk_triton._wording import quoted
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.access.keys import warn_about_topic
+from cdk_triton.hosting.endpoints.monitoring.alarms import AlarmThresholds, Watched, add_alarms
+from cdk_triton.hosting.endpoints.monitoring.log_retention import LogRetention
+from cdk_triton.hosting.endpoints.monitoring.widgets import COLUMNS
+from cdk_triton.hosting.naming.name_lookup import NameLookup
+from cdk_triton.hosting.naming.runbooks import runbook_of
+from cdk_triton.hosting.naming.stacks import region_of, require_own_region, stack_of
+
+__all__ = ["ID", "EndpointMonitoring", "check_not_monitored"]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
+"""The name of a dashboard: "The maximum length is 255, and valid characters are A-Z, a-z, 0-9, "-", and "_""
+(PutDashboard in the API of CloudWatch)."""
+
+
+ID: Final = "Monitoring"
+"""The construct's id below its endpoint."""
+
+
+def check_not_monitored(scope: Construct) -> None:
+    """Reject a second call of `monitor()`.
+
+    Raises:
+        ConfigurationError: the endpoint is monitored already.
+    """
+    if scope.node.try_find_child(ID) is not None:
+        raise ConfigurationError(
+            f"{scope.node.path} is monitored already: use the object that the first monitor() returned"
+        )
+
+
+class EndpointMonitoring(Construct):
+    """The result of `TritonEndpoint.monitor` and `TritonComponents.monitor`.
+
+    Attributes:
+        dashboard: the endpoint's dashboard, with a section for each variant or component.
+        alarms: the alarms, by the variant's name or the component's id, and then by the alarm's name. An unknown name
+            raises a ConfigurationError. A shadow variant does not have alarms, because callers do not get its answers.
+
+    Args:
+        scope: the endpoint.
+        id: the construct's id.
+        endpoint_name: the endpoint's name; the name may be a token.
+        kind: the kind of part that has alarms, `variant` or `component`.
+        log_group: the name of the log group on the dashboard.
+        topic: the topic that every alarm notifies, or None.
+        thresholds: the thresholds of the alarms.
+        log_retention: how long the logs are kept.
+        runbook_url: the page that alarms and dashboard link to; None: the address in the context, if there is one.
+        dashboard_name: the dashboard's name. None: CloudFormation generates a name. "All dashboards in your account are
+            global, not region-specific" (PutDashboard).
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint_name: str,
+        kind: str,
+        log_group: str,
+        topic: sns.ITopic | None,
+        thresholds: AlarmThresholds | None,
+        log_retention: logs.RetentionDays,
+        runbook_url: str | None,
+        dashboard_name: str | None,
+    ) -> None:
+        if dashboard_name is not None and not _NAME.fullmatch(with_samples(dashboard_name)):
+            raise ConfigurationError(
+                f"dashboard_name is {quoted(with_samples(dashboard_name))}{sample_note(dashboard_name)}: use 1 to 255 "
+                "letters, digits, '-' and '_'"
+            )
+        runbook = runbook_of(scope, runbook_url)
+        if topic is not None:
+            # "Invalid region ca-central-1 specified. Only us-west-2 is supported." (PutMetricAlarm's answer, in
+            # cds-snc/notification-terraform#128)
+            reason = f"alarms publish to topics of their own region only: use a topic in {region_of(scope)}"
+            require_own_region(scope, topic, reason)
+        super().__init__(scope, id)
+        self._kind = kind
+        self._limits = AlarmThresholds() if thresholds is None else thresholds
+        self._runbook = runbook
+        self._retention = log_retention
+        self._alarms: dict[str, Mapping[str, cloudwatch.Alarm]] = NameLookup(f"there are no alarms of a {kind}", {})
+        self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(self._alarms)
+        self._action: cloudwatch_actions.SnsAction | None = None
+        if topic is not None:
+            # A topic whose policy says anything, such as that it wants TLS, has no default policy that lets alarms in.
+            # The condition is that of "Example cases for Amazon SNS access control", and holds for the topic's key too.
+            account = {"StringEquals": {"aws:SourceAccount": stack_of(self).account}}
+            warn_about_topic(self, topic, "cloudwatch.amazonaws.com")
+            topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=account))
+            self._action = cloudwatch_actions.SnsAction(topic)
+        links = f"# {endpoint_name}\nLogs: `{log_group}`."
+        links += "" if runbook is None else f" Runbook: {runbook.url}"
+        self.dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=dashboard_name)
+        self.dashboard.add_widgets(cloudwatch.TextWidget(markdown=links, width=COLUMNS, height=2))
+
+    def _watch(self, watched: Watched, *, has_alarms: bool = True) -> None:
+        """Add the alarms and the section of a variant or a component."""
+        alarms = add_alarms(watched, self._limits, self._runbook) if has_alarms else {}
+        if has_alarms:
+            named = NameLookup(f"{self._kind} {watched.name!r} has no alarm", alarms)
+            self._alarms[watched.name] = MappingProxyType(named)
+        if self._action is not None:
+            for alarm in alarms.values():
+                alarm.add_alarm_action(self._action)
+        for row in watched.section(alarms, watched.limits(self._limits) if has_alarms else {}):
+            self.dashboard.add_widgets(*row)
+
+    def _keep_logs(self, scope: Construct, id: str, log_group: str) -> None:
+        """Limit how long a log group is kept."""
+        if self._retention is not logs.RetentionDays.INFINITE:
+            LogRetention(scope, id, log_group_name=log_group, retention=self._retention)

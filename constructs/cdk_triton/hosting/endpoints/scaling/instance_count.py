@@ -1,0 +1,385 @@
+"""`ScalableInstanceCount`: the number of instances of one variant, and what makes it follow the load.
+
+Every number stands beside the rule that it comes from. Sources: SageMaker's developer guide ("Automatic scaling of
+Amazon SageMaker AI models") and the user guide of Application Auto Scaling, which does the scaling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Annotations, Aspects, Duration
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from cdk_triton._checked import checked
+from cdk_triton._tokens import refuse_token
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.scaling.backlog import BacklogScaling, StaysAtZero, reject_unpublished
+from cdk_triton.hosting.endpoints.scaling.checks import (
+    NothingScales,
+    check_capacities,
+    check_count,
+    check_new_policy,
+    check_percent,
+)
+from cdk_triton.hosting.endpoints.scaling.schedules import ScheduledScaling
+from cdk_triton.hosting.endpoints.scaling.steps import check_steps, set_scale_in_cooldown
+from cdk_triton.hosting.endpoints.scaling.target import scalable_target
+from cdk_triton.hosting.endpoints.scaling.tracking import (
+    SAFETY_FACTOR,
+    SCALE_IN_COOLDOWN_SECONDS,
+    SCALE_OUT_COOLDOWN_SECONDS,
+    Tracking,
+    cooldown_of,
+    rounded,
+)
+from cdk_triton.hosting.endpoints.scaling.weighting import GPUS, VCPUS, Units, track_mean_of_types
+from cdk_triton.hosting.endpoints.variants.metrics import INSTANCES, VariantMetrics
+from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
+
+__all__ = ["ScalableInstanceCount"]
+
+NEVER_SCALES_OUT_WARNING = "cdk-triton:NeverScalesOut"
+MULTI_MODEL_MEMORY_WARNING = "cdk-triton:GpuMemoryOfMultiModel"
+
+
+class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
+    """The limits of a variant's instance count, and its scaling policies. `auto_scale_instance_count` returns it.
+
+    With several policies, the variant scales out as soon as one policy requires it, and scales in when all policies
+    allow it. Only the steps of `scale_on_metric` remove instances without regard to the other policies (API reference,
+    PutScalingPolicy).
+
+    A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects a
+    change of the instance type of a scaled variant. So first deploy the variant without scaling, and then deploy the
+    other instance type with scaling.
+
+    A variant's instance types can differ in GPUs or in the number of vCPUs. In this case, a policy on the utilization
+    of GPUs, of GPU memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all
+    instances together.
+
+    Attributes:
+        min_capacity: the fewest instances.
+        max_capacity: the most instances.
+        scalable_target: the underlying CDK construct, for policies that this class does not offer.
+
+    Args:
+        scope: the variant's construct.
+        id: the construct's id.
+        endpoint: the L1 of the endpoint.
+        variant: the scaled variant.
+        what: the variant's name in errors, such as `variant AllTraffic of Stack/Endpoint`.
+        metrics: the metrics of the variant.
+        min_capacity: the fewest instances: at least 1, or at least 0 for an asynchronous endpoint.
+        max_capacity: the most instances.
+        is_async: whether the endpoint is asynchronous.
+
+    Raises:
+        ConfigurationError: the limits contradict each other or the variant's initial count, or do not allow any
+            instance.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: sagemaker.CfnEndpoint,
+        variant: TritonVariant,
+        what: str,
+        metrics: VariantMetrics,
+        min_capacity: int,
+        max_capacity: int,
+        is_async: bool = False,
+    ) -> None:
+        if is_async:  # a minimum of 0 needs another policy, which no deployment can add
+            refuse_token(min_capacity, f"min_capacity of {what}")
+        # With 0 as the minimum, an initial count of 0 would pass: TritonVariant has rejected it.
+        check_capacities(what, variant.initial_instance_count, min_capacity, max_capacity, least=0 if is_async else 1)
+        super().__init__(scope, id)
+        self.min_capacity = min_capacity
+        self.max_capacity = max_capacity
+        self._what = what
+        self._variant = variant
+        self._metrics = metrics
+        self._is_async = is_async
+        self._counted = "instances"
+        self._way_to_zero = "set min_capacity=0 in auto_scale_instance_count()" if is_async else None
+        self._scheduled = set()
+        self.scalable_target = scalable_target(
+            self,
+            scalable_dimension="sagemaker:variant:DesiredInstanceCount",
+            resource_id=f"endpoint/{endpoint.attr_endpoint_name}/variant/{variant.variant_name}",
+            capacities=(min_capacity, max_capacity),
+            after=endpoint,
+        )
+        self._tracking = Tracking(self.scalable_target, what)
+        target = self.scalable_target.node.default_child
+        assert target is not None  # the CDK's construct has one
+        self.node.default_child = target
+        Aspects.of(target).add(NothingScales())
+        if min_capacity == 0:
+            Aspects.of(target).add(StaysAtZero())
+
+    @checked
+    def scale_on_invocations(
+        self,
+        id: str,
+        *,
+        max_requests_per_second: float,
+        safety_factor: float = SAFETY_FACTOR,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Scale on the requests per instance, with a share of one instance's maximum as the target.
+
+        This is the best signal for most models. SageMaker's metric counts requests per minute, so the target is
+        `max_requests_per_second * safety_factor * 60`. The formula is from AWS's page "Load testing your auto scaling
+        configuration".
+
+        Args:
+            id: the policy's id.
+            max_requests_per_second: the most requests per second that one instance can answer, from a load test.
+            safety_factor: the share of `max_requests_per_second` to aim at, above 0 and at most 1.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: a number is out of its range, or the variant scales on its invocations already.
+        """
+        if self._is_async:
+            reject_unpublished(self._policy(id), "InvocationsPerInstance")
+        return self._tracking.track_invocations(
+            id,
+            max_requests_per_second,
+            safety_factor,
+            autoscaling.PredefinedMetric.SAGEMAKER_VARIANT_INVOCATIONS_PER_INSTANCE,
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+
+    @checked
+    def scale_on_concurrent_requests(
+        self,
+        id: str,
+        *,
+        target_concurrent_requests: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Scale on the requests that one instance processes or has queued. This is the fastest signal.
+
+        SageMaker publishes this metric every 10 seconds, not every minute ("Define a scaling policy", high-resolution
+        metrics). Scaling in is not faster than with other policies.
+
+        Args:
+            id: the policy's id.
+            target_concurrent_requests: requests per instance, including those in Triton's queue.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the target is not positive, or the variant scales on concurrent requests already.
+        """
+        if self._is_async:
+            reject_unpublished(self._policy(id), "ConcurrentRequestsPerModel")
+        return self._tracking.track_concurrent_requests(
+            id,
+            target_concurrent_requests,
+            autoscaling.PredefinedMetric.SAGEMAKER_VARIANT_CONCURRENT_REQUESTS_PER_MODEL_HIGH_RESOLUTION,
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+
+    @checked
+    def scale_on_gpu_utilization(
+        self,
+        id: str,
+        *,
+        target_utilization_percent: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Scale on the utilization of the GPUs.
+
+        SageMaker's metric is the sum over the GPUs of an instance, for example 0 to 400 with four GPUs. So this method
+        multiplies your percentage by the GPU count (re:Post, "sagemaker-cpu-gpu-utilization-100").
+
+        Args:
+            id: the policy's id.
+            target_utilization_percent: the target for one GPU, 1 to 100, whatever the number of GPUs.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the target is out of its range, or the variant scales on this metric already.
+        """
+        return self._track_utilization(
+            id, "GPUUtilization", target_utilization_percent, GPUS, scale_in_cooldown, scale_out_cooldown
+        )
+
+    @checked
+    def scale_on_gpu_memory_utilization(
+        self,
+        id: str,
+        *,
+        target_utilization_percent: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Scale on the share of GPU memory in use, for models whose memory grows with the requests.
+
+        A model takes most of its memory when it is loaded, and keeps it, so another instance rarely lowers the share.
+        For a multi-model endpoint, whose instances fill up with models, synth warns. The metric is the sum over the
+        GPUs, as `GPUUtilization` is.
+
+        Args:
+            id: the policy's id.
+            target_utilization_percent: the target for one GPU, 1 to 100, whatever the number of GPUs.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the target is out of its range, or the variant scales on this metric already.
+        """
+        policy = self._track_utilization(
+            id, "GPUMemoryUtilization", target_utilization_percent, GPUS, scale_in_cooldown, scale_out_cooldown
+        )
+        if self._variant.model.is_multi_model:
+            Annotations.of(self).add_warning_v2(
+                MULTI_MODEL_MEMORY_WARNING,
+                f"{self._what} scales on the GPU memory of a multi-model endpoint, but this metric does not follow the "
+                "load: instances keep models until the GPU memory is full, and a new instance loads the models, too. "
+                "Scale on invocations or concurrent requests, or acknowledge this",
+            )
+        return policy
+
+    @checked
+    def scale_on_cpu_utilization(
+        self,
+        id: str,
+        *,
+        target_utilization_percent: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Scale on the utilization of the vCPUs, if Python or pre-processing on the CPU is the bottleneck.
+
+        SageMaker's metric is the sum over the vCPUs of an instance, for example 0 to 800 with eight vCPUs. So this
+        method multiplies your percentage by the vCPU count (re:Post, "sagemaker-cpu-gpu-utilization-100"). One busy
+        Python process adds 100 to the sum, which is 12.5 percent of eight vCPUs.
+
+        Args:
+            id: the policy's id.
+            target_utilization_percent: the target for one vCPU, 1 to 100, whatever the number of vCPUs.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the target is out of its range, or the variant scales on this metric already.
+        """
+        return self._track_utilization(
+            id, "CPUUtilization", target_utilization_percent, VCPUS, scale_in_cooldown, scale_out_cooldown
+        )
+
+    @checked
+    def scale_on_metric(
+        self,
+        id: str,
+        *,
+        metric: cloudwatch.IMetric,
+        scaling_steps: Sequence[autoscaling.ScalingInterval],
+        evaluation_periods: int | None = None,
+        datapoints_to_alarm: int | None = None,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.StepScalingPolicy:
+        """Add or remove instances by steps of any metric, including a math expression.
+
+        Beside a target tracking policy, give only steps that add instances. Steps that remove instances do not wait for
+        the target tracking policy, so that policy may add the instances again (API reference, PutScalingPolicy).
+
+        Args:
+            id: the policy's id.
+            metric: the metric. Its period becomes the period of the alarms, so use 1 minute for a quick reaction.
+            scaling_steps: 2 to 40 intervals of the metric. `change` of an interval is the number of instances to add,
+                or to remove if it is negative. In a gap between two intervals, nothing happens; one gap is allowed.
+            evaluation_periods: the number of periods that an alarm evaluates; 1 by default.
+            datapoints_to_alarm: the number of these periods that must be in the interval; all by default. Give it
+                together with `evaluation_periods`.
+            scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
+            scale_out_cooldown: the pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: there are too few or too many steps, or no step has a `change`.
+        """
+        what = self._policy(id)
+        check_new_policy(self.scalable_target, id, self._what)
+        check_steps(what, scaling_steps)
+        check_count(f"evaluation_periods of {what}", evaluation_periods)
+        check_count(f"datapoints_to_alarm of {what}", datapoints_to_alarm)
+        scale_in = cooldown_of(f"scale_in_cooldown of {what}", scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS)
+        scale_out = cooldown_of(f"scale_out_cooldown of {what}", scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS)
+        policy = self.scalable_target.scale_on_metric(
+            id,
+            metric=metric,
+            scaling_steps=scaling_steps,
+            evaluation_periods=evaluation_periods,
+            datapoints_to_alarm=datapoints_to_alarm,
+            cooldown=scale_out,
+        )
+        set_scale_in_cooldown(policy, scale_in)
+        return policy
+
+    def _track_utilization(
+        self,
+        policy_id: str,
+        metric_name: str,
+        percent: float,
+        units: Units,
+        scale_in_cooldown: Duration | None,
+        scale_out_cooldown: Duration | None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Track a metric that is the sum over so many units of an instance, each 0 to 100.
+
+        If the pools of the variant differ in their GPUs or in the number of units, the sums of their instances cannot
+        be compared. The policy then compares the metrics of each instance type.
+        """
+        check_percent(f"target_utilization_percent of {self._policy(policy_id)}", percent)
+        metric = self._metrics.metric(metric_name, namespace=INSTANCES, statistic="Average")
+        instances = [model.platform.instance for model in self._variant.models]
+        of_type = {instance.name: units(instance) for instance in instances}
+        kinds = {(units(each), each.gpu if units is GPUS else "") for each in instances}
+        is_mixed = len(kinds) > 1
+        policy = self._tracking.track(
+            policy_id,
+            metric_name,
+            rounded(percent if is_mixed else percent * units(instances[0])),
+            metric.with_(unit=cloudwatch.Unit.PERCENT),
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+        if is_mixed:
+            track_mean_of_types(policy, metric, of_type)
+        if percent == 100:
+            Annotations.of(self).add_warning_v2(
+                NEVER_SCALES_OUT_WARNING,
+                f"{self._what} scales on {metric_name} with a target of 100 percent. Scaling adds instances when the "
+                "metric is above the target, but the metric cannot exceed 100 percent. Choose a lower target, or "
+                "acknowledge this",
+            )
+        return policy
+
+    def _queued_endpoint(self, what: str) -> str:
+        if not self._is_async:
+            raise ConfigurationError(
+                f"{what} follows the backlog, but a real-time endpoint has no backlog: pass "
+                "asynchronous=AsyncInference() to the endpoint, or use another scale_on_ method"
+            )
+        return self._metrics.metric_dimensions["EndpointName"]
+
+    def _policy(self, id: str) -> str:
+        return f"policy {id!r} of {self._what}"

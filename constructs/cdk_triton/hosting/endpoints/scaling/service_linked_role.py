@@ -1,0 +1,26 @@
+"""The role by which Application Auto Scaling changes the instance counts of SageMaker's variants."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk_triton.hosting.naming.stacks import stack_of
+
+__all__ = ["service_linked_role"]
+
+
+def service_linked_role(scope: Construct) -> iam.IRole:
+    """The role of Application Auto Scaling for SageMaker.
+
+    The service makes it in every account when the first variant is registered, and uses no other (Application Auto
+    Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling"); without it the CDK would make a role that
+    nobody uses.
+    """
+    arn = stack_of(scope).format_arn(
+        service="iam",
+        region="",
+        resource="role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com",
+        resource_name="AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint",
+    )
+    return iam.Role.from_role_arn(scope, "ServiceLinkedRole", arn, mutable=False)

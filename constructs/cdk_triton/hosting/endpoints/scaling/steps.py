@@ -1,0 +1,42 @@
+"""Adds to the CDK's step scaling: readable errors, and a cooldown for each direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_applicationautoscaling as autoscaling
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.naming.stacks import stack_of
+
+__all__ = ["check_steps", "set_scale_in_cooldown"]
+
+MAX_STEPS: Final = 40
+"""Steps of one policy, as the CDK's `scale_on_metric` states it."""
+
+
+def check_steps(what: str, steps: Sequence[autoscaling.ScalingInterval]) -> None:
+    """Reject steps that cannot scale. The CDK itself checks overlaps and gaps among them.
+
+    Raises:
+        ConfigurationError: there are too few or too many steps, or none of them changes anything.
+    """
+    if not 2 <= len(steps) <= MAX_STEPS:
+        raise ConfigurationError(
+            f"{what} has {len(steps)} scaling_steps: give 2 to {MAX_STEPS}, such as one step that adds instances above "
+            "a value and one step that removes instances below another value"
+        )
+    if not any(step.change for step in steps):
+        raise ConfigurationError(f"no step of {what} changes the number of instances: give at least one step a change")
+
+
+def set_scale_in_cooldown(policy: autoscaling.StepScalingPolicy, cooldown: Duration) -> None:
+    """Give the half of a policy that removes instances its own cooldown; the CDK has one cooldown for both halves."""
+    for action in (policy.lower_action, policy.upper_action):
+        resource = None if action is None else action.node.default_child
+        if isinstance(resource, autoscaling.CfnScalingPolicy):
+            configuration = stack_of(resource).resolve(resource.step_scaling_policy_configuration)
+            if any(step["scalingAdjustment"] < 0 for step in configuration["stepAdjustments"]):
+                resource.add_property_override("StepScalingPolicyConfiguration.Cooldown", cooldown.to_seconds())

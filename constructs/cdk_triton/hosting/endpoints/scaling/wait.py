@@ -1,0 +1,72 @@
+"""Two custom resources hold a deployment until an endpoint that is being scaled can be changed.
+
+While the number of instances changes, an endpoint is `Updating`. SageMaker then answers UpdateEndpoint and
+DeleteEndpoint with "Cannot update in-progress endpoint". CloudFormation does not wait: the deployment would fail, and
+where the change began in the deployment itself, its rollback too. `lambda/artifacts/endpoint_wait.py` does the waiting.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import CfnResource, CustomResource, Duration
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from cdk_triton.hosting.naming.logical_ids import change_id_with
+
+__all__ = ["EndpointWait"]
+
+SERVICE_TIMEOUT = Duration.minutes(58)
+"""A backstop: the handler ends a wait after 50 minutes, and CloudFormation would wait an hour."""
+
+
+class EndpointWait(Construct):
+    """Two custom resources: CloudFormation deletes one before the endpoint, and changes the other before it.
+
+    The first has the endpoint's name, because it depends on it. The second cannot, because the endpoint depends on
+    it; it gets the logical id of the first, whose physical id is that name.
+
+    Args:
+        scope: the endpoint.
+        id: the construct's id.
+        endpoint: its L1.
+        config: the L1 of its configuration.
+        service_token: the provider of the artifact store of its models.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: sagemaker.CfnEndpoint,
+        config: sagemaker.CfnEndpointConfig,
+        service_token: str,
+    ) -> None:
+        super().__init__(scope, id)
+        self._token = service_token
+        self.deletion = self._resource("BeforeDeletion", {"EndpointName": endpoint.attr_endpoint_name})
+        of_name = self.deletion.node.default_child
+        assert isinstance(of_name, CfnResource)  # as CDK makes it
+        self._update = self._resource(
+            "BeforeUpdate",
+            {"EndpointConfigName": config.attr_endpoint_config_name, "NameIsIdOf": of_name.logical_id},
+        )
+        endpoint.node.add_dependency(self._update)
+
+    def set_deployment(self, deployment: sagemaker.CfnEndpoint.DeploymentConfigProperty) -> None:
+        """Wait before a change of the deployment policy and its alarms too, which is an update of the endpoint."""
+        resource = self._update.node.default_child
+        assert isinstance(resource, CfnResource)  # as CDK makes it
+        resource.add_property_override("DeploymentConfig", deployment)
+
+    def _resource(self, id: str, properties: dict[str, str]) -> CustomResource:
+        made = CustomResource(
+            self,
+            id,
+            resource_type="Custom::TritonEndpointWait",
+            service_token=self._token,
+            service_timeout=SERVICE_TIMEOUT,
+            properties=properties,
+        )
+        change_id_with(made, self._token)  # "Modifying service token is not allowed"
+        return made

@@ -1,0 +1,84 @@
+"""The utilization of a variant whose instance types differ in how many units they have: one value for all pools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Final
+
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from cdk_triton.hosting.endpoints.variants.metrics import of_instance_type
+from cdk_triton.hosting.naming.stacks import stack_of
+from cdk_triton.sagemaker import GpuInstance
+
+__all__ = ["GPUS", "VCPUS", "Units", "track_mean_of_types"]
+
+Units = Callable[[GpuInstance], int]
+"""How many units of an instance a metric is the sum over."""
+
+GPUS: Final[Units] = attrgetter("gpu_count")
+VCPUS: Final[Units] = attrgetter("vcpu_count")
+
+_Metric = autoscaling.CfnScalingPolicy.TargetTrackingMetricProperty
+_Query = autoscaling.CfnScalingPolicy.TargetTrackingMetricDataQueryProperty
+
+
+def track_mean_of_types(
+    policy: autoscaling.TargetTrackingScalingPolicy, metric: cloudwatch.Metric, units: Mapping[str, int]
+) -> None:
+    """Have a policy track the mean of a metric over the instance types, each divided by its units.
+
+    The weights are those of AWS: each type's value is divided by what the type can do (its sample). The types count
+    alike, "Equal (0.5 / 0.5) … Default recommendation for most workloads" ("Use weighted custom metrics for mixed
+    fleets", realtime-endpoints-heterogeneous). Both expressions of AWS add the metrics of all types, so that they have
+    no value while a type has no instance, which is the usual state of a fallback. So a type without a value takes no
+    part here: `FILL` gives it 0 in the sum and -1 where it is counted.
+
+    "You can use any arithmetic operator …, statistical function …, or other function that CloudWatch supports"
+    ("Create a target tracking scaling policy … using metric math", user guide of Application Auto Scaling). The CDK's
+    construct takes metrics and no expressions.
+
+    Args:
+        policy: what tracks another metric so far.
+        metric: of the variant; a sum over the units of an instance.
+        units: by instance type, how many units the metric is a sum over.
+    """
+    queries, terms, counted = [], [], []
+    for number, (instance_type, count) in enumerate(units.items()):
+        id = f"m{number}"
+        queries.append(_query(id, of_instance_type(metric, instance_type), instance_type))
+        terms.append(f"FILL({id}, 0) / {count}")
+        counted.append(f"IF(FILL({id}, -1) < 0, 0, 1)")
+    mean = f"({' + '.join(terms)}) / ({' + '.join(counted)})"
+    queries.append(_Query(id="mean", expression=mean, label=f"{metric.metric_name} of each", return_data=True))
+    resource = policy.node.default_child
+    assert isinstance(resource, autoscaling.CfnScalingPolicy)  # as the CDK makes it
+    given = stack_of(resource).resolve(resource.target_tracking_scaling_policy_configuration)
+    resource.target_tracking_scaling_policy_configuration = (
+        autoscaling.CfnScalingPolicy.TargetTrackingScalingPolicyConfigurationProperty(
+            target_value=given["targetValue"],
+            scale_in_cooldown=given["scaleInCooldown"],
+            scale_out_cooldown=given["scaleOutCooldown"],
+            customized_metric_specification=autoscaling.CfnScalingPolicy.CustomizedMetricSpecificationProperty(
+                metrics=queries
+            ),
+        )
+    )
+
+
+def _query(id: str, metric: cloudwatch.Metric, label: str) -> _Query:
+    dimensions = [
+        autoscaling.CfnScalingPolicy.TargetTrackingMetricDimensionProperty(name=name, value=value)
+        for name, value in (metric.dimensions or {}).items()
+    ]
+    return _Query(
+        id=id,
+        label=label,
+        metric_stat=autoscaling.CfnScalingPolicy.TargetTrackingMetricStatProperty(
+            metric=_Metric(metric_name=metric.metric_name, namespace=metric.namespace, dimensions=dimensions),
+            stat=metric.statistic,
+        ),
+        return_data=False,
+    )

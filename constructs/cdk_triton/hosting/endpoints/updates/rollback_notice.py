@@ -1,0 +1,130 @@
+"""Sends a notification when an endpoint has gone back to its old configuration.
+
+An update that is rolled back ends with the endpoint in service, on the configuration that it had before. A program that
+waits for it to be in service takes that for success (hashicorp/terraform-provider-aws#46663, #48997). The event of that
+moment names the configuration in service. If it is another one than the template's, the update did not happen.
+
+So the rule has to contain the new configuration before the update begins, and the endpoint's name with it: the endpoint
+depends on the rule. The endpoint's status shows the rest. Source of the events: "Events that Amazon SageMaker AI
+sends to Amazon EventBridge" in SageMaker's developer guide.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_events as events
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_triton._tokens import has_token
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.access.keys import warn_about_topic
+from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.naming.stacks import stack_of
+
+__all__ = ["add_rollback_notification"]
+
+EVENTS = ("SageMaker Endpoint State Change", "SageMaker Endpoint Deployment State Change")
+
+FAILURES = ("FAILED", "ROLLING_BACK", "UPDATE_ROLLBACK_FAILED")
+"""Statuses that show a rollback or a failure (EndpointStatus; events write them in capitals)."""
+
+
+def add_rollback_notification(
+    scope: Construct,
+    endpoint: sagemaker.CfnEndpoint,
+    config: sagemaker.CfnEndpointConfig,
+    endpoint_name: str,
+    topic: sns.ITopic | None,
+) -> sns.ITopic:
+    """Send a message when an update was rolled back or has failed; one, however often a topic is given.
+
+    Args:
+        scope: the endpoint.
+        endpoint: its L1.
+        config: the configuration that the template gives it.
+        endpoint_name: its name, literally.
+        topic: where to; None: a topic of the endpoint's own, encrypted, with a key that EventBridge may use.
+
+    Raises:
+        ConfigurationError: the topic was imported from another account or region.
+    """
+    from aws_cdk import aws_events_targets as targets  # takes a while: for endpoints that need it
+
+    own = scope.node.try_find_child("RollbackTopic")
+    if topic is None and isinstance(own, sns.Topic):
+        return own
+    to = _own_topic(scope) if topic is None else topic
+    found = scope.node.try_find_child("RollbackRule")
+    rule = found if isinstance(found, events.Rule) else _rule(scope, endpoint, config, endpoint_name)
+    if _tells(rule, to):
+        return to
+    if topic is not None:
+        warn_about_topic(scope, topic, "events.amazonaws.com")
+    wanted, stack = config.attr_endpoint_config_name, stack_of(scope).stack_name
+    name, status, current = (
+        events.EventField.from_path(f"$.detail.{member}")
+        for member in ("EndpointName", "EndpointStatus", "EndpointConfigName")
+    )
+    text = (
+        f"The SageMaker endpoint {name} is {status} with the configuration {current}. The stack {stack} has set "
+        f"{wanted}: an update of the endpoint was rolled back or has failed, or somebody else has updated it."
+    )
+    try:
+        rule.add_target(targets.SnsTopic(to, message=events.RuleTargetInput.from_text(text)))
+    except RuntimeError as error:  # jsii's, of what CDK refuses
+        if "cross-account or cross-region" not in str(error):
+            raise
+        arn = "" if has_token(to.topic_arn) else f" ({to.topic_arn})"
+        raise ConfigurationError(
+            f"the topic {path_of(to)}{arn} is in another account or region than {path_of(scope)}, whose "
+            "EventBridge rule publishes only to topics of the same account and region: give such a topic, or omit "
+            "topic and subscribe to the topic that add_rollback_notification returns"
+        ) from error
+    return to
+
+
+def _rule(
+    scope: Construct, endpoint: sagemaker.CfnEndpoint, config: sagemaker.CfnEndpointConfig, endpoint_name: str
+) -> events.Rule:
+    rule = events.Rule(
+        scope,
+        "RollbackRule",
+        description=f"cdk-triton: updates of {scope.node.path} that were rolled back"[:512],
+        event_pattern=events.EventPattern(
+            source=["aws.sagemaker"],
+            detail_type=list(EVENTS),
+            detail={
+                "EndpointName": [endpoint_name],
+                "$or": [
+                    {"EndpointStatus": list(FAILURES)},
+                    {
+                        "EndpointStatus": ["IN_SERVICE"],
+                        "EndpointConfigName": [{"anything-but": config.attr_endpoint_config_name}],
+                    },
+                ],
+            },
+        ),
+    )
+    endpoint.node.add_dependency(rule)
+    return rule
+
+
+def _tells(rule: events.Rule, topic: sns.ITopic) -> bool:
+    resource, stack = rule.node.default_child, stack_of(rule)
+    targets = stack.resolve(resource.targets) if isinstance(resource, events.CfnRule) else None
+    return stack.resolve(topic.topic_arn) in [target["arn"] for target in targets or ()]
+
+
+def _own_topic(scope: Construct) -> sns.ITopic:
+    # With the key of AWS for SNS, EventBridge could not publish: nobody can change that key's policy.
+    key = kms.Key(
+        scope,
+        "RollbackKey",
+        description=f"cdk-triton: messages of {scope.node.path}",
+        enable_key_rotation=True,
+        removal_policy=RemovalPolicy.DESTROY,
+    )
+    return sns.Topic(scope, "RollbackTopic", master_key=key, enforce_ssl=True)

@@ -1,0 +1,52 @@
+"""`ITritonModel`: what an endpoint needs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from aws_cdk import aws_iam as iam
+from constructs import Node
+
+from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = ["ITritonModel"]
+
+
+@runtime_checkable
+class ITritonModel(Protocol):
+    """A SageMaker Model that runs Triton, for a variant of an endpoint.
+
+    An endpoint can also serve a construct of your own that has these members.
+    """
+
+    @property
+    def node(self) -> Node:
+        """The construct's node. An endpoint is created after every construct below this node."""
+
+    @property
+    def model_name(self) -> str:
+        """The name of the SageMaker Model, as a token."""
+
+    @property
+    def role(self) -> iam.IRole:
+        """The execution role."""
+
+    @property
+    def platform(self) -> ServingPlatform:
+        """The platform that serves the model. A variant takes its instance type and host AMI from it."""
+
+    @property
+    def target_models(self) -> Mapping[str, str]:
+        """The name of each ensemble → its `TargetModel`; empty for a single model."""
+
+    @property
+    def is_multi_model(self) -> bool:
+        """Whether callers name a target model. An instance loads a target model at the first call for it."""
+
+    @property
+    def size(self) -> int:
+        """The bytes that an instance loads when it starts, before compression, as far as they are known at synth.
+
+        A `TritonMultiModel` has 0. For a file that a recipe builds, the size of the recipe's sources counts.
+        """

@@ -1,0 +1,45 @@
+"""Lets the store's handler check a change of the platform before a deployment changes anything else.
+
+The custom resource of the `TritonMultiModel` gets the platform and the command that publishes for it. CloudFormation
+sends the values before with each update, so that the handler notices a change (`lambda/artifacts/platform_change.py`).
+"""
+
+from __future__ import annotations
+
+from aws_cdk import CfnResource, CustomResource
+from constructs import Construct
+
+from cdk_triton.artifacts.publisher_description import platform_name
+from cdk_triton.hosting.access.vpc_endpoints import await_vpc_endpoints
+from cdk_triton.hosting.models.publishing.grants import Served
+from cdk_triton.hosting.naming.stacks import stack_of
+from cdk_triton.hosting.store.builds.grants import inline_grant
+
+__all__ = ["check_platform_changes"]
+
+_STACK_STATUS = "StackStatus"
+"""The construct id of the policy, below a `TritonMultiModel`: a contract."""
+
+
+def check_platform_changes(multi_model: Construct, served: Served, delivery: CustomResource) -> None:
+    """Have a change of the platform checked.
+
+    Args:
+        multi_model: the `TritonMultiModel`.
+        served: the destination of what is published.
+        delivery: its custom resource.
+    """
+    stack = stack_of(multi_model)
+    path = multi_model.node.path.removeprefix(f"{stack.node.path}/")
+    resource = delivery.node.default_child
+    assert isinstance(resource, CfnResource)  # as CDK makes it
+    command = f"cdk-triton fleet publish --all --platform {platform_name(served.platform)}"
+    resource.add_property_override("PublishedPlatform", served.platform.label)
+    resource.add_property_override("PublishCommand", f"{command} --fleet {stack.stack_name}/{path}")
+    # A rollback is not checked, and the status of the stack is the one thing that tells it from another update.
+    status = inline_grant(
+        multi_model, _STACK_STATUS, served.store.handler_role, ["cloudformation:DescribeStacks"], [stack.stack_id]
+    )
+    delivery.node.add_dependency(status)
+    if served.network is not None:
+        await_vpc_endpoints(resource, served.network, multi_model, "platform checks")

@@ -1,0 +1,30 @@
+"""The recipes of a publisher, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from cdk_triton.artifacts.publisher_description import PublisherDescription
+from cdk_triton.artifacts.recipes.documents import DeclaredRecipe
+from cdk_triton.hosting.models.publishing.definition import Builds
+
+__all__ = ["Recipes"]
+
+
+class Recipes(NamedTuple):
+    """The recipes of a publisher.
+
+    Attributes:
+        recipes: each applies to the repositories that have its model.
+        builder: the builder in the form of plans.
+        max_builds: how many builds run at a time.
+        handler: the ARN of the store's handler, which builds.
+        describe: publishes the description among the assets, and returns the arguments of the function that builds.
+    """
+
+    recipes: tuple[DeclaredRecipe, ...]
+    builder: Mapping[str, object]
+    max_builds: int
+    handler: str
+    describe: Callable[[PublisherDescription], Builds]

@@ -1,0 +1,112 @@
+"""The accounts and regions of stacks, as far as the app contains them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from aws_cdk import IResource, Stack
+from constructs import IConstruct
+
+from cdk_triton._tokens import has_token
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_of
+
+__all__ = [
+    "are_deployed_together",
+    "is_of_another_account",
+    "region_of",
+    "require_own_region",
+    "require_same",
+    "root_stack",
+    "share_an_environment",
+    "stack_of",
+]
+
+
+@cached_per_construct
+def stack_of(construct: IConstruct) -> Stack:
+    """`Stack.of`: no construct ever gets into another stack.
+
+    Raises:
+        ConfigurationError: the construct is in no stack, but in an app or stage.
+    """
+    try:
+        stack = Stack.of(construct)
+    except RuntimeError as error:  # jsii's, of what CDK refuses
+        if "no Stack found" not in str(error):
+            raise
+        raise ConfigurationError(
+            f"{path_of(construct) or 'the app'} is not in a stack: create it in one, such as cdk.Stack(app, 'Search')"
+        ) from error
+    return _same_object(stack)
+
+
+@cached_per_construct
+def _same_object(stack: Stack) -> Stack:
+    """The first Python object of a stack: Python gets a new one each time for a stack that Node made."""
+    return stack
+
+
+def region_of(construct: IConstruct) -> str:
+    """The region of a construct's stack; may be a token."""
+    return _region(stack_of(construct))
+
+
+@cached_per_construct
+def _region(stack: Stack) -> str:
+    return stack.region
+
+
+def root_stack(stack: Stack) -> Stack:
+    """The stack that a stack is deployed with: nested ones get what changes as parameters."""
+    while (parent := stack.nested_stack_parent) is not None:
+        stack = stack_of(parent)
+    return stack
+
+
+def are_deployed_together(one: Stack, other: Stack) -> bool:
+    """Whether two stacks are one, or nested in one."""
+    return one is other or root_stack(one) is root_stack(other)
+
+
+def share_an_environment(one: Stack, other: Stack) -> bool:
+    """Whether two stacks are certainly deployed to one account and region."""
+    if are_deployed_together(one, other):
+        return True
+    environments = {(stack.account, stack.region) for stack in (one, other)}
+    return len(environments) == 1 and not any(map(has_token, *environments))
+
+
+def require_same(
+    kind: Literal["account", "region"], path: str, here: str, other_path: str, there: str, reason: str
+) -> None:
+    """Reject a resource that is certainly in another account or region than its user.
+
+    Args:
+        kind: which of the two.
+        path: the path of the user.
+        here: its account or region; may be a token.
+        other_path: the path of the resource.
+        there: the resource's account or region; may be a token.
+        reason: why it cannot be, a colon, and what to do, as the end of a sentence.
+
+    Raises:
+        ConfigurationError: the two differ.
+    """
+    if here != there and not has_token(here) and not has_token(there):
+        raise ConfigurationError(f"{path} is in the {kind} {here}, but {other_path} is in {there}, and {reason}")
+
+
+def is_of_another_account(used: IResource, account: str) -> bool:
+    """Whether a resource certainly belongs to another account than this one, which may be a token."""
+    there = used.env.account
+    return there != account and not has_token(there) and not has_token(account)
+
+
+def require_own_region(scope: IConstruct, used: IResource, reason: str) -> None:
+    """Reject a resource that is certainly in another region than the construct that uses it.
+
+    Raises:
+        ConfigurationError: the two regions differ.
+    """
+    require_same("region", path_of(scope), region_of(scope), path_of(used), used.env.region, reason)

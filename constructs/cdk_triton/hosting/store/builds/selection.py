@@ -1,0 +1,86 @@
+"""Which of a store's builders builds for a platform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from constructs import Construct
+
+from cdk_triton._tokens import has_token
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.naming.stacks import region_of
+from cdk_triton.hosting.store.builds.builders import Builder
+from cdk_triton.hosting.store.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
+from cdk_triton.hosting.store.builds.processing_builder import SageMakerProcessingBuilder
+from cdk_triton.sagemaker import ServingPlatform, codebuild_gpu_regions
+
+__all__ = ["BUILDER_IDS", "BuilderChoice"]
+
+BUILDER_IDS = {"codebuild": "CodeBuild", "processing": "Processing"}
+"""The construct id of each kind of builder below the store: a contract."""
+
+
+class BuilderChoice:
+    """The builders of a store, in order of preference.
+
+    Args:
+        store: the store's construct; what is in its region is asked for, where that is known.
+        builders: None for CodeBuild, where the region is known to have its GPUs, and Processing.
+
+    Raises:
+        ConfigurationError: two builders are of one kind.
+    """
+
+    def __init__(self, store: Construct, builders: Sequence[Builder] | None) -> None:
+        region = region_of(store)
+        self._store = store
+        self._region = None if has_token(region) else region
+        self.builders = self._defaults() if builders is None else tuple(builders)
+        kinds = [builder._kind for builder in self.builders]
+        for builder in self.builders:
+            if kinds.count(builder._kind) > 1:
+                raise ConfigurationError(
+                    f"{store.node.path} has two builders of the kind {type(builder).__name__}: keep one of them, or "
+                    "give the other to another artifact store"
+                )
+
+    def builder_for(self, scope: Construct, platform: ServingPlatform) -> Builder:
+        """The first that has the platform's GPU.
+
+        Raises:
+            ConfigurationError: none has.
+        """
+        builder = next((b for b in self.builders if b._refusal(platform, self._region) is None), None)
+        if builder is None:
+            raise ConfigurationError(self._why_none(scope, platform))
+        return builder
+
+    def _defaults(self) -> tuple[Builder, ...]:
+        # Where CodeBuild has no GPUs, a project for them cannot even be made.
+        if self._region in codebuild_gpu_regions():
+            return CodeBuildGpuBuilder(), SageMakerProcessingBuilder()
+        return (SageMakerProcessingBuilder(),)
+
+    def _why_none(self, scope: Construct, platform: ServingPlatform) -> str:
+        refusals = [f"{type(b).__name__}: {b._refusal(platform, self._region)}" for b in self.builders]
+        kinds = {builder._kind for builder in self.builders}
+        possible = sorted(
+            (
+                b
+                for b in (SageMakerProcessingBuilder(), CodeBuildGpuBuilder())
+                if not b._refusal(platform, self._region)
+            ),
+            key=lambda builder: builder._kind in kinds,
+        )
+        if possible:
+            fix = f"give the store the builder {type(possible[0]).__name__}()"
+        else:
+            fix = (
+                "no builder of this library has this GPU. Build on a machine that has it, in the same image, and put "
+                "the outputs into the repository instead of the recipes. Or serve on another GPU"
+            )
+        return (
+            f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, but the "
+            f"artifact store {self._store.node.path} has no builder for this GPU "
+            f"({'; '.join(refusals) or 'builders is empty'}): {fix}"
+        )

@@ -1,0 +1,127 @@
+"""The builders of an artifact store: what they need there, and what a build needs of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from aws_cdk import CfnResource
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_triton.artifacts import S3File
+from cdk_triton.artifacts.layout import STAGING_PREFIX
+from cdk_triton.hosting.access.images import PULL_ACTIONS, container_image
+from cdk_triton.hosting.access.permissions import Statement, allow
+from cdk_triton.hosting.access.vpc_endpoints import await_network
+from cdk_triton.hosting.naming.per_construct import arn_of
+from cdk_triton.hosting.naming.stacks import stack_of
+from cdk_triton.hosting.store.builds.builders import Builder, BuildService
+from cdk_triton.hosting.store.builds.grants import allow_pull, object_arn
+from cdk_triton.hosting.store.builds.selection import BUILDER_IDS, BuilderChoice
+from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = ["StoreBuilders"]
+
+
+class StoreBuilders:
+    """The resources of the store's builders, and their permissions.
+
+    Attributes:
+        handler_statements: the permissions that the handler needs to start and watch jobs.
+        handler_reasons: why these have wildcards, by ARN.
+
+    Args:
+        store: the store's construct.
+        builders: in order of preference; None for CodeBuild, where the store's region is known to have its GPUs, and
+            Processing.
+        bucket: the store's bucket.
+        handler: the role of the handler that starts and watches jobs.
+
+    Raises:
+        ConfigurationError: two builders are of one kind.
+    """
+
+    def __init__(
+        self,
+        store: Construct,
+        builders: Sequence[Builder] | None,
+        bucket: s3.IBucket,
+        handler: iam.Role,
+    ) -> None:
+        self._store, self._handler = store, handler
+        self._choice = BuilderChoice(store, builders)
+        self._services: dict[str, BuildService] = {
+            builder._kind: builder._provide(Construct(store, BUILDER_IDS[builder._kind]), bucket)
+            for builder in self._choice.builders
+        }
+        self._granted: set[str] = set()
+        made = self._services.values()
+        staging, reasons = _staging_by_handler(bucket)
+        self.handler_statements = [*(each for service in made for each in service.handler_statements), staging]
+        self.handler_reasons = reasons | {arn: why for each in made for arn, why in each.handler_reasons.items()}
+
+    @property
+    def settings(self) -> str:
+        """The settings of the builders for the handlers, as the JSON text of their variable `BUILDERS`."""
+        # Not CDK's to_json_string, which drops what is null. Names and ARNs, tokens here, need no escaping.
+        services = {kind: self._services.get(kind) for kind in BUILDER_IDS}
+        return json.dumps({kind: service and dict(service.settings) for kind, service in services.items()})
+
+    @property
+    def roles(self) -> Mapping[str, iam.Role]:
+        """The role of each builder's jobs, by its kind."""
+        return {kind: service.role for kind, service in self._services.items()}
+
+    def start_by(self, function: lambda_.Function) -> None:
+        """Make the function that starts jobs after what they run by: all that their roles may do, and their networks.
+
+        The function and not its role: the policy of the store's key may name that, and logs of builds need the key.
+        """
+        function.node.add_dependency(*self.roles.values())
+        for kind, service in self._services.items():
+            if service.network is not None:
+                resource = function.node.default_child
+                assert isinstance(resource, CfnResource)  # as CDK makes functions
+                await_network(resource, service.network, self._store.node.find_child(BUILDER_IDS[kind]), "builds")
+
+    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+        """Choose the builder for a platform, and allow what its builds need: the image, and the inputs from S3.
+
+        Raises:
+            ConfigurationError: no builder can.
+        """
+        builder = self._choice.builder_for(scope, platform)
+        self._allow_pull(scope, platform, self._services[builder._kind].role)
+        for file in inputs:
+            self._allow_input(file)
+        return builder
+
+    def _allow_pull(self, scope: Construct, platform: ServingPlatform, role: iam.Role) -> None:
+        image = container_image(self._store, platform)
+        if image.repository_arn is None or image.is_in_app:
+            # By the model's stack, which depends on the store's: the other way round they would depend on each other.
+            allow_pull(scope, image, role)
+        elif self._is_new(role, image.repository_arn):
+            allow(role, Statement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
+
+    def _allow_input(self, file: S3File) -> None:
+        arn = object_arn(file)
+        if self._is_new(self._handler, arn):
+            allow(self._handler, Statement(actions=["s3:GetObject"], resources=[arn]))
+
+    def _is_new(self, role: iam.Role, resource: str) -> bool:
+        grant = f"{role.node.path} {stack_of(role).resolve(resource)}"
+        new = grant not in self._granted
+        self._granted.add(grant)
+        return new
+
+
+def _staging_by_handler(bucket: s3.IBucket) -> tuple[Statement, dict[str, str]]:
+    """The handler puts there what a build reads, takes from there what it wrote, and keeps its locks there."""
+    objects = f"{arn_of(bucket)}/{STAGING_PREFIX}*"
+    actions = ["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"]
+    reason = "A build gets its id when it starts, so the name of its folder is not known at synth."
+    return Statement(actions=actions, resources=[objects]), {objects: reason}
