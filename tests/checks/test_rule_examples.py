@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.checks import Rule, rules
-from cdk_triton.triton.contents.tensorrt import is_installed
+from cdk_triton.tensorrt_models.reader.parser import is_installed
 
 if TYPE_CHECKING:
     from golden_messages import Messages

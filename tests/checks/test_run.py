@@ -197,13 +197,6 @@ def test_what_rules_derive_is_derived_once(write: Write) -> None:
 class TestAllRules:
     by_code = pytest.mark.parametrize("each", rules(), ids=lambda each: each.code)
 
-    @by_code
-    def test_the_code_leads_to_the_package(self, each: Rule) -> None:
-        package = each.function.__module__.split(".")[-2]
-        by_hundred = {"1": "files", "2": "configuration", "3": "ensembles", "4": "endpoint", "5": "endpoint"}
-        by_hundred |= {"6": "endpoint" if each.code.startswith("CT65") else "serving", "7": "serving"}
-        assert package == by_hundred[each.code[2]]
-
     def test_codes_severities_and_titles_are_a_contract(self) -> None:
         """Nobody adds, drops, re-grades or renames a rule without looking here."""
         golden = GOLDEN.read_text(encoding="utf-8")
@@ -269,5 +262,5 @@ def test_a_report_contains_the_skipped_rules(write: Write, monkeypatch: pytest.M
     assert skipped(repository.report()) == [("X910", "platform"), ("X912", "preflight")]
     assert skipped(repository.report("multi")) == [("X911", "platform"), ("X912", "preflight")]
     assert skipped(repository.report(platform=platform_with("25.09"))) == [("X912", "preflight")]
-    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: True)
+    monkeypatch.setattr("cdk_triton.tensorrt_models.reader.parser.is_installed", lambda: True)
     assert skipped(repository.report(platform=platform_with("25.09"), preflight=True)) == []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdk_triton.checks import documented_rules
-from cdk_triton.checks.construct_codes import CONSTRUCT_CODES
+from cdk_triton.hosting.naming.construct_codes import CONSTRUCT_CODES
 from cdk_triton.triton import Severity
 
 if TYPE_CHECKING:

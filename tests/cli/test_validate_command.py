@@ -176,14 +176,14 @@ def test_through_the_installed_program(program: Any, repository: Path, tmp_path:
 def test_a_preflight_without_the_extra_says_what_to_install(
     messages: Messages, run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: False)
+    monkeypatch.setattr("cdk_triton.tensorrt_models.reader.parser.is_installed", lambda: False)
     outcome = run("validate", repository, "--preflight")
     assert (outcome.status, outcome.out) == (2, "")
     messages.record("cdk-triton validate", outcome.said)
 
 
 def test_a_preflight_leaves_no_rule_out_for_it(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: True)
+    monkeypatch.setattr("cdk_triton.tensorrt_models.reader.parser.is_installed", lambda: True)
     assert "--preflight" not in run("validate", repository).out  # there is no model of TensorRT
     (repository / "plan").mkdir()
     (repository / "plan" / "config.pbtxt").write_text('backend: "tensorrt"')

@@ -16,8 +16,8 @@ import pytest
 from tests.cli.conftest import PROGRAM
 
 from cdk_triton.checks import Report
+from cdk_triton.tensorrt_models.reader.parser import is_installed
 from cdk_triton.triton import Finding, ModelRepository, Severity
-from cdk_triton.triton.contents.tensorrt import is_installed
 
 if TYPE_CHECKING:
     from golden_messages import Messages

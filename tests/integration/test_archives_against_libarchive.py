@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdk_triton.triton.contents.unsafe_members import unsafe_member
+from cdk_triton.python_models.reader.unsafe_members import unsafe_member
 
 # archive.h: ARCHIVE_EXTRACT_TIME, SECURE_SYMLINKS, SECURE_NODOTDOT, SECURE_NOABSOLUTEPATHS
 OPTIONS = 0x0004 | 0x0100 | 0x0200 | 0x10000

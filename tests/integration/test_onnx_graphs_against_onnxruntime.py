@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.onnx_file import onnx_file
-from cdk_triton.triton.contents.onnx_graph import onnx_graphs
-from cdk_triton.triton.onnx_runtime import OWN_OPSETS, has_operator, known_operators, newest_version
+from cdk_triton.onnx_models.reader.file import onnx_file
+from cdk_triton.onnx_models.reader.graph import onnx_graphs
+from cdk_triton.onnx_models.reader.runtime import OWN_OPSETS, has_operator, known_operators, newest_version
+from cdk_triton.triton.unreadable import Unreadable
 from sample_repositories.onnx_graphs import REFUSED, TAKEN, UNREGISTERED, graph
 from sample_repositories.onnx_models import INCOMPLETE
 

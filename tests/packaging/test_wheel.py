@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 REQUIRED = [
     "cdk_triton/py.typed",
     "cdk_triton/artifacts/recipes/data/trtexec_flags.json",
-    "cdk_triton/triton/data/onnxruntime_operators.json",
-    "cdk_triton/triton/data/python_names.json",
+    "cdk_triton/onnx_models/reader/data/onnxruntime_operators.json",
+    "cdk_triton/python_models/reader/data/python_names.json",
     "cdk_triton/triton/data/releases.json",
     "cdk_triton/triton/data/server_options.json",
     "cdk_triton/triton/schema.pyi",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tools.generate import python_names
 
-from cdk_triton.triton.standard_names import pythons_with
+from cdk_triton.python_models.reader.standard_names import pythons_with
 
 
 @pytest.mark.parametrize("name", sorted(python_names.WRONG))

@@ -21,11 +21,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.onnx_file import ExternalData, OnnxFile, OnnxTensor, onnx_file
-from cdk_triton.triton.contents.packed_environment import PackedEnvironment, packed_environment
-from cdk_triton.triton.contents.python_source import NotJudged, SyntaxFault, python_source
-from cdk_triton.triton.contents.tensorrt_plan import PlanFile, tensorrt_plan
+from cdk_triton.onnx_models.reader.file import ExternalData, OnnxFile, OnnxTensor, onnx_file
+from cdk_triton.python_models.reader.packed_environment import PackedEnvironment, packed_environment
+from cdk_triton.python_models.reader.source import NotJudged, SyntaxFault, python_source
+from cdk_triton.tensorrt_models.reader.plan import PlanFile, tensorrt_plan
+from cdk_triton.triton.unreadable import Unreadable
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -115,7 +115,7 @@ class TestOnnx:
             target.write(graph)
         program = (
             "import resource, sys; from pathlib import Path\n"
-            "from cdk_triton.triton.contents.onnx_file import onnx_file\n"
+            "from cdk_triton.onnx_models.reader.file import onnx_file\n"
             "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
             "read = onnx_file(Path(sys.argv[1]))\n"
             "assert [tensor.name for tensor in read.outputs] == ['OUT'], read\n"

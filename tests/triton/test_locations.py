@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdk_triton.checks import Rule, rules
-from cdk_triton.triton.contents.tensorrt import is_installed
+from cdk_triton.tensorrt_models.reader.parser import is_installed
 from cdk_triton.triton.locations import Location, Locations, locate
 
 if TYPE_CHECKING:

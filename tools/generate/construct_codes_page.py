@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from tools.generate import ROOT, Files, Generator
 
-from cdk_triton.checks.construct_codes import CONSTRUCT_CODES
 from cdk_triton.checks.documentation import ConstructCode
+from cdk_triton.hosting.naming.construct_codes import CONSTRUCT_CODES
 from cdk_triton.triton import Severity
 
 PAGE = "docs/construct_codes.md"

@@ -6,8 +6,8 @@ from tools.generate import Files, Generator
 from tools.generate._shapes import for_dark_pages
 
 from cdk_triton import ModelRepository
-from cdk_triton.checks.drawing import diagrams
 from cdk_triton.cli.graph.svg import as_svg
+from cdk_triton.drawing import diagrams
 from examples.reference_systems.assets import ASSETS
 
 FOLDER = "docs/images/graphs"

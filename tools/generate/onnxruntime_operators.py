@@ -23,7 +23,7 @@ from typing import Any
 from tools.generate import Files, GenerateError, Generator
 from tools.generate._tables import canonical, checked_files, content_sha256, existing
 
-TABLE = "constructs/cdk_triton/triton/data/onnxruntime_operators.json"
+TABLE = "constructs/cdk_triton/onnx_models/reader/data/onnxruntime_operators.json"
 ABOUT = (
     "The operators that ONNX Runtime registers in domains of its own: domain -> operator -> the first of `versions` "
     "that has it. No version of the table has lost an operator."

@@ -21,7 +21,7 @@ from tools.generate import Files, GenerateError, Generator
 from tools.generate._tables import canonical, checked_files, content_sha256, existing
 
 COMMIT = "f2c917ff529f5477399244078e905c7cbb8aebf1"
-TABLE = "constructs/cdk_triton/triton/data/python_names.json"
+TABLE = "constructs/cdk_triton/python_models/reader/data/python_names.json"
 PYTHONS = ((3, 8), (3, 10), (3, 12))
 # Names that the stubs do not describe enough, seen in CPython 3.8.18, 3.10.13 and 3.12.1.
 WRONG = frozenset(

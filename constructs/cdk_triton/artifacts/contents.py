@@ -62,7 +62,7 @@ def consumed_files(repository: ModelRepository) -> tuple[str, ...]:
     Raises:
         ConfigurationError: this library cannot run a recipe.
     """
-    from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file  # for those who build
+    from cdk_triton.onnx_models.reader.file import OnnxFile, onnx_file  # for those who build
 
     consumed = {path for recipe in recipes_of(repository) for path in recipe.consumes}
     files = {file.path.as_posix(): file.source for file in repository.files}

@@ -28,8 +28,8 @@ from cdk_triton.triton import ModelRepository
 __all__ = ["cached_answer", "library_state"]
 
 _KIND = "answer"
-# Whose code and tables decide an answer. The modules beside them decide, too.
-_PACKAGES = ("artifacts", "checks", "sagemaker", "triton")
+# Whose code and tables decide nothing about a repository.
+_OTHER_PACKAGES = ("cli", "client", "hosting", "__pycache__")
 _DECIDING = (".py", ".json")
 _COMPILED = (".pyc",)  # written by an import
 _READERS = ("onnx", "protobuf", "tritonclient")  # whose versions decide what can be read
@@ -114,9 +114,10 @@ def library_state() -> str | None:
         None while one of these files may be changing.
     """
     package = Path(__file__).parents[1]
-    walks = (walk for each in _PACKAGES for walk in os.walk(package / each))
-    files = [Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING)]
-    files += package.glob("*.py")
+    files: list[Path] = []
+    for directory, below, names in os.walk(package):
+        below[:] = [each for each in below if each not in _OTHER_PACKAGES]
+        files += [Path(directory, name) for name in names if name.endswith(_DECIDING)]
     own = [file for file in own_rule_files() if file.suffix not in _COMPILED]
     states = _states(sorted([*files, *own], key=str), read_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]

@@ -1,19 +1,23 @@
 """The rules about a model repository: what Triton, TensorRT or SageMaker would reject.
 
 A rule is one function under `@rule(...)`, which takes the rule's code, severity, title and source. The function
-looks at a `CheckContext` and yields a `Problem` for each fault that it finds. Its code leads to its package:
+looks at a `CheckContext` and yields a `Problem` for each fault that it finds. Rules about one kind of model lie beside
+the reader of its files: `python_models.rules`, `onnx_models.rules`, `tensorrt_models.rules`. The others are here, by
+subject, and a code begins with the digit of its subject:
 
 | codes | package | subject |
 |---|---|---|
-| CT1xx | `files` | what is in a model's directory |
+| CT1xx | `files`, and the kinds of models | what is in a model's directory |
 | CT2xx | `configuration` | what a configuration means |
 | CT3xx | `ensembles` | ensembles and the models that they run |
 | CT4xx, CT5xx, CT65x | `endpoint` | the container, the loader, and what an endpoint holds and passes on |
-| CT6xx, CT7xx | `serving` | the serving platform (release and instance), and TensorRT's own parser |
+| CT6xx | `serving` | the serving platform: release and instance |
+| CT7xx | `tensorrt_models.rules` | the networks of plans, and TensorRT's own parser |
 | X… | none | rules of other distributions, see `own_rules` |
 
 A new rule is written in one place: `catalogue` imports every module. Values that several rules
-derive from a repository are in `derived`; `per_check` computes each of them once per check.
+derive from a repository are in `derived`, or beside the reader of their kind; `per_check` computes each of them once per
+check.
 
 The names below are imported when they are first used: an app whose answers are cached loads no rule.
 """

@@ -1,13 +1,17 @@
-"""All rules: those of this package, and those of other distributions.
+"""All rules: those of this library, and those of other distributions.
 
-Every module below `cdk_triton.checks` is imported, so a rule is part of the catalogue as soon as its file exists.
+Every module below `cdk_triton.checks` and below the package `rules` of a kind of model (`cdk_triton.onnx_models`) is
+imported. So a rule is part of the catalogue as soon as its file exists.
 """
 
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
 from cdk_triton import checks
 from cdk_triton._wording import did_you_mean
@@ -52,11 +56,20 @@ def rule_of(code: str) -> Rule:
     return known[code]
 
 
+def _rules_of_models() -> Iterator[ModuleType]:
+    """The packages `rules` of the kinds of models."""
+    library = Path(checks.__path__[0]).parent
+    for package in pkgutil.iter_modules([str(library)], "cdk_triton."):
+        if package.ispkg and package.name.endswith("_models"):
+            yield import_module(f"{package.name}.rules")
+
+
 @cache
 def _import_all() -> RuleError | None:
     """Import all rules once. A module that failed halfway has registered rules, so the first error is the only one."""
-    for module in pkgutil.walk_packages(checks.__path__, f"{checks.__name__}."):
-        import_module(module.name)
+    for package in (checks, *_rules_of_models()):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
     try:
         import_own_rules()
     except RuleError as error:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from cdk_triton._arguments import FLAG, TEXT, TEXTS, listed, require_type
 from cdk_triton.checks.catalogue import rules
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.plan_sources import plans_without_network
 from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import CRASH, Need, Rule
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.platform import PLATFORM
+from cdk_triton.tensorrt_models.sources import plans_without_network
 from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.repository import Mode, ModelRepository
@@ -69,7 +69,7 @@ def check_repository(
     require_type("preflight", preflight, FLAG)
     others = listed("additional_models", additional_models, TEXTS)
     if preflight:
-        from cdk_triton.triton.contents.tensorrt import require_parser
+        from cdk_triton.tensorrt_models.reader.parser import require_parser
 
         require_parser()
     if is_newer_than_schema(platform):

@@ -31,7 +31,7 @@ def explain(
     Example: cdk-triton explain CT101
     """
     from cdk_triton.checks import documented_rules, rule_of
-    from cdk_triton.checks.construct_codes import CONSTRUCT_CODES
+    from cdk_triton.hosting.naming.construct_codes import CONSTRUCT_CODES
 
     if code is None:
         for each in documented_rules():

@@ -44,7 +44,7 @@ class FindingsFormat(StrEnum):
 
 def _require_parser(wanted: bool) -> bool:
     if wanted:
-        from cdk_triton.triton.contents.tensorrt import require_parser
+        from cdk_triton.tensorrt_models.reader.parser import require_parser
 
         try:
             require_parser()

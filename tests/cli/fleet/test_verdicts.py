@@ -18,10 +18,10 @@ from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.artifacts.repository_checks import check_repository
-from cdk_triton.checks.construct_codes import CONSTRUCT_CODES
 from cdk_triton.cli.fleet import verdicts
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.verdicts import judge
+from cdk_triton.hosting.naming.construct_codes import CONSTRUCT_CODES
 from cdk_triton.triton import ContainerEnvironment
 from sample_repositories.onnx_graphs import TAKEN, graph
 

@@ -21,7 +21,7 @@ from build_program import conda
 from build_program.conda_driver import PackError, normalise
 from build_program.step import BuildError
 from build_program.work import BuildWork, Journal
-from cdk_triton.triton.contents.packed_environment import PackedEnvironment, packed_environment
+from cdk_triton.python_models.reader.packed_environment import PackedEnvironment, packed_environment
 
 if TYPE_CHECKING:
     from golden_messages import Messages

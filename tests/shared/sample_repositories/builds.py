@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cdk_triton.errors import ModelConfigError
+from cdk_triton.tensorrt_models.recipe import Profile, ProfileShapes
 from cdk_triton.triton import ModelConfig, parse_model_config
-from cdk_triton.triton.plans import Profile, ProfileShapes
 from cdk_triton.triton.repository import Recipe
 
 __all__ = ["BuiltPlans", "PlanOfExample", "backend_of", "is_built", "recipes_of", "without_files"]

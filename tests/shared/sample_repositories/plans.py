@@ -9,9 +9,9 @@ import onnx.parser
 import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.tensorrt_models.reader.parser import is_installed
+from cdk_triton.tensorrt_models.recipe import Profile, ProfileShapes
 from cdk_triton.triton import Finding, ModelRepository
-from cdk_triton.triton.contents.tensorrt import is_installed
-from cdk_triton.triton.plans import Profile, ProfileShapes
 from sample_repositories.builds import PlanOfExample
 
 needs_parser = pytest.mark.skipif(not is_installed(), reason="the extra preflight is not installed: make preflight")

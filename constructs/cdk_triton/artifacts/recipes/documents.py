@@ -27,7 +27,7 @@ from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.recipes.tensorrt import TensorRTPlan
 from cdk_triton.artifacts.recipes.wheels import WheelEnvironment
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.triton.plans import ProfileShapes
+from cdk_triton.tensorrt_models.recipe import ProfileShapes
 
 if TYPE_CHECKING:
     from cdk_triton.triton import ModelRepository

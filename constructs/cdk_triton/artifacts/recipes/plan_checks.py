@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from cdk_triton.artifacts.recipes.trtexec import newest_with, oldest_with, possible_versions, trtexec_has_option
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file
-from cdk_triton.triton.plans import dims_in_plan, open_shape
+from cdk_triton.onnx_models.reader.file import OnnxFile, onnx_file
+from cdk_triton.tensorrt_models.recipe import dims_in_plan, open_shape
 from cdk_triton.triton.releases import release as release_facts
 from cdk_triton.triton.schema import ModelConfig, enum_name
+from cdk_triton.triton.unreadable import Unreadable
 
 if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform

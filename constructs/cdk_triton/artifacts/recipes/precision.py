@@ -12,8 +12,8 @@ from typing import Final, Literal, get_args
 
 from cdk_triton.artifacts.recipes.trtexec import major_version
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.onnx_models.reader.types import NetworkTypes
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton.contents.onnx_types import NetworkTypes
 
 __all__ = ["PRECISIONS", "Precision", "check_precision", "precision_flags"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from cdk_triton._arguments import require_type, several
 from cdk_triton.artifacts.recipes.values import literal
-from cdk_triton.checks.derived.plan_sources import largest_batch, profile_fault
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.triton.plans import Profile, ProfileShapes, dims_in_plan
+from cdk_triton.tensorrt_models.recipe import Profile, ProfileShapes, dims_in_plan
+from cdk_triton.tensorrt_models.sources import largest_batch, profile_fault
 from cdk_triton.triton.schema import ModelConfig, ModelInput
 
 if TYPE_CHECKING:
-    from cdk_triton.triton.contents.onnx_file import OnnxFile
+    from cdk_triton.onnx_models.reader.file import OnnxFile
 
 __all__ = ["Shapes", "check_profiles", "declared_profiles", "profile_documents", "shape_flags"]
 

@@ -56,9 +56,9 @@ from cdk_triton.artifacts.recipes.profiles import (
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.recipes.trtexec import major_version
 from cdk_triton.artifacts.recipes.values import model_of, one_of, path_in_model, whole_number
-from cdk_triton.triton.contents.onnx_file import OnnxFile
-from cdk_triton.triton.contents.onnx_types import NetworkTypes, network_types
-from cdk_triton.triton.plans import Profile, configured_profile, open_shape
+from cdk_triton.onnx_models.reader.file import OnnxFile
+from cdk_triton.onnx_models.reader.types import NetworkTypes, network_types
+from cdk_triton.tensorrt_models.recipe import Profile, configured_profile, open_shape
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 from cdk_triton.triton.versions import LARGEST_VERSION
 

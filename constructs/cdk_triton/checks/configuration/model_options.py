@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.configured import configured
-from cdk_triton.checks.derived.onnxruntime_accelerators import Fault, accelerator_faults
 from cdk_triton.checks.derived.parameter_values import BOOLEAN, INTEGER, Reader
 from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
+from cdk_triton.onnx_models.accelerators import Fault, accelerator_faults
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig
 

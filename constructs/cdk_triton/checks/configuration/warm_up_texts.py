@@ -9,10 +9,10 @@ from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import is_older
+from cdk_triton.checks.derived.text_elements import TextElements, text_elements
 from cdk_triton.checks.derived.warm_ups import warm_up_inputs
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
-from cdk_triton.triton.contents.text_elements import TextElements, text_elements
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import enum_name
 

@@ -10,9 +10,9 @@ from posixpath import normpath
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
+from cdk_triton.checks.derived.first_bytes import is_git_lfs_pointer
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
-from cdk_triton.triton.contents.magic import is_git_lfs_pointer
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.repository import ModelRepository, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig

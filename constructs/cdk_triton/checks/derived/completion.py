@@ -12,9 +12,9 @@ from typing import Literal
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
-from cdk_triton.checks.derived.python_modules import python_version
 from cdk_triton.checks.sources import backend, core
-from cdk_triton.triton.contents.python_source import PythonSource, python_source
+from cdk_triton.python_models.modules import python_version
+from cdk_triton.python_models.reader.source import PythonSource, python_source
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig
 

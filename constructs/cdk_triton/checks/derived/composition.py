@@ -10,8 +10,8 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
 from cdk_triton.checks.derived.configured import has_no_configuration
 from cdk_triton.checks.derived.cycles import ensemble_cycles
-from cdk_triton.checks.derived.onnx_completion import completed
 from cdk_triton.checks.derived.swapped_maps import exchanged_steps
+from cdk_triton.onnx_models.completion import completed
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.onnx_completion import completed
+from cdk_triton.onnx_models.completion import completed
 from cdk_triton.triton.model import Model
 
 __all__ = ["Exchanged", "exchanged_maps", "exchanged_steps"]

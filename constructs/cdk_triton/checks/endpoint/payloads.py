@@ -9,9 +9,9 @@ from math import prod
 from cdk_triton._wording import in_words
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.inference_type import known_inference_type, way_to_stream
-from cdk_triton.checks.derived.onnx_dimensions import output_dims
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
+from cdk_triton.onnx_models.dimensions import output_dims
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES, MAX_VOLUME_GB
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model

@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, below, is_pointer, model_files
-from cdk_triton.checks.derived.environments import environments
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import is_at_least
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
+from cdk_triton.python_models.environments import environments
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.releases import backends_in

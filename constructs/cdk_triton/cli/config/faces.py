@@ -10,12 +10,12 @@ import typer
 from cdk_triton.cli.config.labels import Labels, with_labels
 from cdk_triton.cli.config.values import Face, Guess, Tensor
 from cdk_triton.errors import RepositoryError
-from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
-from cdk_triton.triton.contents.python_source import PythonSource, python_source
+from cdk_triton.onnx_models.reader.file import OnnxFile, OnnxTensor, onnx_file
+from cdk_triton.python_models.reader.source import PythonSource, python_source
 from cdk_triton.triton.model import CONFIG_NAME
 from cdk_triton.triton.model_config import parse_model_config
 from cdk_triton.triton.schema import ModelInput, ModelOutput, enum_name
+from cdk_triton.triton.unreadable import Unreadable
 from cdk_triton.triton.versions import is_version_name
 
 __all__ = ["BATCH", "HINT", "face_of"]

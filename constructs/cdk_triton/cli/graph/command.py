@@ -16,7 +16,7 @@ from cdk_triton.cli.validate import Mode, ModeOption, PlatformOption
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from cdk_triton.checks.drawing import Diagram
+    from cdk_triton.drawing import Diagram
 
 __all__ = ["graph"]
 
@@ -48,7 +48,7 @@ def graph(
     between CPU and GPU. Example: cdk-triton graph models --format svg > models.svg
     """
     target = platform_of(platform)
-    from cdk_triton.checks.drawing import as_mermaid, diagrams
+    from cdk_triton.drawing import as_mermaid, diagrams
     from cdk_triton.triton import ModelRepository
 
     repository = ModelRepository.from_directory(directory)
@@ -73,8 +73,8 @@ def _svg(drawn: Sequence[Diagram]) -> str:
 
 
 def _print(drawn: Sequence[Diagram]) -> None:
-    from cdk_triton.checks.drawing import as_text
-    from cdk_triton.checks.drawing.text import marks
+    from cdk_triton.drawing import as_text
+    from cdk_triton.drawing.text import marks
     from cdk_triton.triton.findings import printable
 
     for number, diagram in enumerate(drawn):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from cdk_triton.checks.drawing import Arrow, Box, Diagram
-from cdk_triton.checks.drawing.text import marks
 from cdk_triton.cli.graph.layout import Layout, Size, laid_out
+from cdk_triton.drawing import Arrow, Box, Diagram
+from cdk_triton.drawing.text import marks
 from cdk_triton.triton.findings import printable
 
 __all__ = ["as_svg"]

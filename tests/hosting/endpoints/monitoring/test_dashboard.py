@@ -18,7 +18,7 @@ from cdk_triton import (
     TritonMultiModel,
     TritonVariant,
 )
-from cdk_triton.checks.drawing import as_text, diagrams
+from cdk_triton.drawing import as_text, diagrams
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from cdk_triton.artifacts.repository_cache import cached_answer
-from cdk_triton.checks.drawing import as_text, diagrams
+from cdk_triton.drawing import as_text, diagrams
 from cdk_triton.hosting.models.interface import ITritonModel
 from cdk_triton.hosting.models.model import TritonModel
 from cdk_triton.hosting.models.multi_model import TritonMultiModel

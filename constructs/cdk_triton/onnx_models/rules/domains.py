@@ -1,0 +1,97 @@
+"""CT179: operators of an ONNX file that neither ONNX nor ONNX Runtime defines.
+
+ONNX Runtime registers `com.microsoft` and some internal domains itself. Every other operator comes from a function in
+the file, from a library in `model_operations.op_library_filename`, or from an execution accelerator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton._wording import nearest
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.releases import known_release
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.onnx_models.reader.graph import GraphFault
+from cdk_triton.onnx_models.reader.runtime import has_operator, known_operators, newest_version, operator_since
+from cdk_triton.onnx_models.rules.graphs import judged_models
+from cdk_triton.onnx_models.rules.models import OnnxModelFile
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.findings import Severity
+
+_DOMAIN = "com.microsoft"
+_LIBRARY = "set model_operations.op_library_filename to the library that has this operator"
+
+
+@rule(
+    "CT179",
+    Severity.ERROR,
+    "an ONNX file has an operator that nothing registers",
+    source="https://github.com/microsoft/onnxruntime/blob/004b79eda305a216ab8d0e21eabe81d7713eb768/"
+    "docs/ContribOperators.md",
+)
+def unregistered_operator(context: CheckContext) -> Iterator[Problem]:
+    """Neither ONNX Runtime nor a configured library of custom operators defines an operator of the file.
+
+    ONNX Runtime then does not load the file. New versions of ONNX Runtime add operators to its domain `com.microsoft`,
+    so the rule uses the ONNX Runtime of the release if a release is given. `ai.onnx.contrib` is the domain of ONNX
+    Runtime Extensions. The backend does not enable these extensions, so put their library into the repository and set
+    `op_library_filename`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = com.microsoft.QuickerGelu(IN) }
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = com.microsoft.QuickGelu(IN) }
+
+    Limits:
+        The rule skips a model with a library, because the rule does not read the operators in the library. The rule
+        also skips a model with an execution accelerator, because the accelerator TensorRT registers its plugins as
+        operators. The rule does not check the attributes and inputs of operators outside of ONNX's own domains.
+    """
+    for each, verdict in judged_models(context):
+        if each.config.model_operations.op_library_filename or _has_accelerator(each):
+            continue
+        for fault in verdict.foreign:
+            if (found := _unregistered(fault, context.platform)) is not None:
+                what, fix = found
+                yield Problem(
+                    each.file.path,
+                    f"{fault.subject} {what}; the server would not load {each.name!r}: {fault.reason}",
+                    fix,
+                )
+
+
+def _has_accelerator(each: OnnxModelFile) -> bool:
+    accelerators = each.config.optimization.execution_accelerators
+    return bool(accelerators.gpu_execution_accelerator or accelerators.cpu_execution_accelerator)
+
+
+def _unregistered(fault: GraphFault, platform: ServingPlatform | None) -> tuple[str, str] | None:
+    """Why nothing registers an operator, and the fix; None where something may."""
+    known = known_operators(fault.domain)
+    if not known:
+        near = nearest(fault.domain, [_DOMAIN], at_most=1) if fault.operator in known_operators(_DOMAIN) else []
+        what = f"is of the domain {fault.domain!r}, which ONNX Runtime does not register"
+        return what, f"write the domain {near[0]!r} if that is meant, or {_LIBRARY}" if near else _LIBRARY
+    release = known_release(platform)
+    is_read = release is not None and "onnxruntime" not in release.assumed
+    version = release.onnxruntime if release is not None and is_read else None
+    if has_operator(fault.domain, fault.operator, version):
+        return None
+    since = operator_since(fault.domain, fault.operator)
+    if release is not None and since is not None:
+        what = f"is newer than ONNX Runtime {version} of {release.release}"
+        fix = f"serve with a release that has ONNX Runtime {since} or newer, or export the model without this operator"
+        return what, fix
+    if release is not None and not is_read:
+        return None  # a newer ONNX Runtime may have it
+    near = nearest(fault.operator, known, at_most=1)
+    what = f"is not in any ONNX Runtime up to {newest_version()}"
+    return what, f"write {near[0]!r} if that is meant, or {_LIBRARY}" if near else _LIBRARY

@@ -1,0 +1,338 @@
+"""CT130 to CT139: whether an ONNX file agrees with its configuration.
+
+If a configuration does not list inputs, the backend takes them from the file. It does the same for outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, is_pointer
+from cdk_triton.checks.derived.first_bytes import is_ort_model
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.onnx_models.reader.file import OnnxFile, OnnxTensor, onnx_file
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import RepositoryFile
+from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
+from cdk_triton.triton.unreadable import Unreadable
+
+__all__ = ["OnnxModelFile", "onnx_models", "pairs"]
+
+
+@dataclass(frozen=True)
+class OnnxModelFile:
+    """An ONNX file that can be read, and the configuration that it has to agree with.
+
+    Attributes:
+        backend_file: where it is, and whose.
+        file: the file in the repository.
+        onnx: the description of its network.
+    """
+
+    backend_file: BackendFile
+    file: RepositoryFile
+    onnx: OnnxFile
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.backend_file.model.name
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's configuration."""
+        return self.backend_file.config
+
+
+@per_check
+def onnx_models(context: CheckContext) -> Iterator[OnnxModelFile]:
+    """The ONNX files that the server would load, without those that CT130 reports and files of another kind."""
+    for each in backend_files(context):
+        if each.backend == "onnxruntime" and each.file is not None and not _is_ort(each.file):
+            read = context.contents(onnx_file, each.file)
+            if not isinstance(read, Unreadable):
+                yield OnnxModelFile(each, each.file, read)
+
+
+def _is_ort(file: RepositoryFile) -> bool:
+    """Whether ONNX Runtime reads the file in its own format, for which it looks at the name alone."""
+    return file.path.suffix.lower() == ".ort"
+
+
+@rule(
+    "CT130",
+    Severity.ERROR,
+    "an ONNX file cannot be read",
+    source=backend("onnxruntime_backend", "src/onnxruntime_loader.cc", 165, 199),
+)
+def unreadable_file(context: CheckContext) -> Iterator[Problem]:
+    """The file is empty or damaged, or the file is not an ONNX model.
+
+    The server does not load the model. ONNX Runtime decides by the name whether a file has ONNX Runtime's own format.
+    So the name of a file in this format has to end in `.ort`, and the name of an ONNX file must not.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        weights
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
+
+    Limits:
+        No rule compares a file in ONNX Runtime's own format with the configuration.
+    """
+    for each in backend_files(context):
+        if each.backend != "onnxruntime" or each.file is None:
+            continue
+        reason = "is not in ONNX Runtime's own format: ORT model verification failed"
+        if not _is_ort(each.file):
+            read = context.contents(onnx_file, each.file)
+            if not isinstance(read, Unreadable):
+                continue
+            reason = read.reason
+        if is_pointer(context, each.file):
+            continue
+        is_ort = context.contents(is_ort_model, each.file)
+        if not (is_ort and _is_ort(each.file)):
+            fault, _, said = reason.partition(": ")
+            yield Problem(
+                each.file.path,
+                f"the file {fault}, so the server would not load {each.model.name!r}" + (said and f": {said}"),
+                "the file has ONNX Runtime's own format: give it a name that ends in .ort, and write that name into "
+                "default_model_filename"
+                if is_ort
+                else "export the model again",
+            )
+
+
+@rule(
+    "CT131",
+    Severity.ERROR,
+    "a configuration names a tensor that the ONNX file does not have",
+    source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1718, 1737),
+)
+def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
+    """The server does not load a model whose configuration names an input or output that the file lacks.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "inputs" data_type: TYPE_FP32 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
+    """
+    suggestions = Suggestions()
+    for each in onnx_models(context):
+        inputs = {tensor.name for tensor in (*each.onnx.inputs, *each.onnx.defaults)}
+        known = {"input": inputs, "output": {tensor.name for tensor in each.onnx.outputs}}
+        if _input_counts(each) is not None:
+            known.pop("input")  # reported by CT132, as the server does
+        for side, names in known.items():
+            written: Sequence[ModelInput | ModelOutput] = each.config.input if side == "input" else each.config.output
+            for index, tensor in enumerate(written):
+                if tensor.name in names or not tensor.name:
+                    continue
+                close = suggestions.closest(tensor.name, sorted(names))
+                left = names - {other.name for other in written}
+                if (
+                    close is None
+                    and len(left) == 1
+                    and all(other.name in names or other is tensor for other in written)
+                ):
+                    close = next(iter(left))  # the last of both
+                yield Problem(
+                    each.backend_file.model.config_path,
+                    f"{each.file.path} has no {side} {tensor.name!r}, so the server would not load {each.name!r}: "
+                    f"unexpected inference {side} '{tensor.name}', allowed {side}s are: {', '.join(sorted(names))}",
+                    f"write {close!r} if that is meant" if close else f"name one of the file's {side}s",
+                    f"{side}[{index}].name",
+                )
+
+
+@rule(
+    "CT132",
+    Severity.ERROR,
+    "a configuration has more or fewer inputs than the ONNX file",
+    source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1690, 1699),
+)
+def other_number_of_inputs(context: CheckContext) -> Iterator[Problem]:
+    """A configuration that lists inputs has to list every input of the file that has no default value.
+
+    The server compares the number of inputs in the configuration with the file. It counts batch inputs, sequence
+    controls and states as inputs, and does not count optional inputs. If the numbers differ, the server does not load
+    the model.
+
+    You may omit outputs. The backend then does not compute the omitted outputs.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "ids" data_type: TYPE_INT64 dims: -1 }
+        output { name: "OUT" data_type: TYPE_INT64 dims: -1 }
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (int64[N] ids, int64[N] mask) => (int64[N] OUT) { OUT = Mul(ids, mask) }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "ids" data_type: TYPE_INT64 dims: -1 }
+        input { name: "mask" data_type: TYPE_INT64 dims: -1 }
+        output { name: "OUT" data_type: TYPE_INT64 dims: -1 }
+    """
+    for each in onnx_models(context):
+        counts = _input_counts(each)
+        if counts is None or _lacks_control(each):
+            continue
+        batches, sequences = each.config.batch_input, each.config.sequence_batching
+        written = {tensor.name for tensor in each.config.input}
+        written |= {name for batch in batches for name in batch.target_name}
+        written |= {control.name for control in sequences.control_input}
+        written |= {state.input_name for state in sequences.state}
+        known = [tensor.name for tensor in each.onnx.inputs]
+        missing = [name for name in known if name not in written]
+        unknown = [tensor.name for tensor in each.config.input if tensor.name not in known and not tensor.optional]
+        parts = [f"lacks {_list(missing)}"] * bool(missing) + [f"also names {_list(unknown)}"] * bool(unknown)
+        yield Problem(
+            each.backend_file.model.config_path,
+            f"{each.file.path} has the inputs {_list(known)}, but the configuration "
+            f"{' and '.join(parts) or 'has another number of inputs'}; the server would not load {each.name!r}: "
+            f"unable to load model '{each.name}', configuration expects "
+            f"{counts[0]} inputs, model provides {counts[1]}",
+            "name exactly the file's inputs",
+            "input",
+        )
+
+
+def _input_counts(each: OnnxModelFile) -> tuple[int, int] | None:
+    """How many inputs the configuration has and how many the file, where they differ."""
+    config = each.config
+    if not config.input and not config.batch_input:
+        return None  # the backend completes them
+    written = sum(not tensor.optional for tensor in config.input) + len(config.batch_input)
+    if config.HasField("sequence_batching"):
+        written += sum(len(given.control) for given in config.sequence_batching.control_input)
+        written += len(config.sequence_batching.state)
+    return (written, len(each.onnx.inputs)) if written != len(each.onnx.inputs) else None
+
+
+def _lacks_control(each: OnnxModelFile) -> bool:
+    """Whether a control of its sequences, or a state, is not an input of the file (see CT147 and CT149)."""
+    given = {tensor.name for tensor in (*each.onnx.inputs, *each.onnx.defaults)}
+    batching = each.config.sequence_batching
+    controls = {control.name for control in batching.control_input if control.control}
+    return not given.issuperset(controls | {state.input_name for state in batching.state})
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"
+
+
+def pairs(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOutput, OnnxTensor]]:
+    """The tensors that configuration and file have in common: side, index in the configuration, and both."""
+    sides: tuple[tuple[str, Sequence[ModelInput | ModelOutput], tuple[OnnxTensor, ...]], ...] = (
+        ("input", each.config.input, (*each.onnx.inputs, *each.onnx.defaults)),
+        ("output", each.config.output, each.onnx.outputs),
+    )
+    for side, written, tensors in sides:
+        by_name = {tensor.name: tensor for tensor in tensors}
+        for index, tensor in enumerate(written):
+            if tensor.name in by_name:
+                yield side, index, tensor, by_name[tensor.name]
+
+
+@rule(
+    "CT133",
+    Severity.ERROR,
+    "a tensor has another type in the ONNX file",
+    source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1739, 1757),
+)
+def other_type(context: CheckContext) -> Iterator[Problem]:
+    """The `data_type` of a tensor in the configuration differs from the type of this tensor in the file.
+
+    The server does not load the model. The usual case is token ids, which have 64 bits in the file (`TYPE_INT64`).
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_INT32 dims: -1 }
+        output { name: "OUT" data_type: TYPE_INT64 dims: -1 }
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (int64[N] IN) => (int64[N] OUT) { OUT = Identity(IN) }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_INT64 dims: -1 }
+        output { name: "OUT" data_type: TYPE_INT64 dims: -1 }
+    """
+    for each in onnx_models(context):
+        for side, index, tensor, found in pairs(each):
+            written = enum_name(tensor, "data_type")
+            if found.data_type is None or written in ("TYPE_INVALID", f"TYPE_{found.data_type}"):
+                continue
+            provided = found.data_type.replace("STRING", "BYTES")
+            yield Problem(
+                each.backend_file.model.config_path,
+                f"the data_type is {written}, but TYPE_{found.data_type} in {each.file.path}; the server would "
+                f"not load {each.name!r}: unable to load model '{each.name}', configuration expects "
+                f"datatype {written} for {side} '{tensor.name}', model provides TYPE_{provided}",
+                f"write data_type: TYPE_{found.data_type}, or export the model with another type",
+                f"{side}[{index}].data_type",
+            )
+
+
+@rule(
+    "CT138",
+    Severity.ERROR,
+    "an ONNX file has an input or output that is not a tensor",
+    source=backend("onnxruntime_backend", "src/onnxruntime_utils.cc", 196, 204),
+)
+def no_tensor(context: CheckContext) -> Iterator[Problem]:
+    """Triton serves only tensors of numbers, booleans and text, not sequences, maps or sparse tensors.
+
+    The server does not load a file with another input or output, even if the configuration does not use it. A
+    classifier that skl2onnx converts has such an output, unless you convert the classifier with the option
+    `zipmap: False`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N] IN) => (seq(float[N]) OUT) { OUT = SequenceConstruct(IN) }
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
+    """
+    names = {"sequence": "SEQUENCE", "map": "MAP", "sparse_tensor": "SPARSETENSOR"}
+    for each in onnx_models(context):
+        for tensor in (*each.onnx.inputs, *each.onnx.defaults, *each.onnx.outputs):
+            if tensor.kind in names:
+                kind = f"ONNX_TYPE_{names[tensor.kind]}"
+                yield Problem(
+                    each.file.path,
+                    f"{tensor.name!r} is a {tensor.kind.replace('_', ' ')}, so the server would not "
+                    f"load {each.name!r}: Unsupported ONNX Type '{kind}' for I/O '{tensor.name}', expected "
+                    "'ONNX_TYPE_TENSOR'",
+                    "export the model so that it takes and gives tensors only (skl2onnx: zipmap=False)",
+                )

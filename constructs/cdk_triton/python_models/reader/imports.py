@@ -1,0 +1,277 @@
+"""The modules and names that a Python model cannot do without: what it imports and uses when it is loaded or called.
+
+An import or a use counts only if the source shows that it runs: at the top, in the methods that the server calls, and
+in the functions that these call. It does not count under a condition that is open, or where its failure is caught.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cdk_triton.python_models.reader.calls import own_nodes
+from cdk_triton.python_models.reader.names import bound_names, certain_statements
+from cdk_triton.python_models.reader.uses import Used, evaluated, imported_modules
+
+__all__ = ["Imported", "may_leave", "needed", "statement_imports"]
+
+_CALLED = ("__init__", "auto_complete_config", "initialize", "execute", "finalize")
+"""The methods of a model that the server calls: python_backend, src/pb_stub.cc."""
+
+# Python's own errors that are none of an import or of a missing name, and that none of these is derived from.
+_MISSING = (ImportError, NameError, AttributeError)
+_OTHER_ERRORS = frozenset(
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type)
+    and issubclass(value, BaseException)
+    and not issubclass(value, _MISSING)
+    and not any(issubclass(error, value) for error in _MISSING)
+)
+
+# Decorators that leave the function as it is, as far as its imports go.
+_PLAIN = frozenset(
+    {"staticmethod", "classmethod", "property", "functools.cache", "functools.lru_cache", "functools.cached_property"}
+)
+# Context managers that let every error through.
+_TRANSPARENT = frozenset(
+    {"open", "warnings.catch_warnings", "contextlib.redirect_stdout", "contextlib.redirect_stderr"}
+)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A module that the source imports whatever happens.
+
+    Attributes:
+        line: where.
+        level: how many dots are before the name: 0 for a module that is looked for in Python's path.
+        module: the module, `helpers.text`, or "" for `from . import text`.
+        names: what is imported from it; empty for `import helpers.text`.
+    """
+
+    line: int
+    level: int
+    module: str
+    names: tuple[str, ...] = ()
+
+
+def statement_imports(statement: ast.stmt) -> Iterator[Imported]:
+    """The modules that an import statement names."""
+    if isinstance(statement, ast.Import):
+        yield from (Imported(statement.lineno, 0, alias.name) for alias in statement.names)
+    elif isinstance(statement, ast.ImportFrom):
+        names = tuple(alias.name for alias in statement.names)
+        yield Imported(statement.lineno, statement.level, statement.module or "", names)
+
+
+def needed(
+    module: ast.Module, names: Mapping[str, str], model: str, *, lazy: bool
+) -> tuple[tuple[Imported, ...], tuple[Used, ...]]:
+    """The modules and the names that a source needs for certain when the server loads it or calls its model.
+
+    Args:
+        module: the source.
+        names: name → what it is imported as at the top, `importlib.import_module`.
+        model: the name of the model's class.
+        lazy: whether Python does not evaluate annotations.
+    """
+    walk = _Walk(module, dict(names), model, lazy=lazy)
+    return tuple(walk.found()), tuple(walk.used)
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """The place of statements: the class around, the arguments and names of the function, and when they run."""
+
+    owner: str = ""
+    arguments: frozenset[str] = frozenset()
+    local: frozenset[str] = frozenset()
+    is_function: bool = False
+    is_loading: bool = False
+
+
+class _Walk:
+    """A walk from the top of a module through the functions that certainly run."""
+
+    def __init__(self, module: ast.Module, names: dict[str, str], model: str, *, lazy: bool) -> None:
+        self.used: list[Used] = []
+        self._lazy = lazy
+        self._modules = imported_modules(module)
+        self._names = names
+        self._module = module
+        self._model = model
+        self._functions = _once(each for each in module.body if isinstance(each, Function))
+        self._classes = _once(each for each in module.body if isinstance(each, ast.ClassDef))
+        self._pending: list[tuple[Function, str]] = []
+        self._seen: set[Function] = set()
+
+    def found(self) -> Iterator[Imported]:
+        yield from self._body(self._module.body, _Scope(is_loading=True))
+        for name in _CALLED:
+            self._call_method(self._model, name)
+        for function, owner in self._pending:  # grows while we walk
+            arguments = _arguments(function)
+            around = _type_parameters(self._classes.get(owner)) | _type_parameters(function)
+            local = arguments.union(around, *map(bound_names, function.body))
+            yield from self._body(function.body, _Scope(owner, arguments, local, is_function=True))
+
+    def _body(self, body: Sequence[ast.stmt], scope: _Scope) -> Iterator[Imported]:
+        """The imports of statements that run one after the other."""
+        for statement in certain_statements(body, self._names):
+            for imported in statement_imports(statement):
+                yield imported
+                if not imported.level:
+                    self._use_all(imported, scope)
+            yield from self._expressions(statement, scope)
+            for inner in self._inner(statement, scope.arguments):
+                yield from self._body(inner, scope)
+            if isinstance(statement, ast.ClassDef):
+                local = scope.local.union(_type_parameters(statement), *map(bound_names, statement.body))
+                yield from self._body(statement.body, _Scope(statement.name, local=local, is_loading=scope.is_loading))
+            if isinstance(statement, ast.Raise) or (scope.is_function and may_leave(statement)):
+                return
+
+    def _use_all(self, imported: Imported, scope: _Scope) -> None:
+        """Note the names that an import takes from a module."""
+        self.used += (
+            Used(imported.line, imported.module, name, is_import=True, is_loading=scope.is_loading)
+            for name in imported.names
+            if name != "*"
+        )
+
+    def _inner(self, statement: ast.stmt, arguments: frozenset[str]) -> Iterator[list[ast.stmt]]:
+        """The statements within one that run whenever it does, and whose errors are not caught."""
+        match statement:
+            case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
+                if not any(map(self._catches, handlers)):
+                    yield body
+                    yield orelse
+                yield final
+            case ast.With(items=items, body=body) if all(self._is_transparent(item.context_expr) for item in items):
+                yield body
+            case ast.For(iter=ast.Name(id=name), body=body) if name in arguments:  # the requests
+                yield body
+
+    def _catches(self, handler: ast.ExceptHandler) -> bool:
+        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        for kind in kinds:
+            name = None if kind is None else self._dotted(kind)
+            if name not in _OTHER_ERRORS:  # a name that the module makes may stand for any error
+                return True
+        return False
+
+    def _is_transparent(self, manager: ast.expr) -> bool:
+        """Whether a context manager is known to let an error through."""
+        return isinstance(manager, ast.Call) and self._dotted(manager.func) in _TRANSPARENT
+
+    def _expressions(self, statement: ast.stmt, scope: _Scope) -> Iterator[Imported]:
+        """The modules that calls in a statement import; the functions that they call are looked at later."""
+        for node in evaluated(statement, lazy=self._lazy, is_function=scope.is_function):
+            if isinstance(node, ast.Call):
+                yield from self._call(node, scope.owner)
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                self._use(node, scope)
+
+    def _use(self, node: ast.Name | ast.Attribute, scope: _Scope) -> None:
+        """Note a name that the function does not define, or an attribute of a module."""
+        if isinstance(node, ast.Name):
+            if node.id not in scope.local:
+                self.used.append(Used(node.lineno, "", node.id, is_loading=scope.is_loading))
+            return
+        module = self._module_of(node.value, scope)
+        if module:
+            self.used.append(Used(node.lineno, module, node.attr, is_loading=scope.is_loading))
+
+    def _module_of(self, node: ast.expr, scope: _Scope) -> str:
+        """The whole name of a module that an expression names, as far as names show it; "" for another expression."""
+        if isinstance(node, ast.Name) and node.id not in scope.local:
+            return self._modules.get(node.id, "")
+        if isinstance(node, ast.Attribute):
+            before = self._module_of(node.value, scope)
+            return f"{before}.{node.attr}" if before else ""
+        return ""
+
+    def _call(self, call: ast.Call, owner: str) -> Iterator[Imported]:
+        name = self._dotted(call.func)
+        if name in ("importlib.import_module", "__import__", "builtins.__import__"):
+            match call.args:
+                case [ast.Constant(value=str(module)), *_] if module and not module.startswith("."):
+                    yield Imported(call.lineno, 0, module)
+        match call.func:
+            case ast.Name(id=called):
+                self._add(self._functions.get(called), "")
+                self._call_method(called, "__init__")
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=called):
+                self._call_method(owner, called)
+            case ast.Attribute(value=ast.Name(id=class_name), attr=called):
+                self._call_method(class_name, called, owner if _gives_self(call) else "")
+
+    def _call_method(self, class_name: str, name: str, owner: str = "") -> None:
+        """Look at a method later; `owner` is the class of the object, if that is another one."""
+        found = self._classes.get(class_name)
+        if isinstance(found, ast.ClassDef):
+            methods = _once(each for each in found.body if isinstance(each, Function))
+            self._add(methods.get(name), owner or class_name)
+
+    def _add(self, function: ast.stmt | None, owner: str) -> None:
+        if isinstance(function, Function) and function not in self._seen:
+            self._seen.add(function)
+            decorators = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
+            if all(self._dotted(each) in _PLAIN for each in decorators) and not _is_generator(function):
+                self._pending.append((function, owner))
+
+    def _dotted(self, node: ast.expr) -> str | None:
+        """The whole name of what an expression names, `importlib.import_module`; None for another expression."""
+        match node:
+            case ast.Name(id=name):
+                return self._names.get(name, name)
+            case ast.Attribute(value=value, attr=name):
+                before = self._dotted(value)
+                return None if before is None else f"{before}.{name}"
+        return None
+
+
+def _gives_self(call: ast.Call) -> bool:
+    """Whether a call hands on the object of the method around it: `Base.initialize(self, args)`."""
+    return bool(call.args) and isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
+
+
+def _is_generator(function: Function) -> bool:
+    """Whether a call of a function runs nothing of it yet."""
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(*function.body))
+
+
+def _once(statements: Iterable[ast.stmt]) -> dict[str, ast.stmt]:
+    """Name → the function or class of that name, where there is one alone."""
+    found: dict[str, list[ast.stmt]] = {}
+    for each in statements:
+        assert isinstance(each, _SCOPES)
+        found.setdefault(each.name, []).append(each)
+    return {name: each[0] for name, each in found.items() if len(each) == 1}
+
+
+def _arguments(function: Function) -> frozenset[str]:
+    own = function.args
+    several = (each for each in (own.vararg, own.kwarg) if each is not None)
+    return frozenset(each.arg for each in (*own.posonlyargs, *own.args, *own.kwonlyargs, *several))
+
+
+def _type_parameters(statement: ast.stmt | None) -> frozenset[str]:
+    """The names in brackets after the name of a function or class, from Python 3.12 on: T for `def first[T](...)`."""
+    return frozenset(each.name for each in getattr(statement, "type_params", ()))
+
+
+def may_leave(statement: ast.AST, leaves: tuple[type[ast.stmt], ...] = (ast.Return, ast.Continue, ast.Break)) -> bool:
+    """Whether a function may end with a statement, or the loop around it skip what follows."""
+    if isinstance(statement, leaves):
+        return True
+    if isinstance(statement, (*_SCOPES, ast.Lambda)):
+        return False
+    inner = (ast.Return,) if isinstance(statement, ast.For | ast.AsyncFor | ast.While) else leaves
+    return any(may_leave(node, inner) for node in ast.iter_child_nodes(statement))

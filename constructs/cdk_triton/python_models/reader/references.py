@@ -1,0 +1,249 @@
+"""The models, files and parameters that a Python source names by literals. It is parsed, never executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cdk_triton.python_models.reader.backend_utils import MODULE
+from cdk_triton.python_models.reader.names import bound_names
+
+__all__ = ["Reference", "References", "references_of"]
+
+# The parameters of the server's classes, and what a configuration offers to `auto_complete_config` (python_backend:
+# src/pb_stub.cc and src/resources/triton_python_backend_utils.py).
+_PARAMETERS: dict[str, frozenset[str]] = {
+    "InferenceResponse": frozenset({"output_tensors", "error", "parameters"}),
+    "InferenceRequest": frozenset(
+        {
+            *("inputs", "requested_output_names", "model_name", "model_version", "request_id", "correlation_id"),
+            *("flags", "timeout", "preferred_memory", "trace", "parameters"),
+        }
+    ),
+    "Tensor": frozenset(),
+}
+_OF_CONFIG = frozenset(
+    {
+        *("as_dict", "add_input", "add_output", "set_max_batch_size", "set_dynamic_batching"),
+        *("set_model_transaction_policy", "_model_config"),
+    }
+)
+_OF_TENSOR = ("name", "as_numpy", "triton_dtype", "is_cpu", "to_dlpack", "from_dlpack", "shape")
+_OF_LOGGER = (
+    *("log", "log_info", "log_warn", "log_error", "log_verbose", "LogLevel", "INFO", "WARNING", "ERROR", "VERBOSE"),
+)
+_OF_TENSORS = {
+    "add_input": ("name", "data_type", "dims", "optional"),
+    "add_output": ("name", "data_type", "dims"),
+}
+
+_PATH = "pathlib.Path"
+_READS = frozenset({"open", "read_text", "read_bytes"})
+_WRITES = frozenset("wax")
+
+
+@dataclass(frozen=True, order=True)
+class Reference:
+    """A name in the source.
+
+    Attributes:
+        line: where, counted from 1.
+        name: the name.
+    """
+
+    line: int
+    name: str
+
+
+@dataclass(frozen=True)
+class References:
+    """The models and files that a source names, under whatever condition.
+
+    Attributes:
+        models: the models that it sends requests to (BLS).
+        files: the files that it opens for reading by a relative path.
+        numbers: the tensors that it takes from a request and reads as numbers of numpy.
+        misused: the parameters, methods and properties that the server's classes do not have, with Python's message.
+        loads_models: whether it may load models itself.
+        changes_directory: whether it may change the working directory.
+    """
+
+    models: tuple[Reference, ...] = ()
+    files: tuple[Reference, ...] = ()
+    numbers: tuple[Reference, ...] = ()
+    misused: tuple[tuple[Reference, str], ...] = ()
+    loads_models: bool = False
+    changes_directory: bool = False
+
+
+def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Mapping[str, str]) -> References:
+    """Read the references of a module.
+
+    Args:
+        nodes: the nodes of the module.
+        names: the names that the module defines.
+        imported: what its names are imported as.
+    """
+    nodes = list(nodes)
+    utils = frozenset(_names_of_utils(nodes))
+    attempted = {inner for node in nodes if isinstance(node, ast.Try) for inner in _attempted(node)}
+    misused: set[tuple[Reference, str]] = set()
+    models: set[Reference] = set()
+    numbers: set[Reference] = set()
+    files: set[Reference] = set()
+    attributes: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.alias(name=name):
+                attributes.add(name)
+            case ast.Attribute(attr=name):
+                attributes.add(name)
+                misused.update(_unknown_attribute(node, utils))
+                numbers.update(_read_as_numbers(node, utils))
+            case ast.Call():
+                models.update(_called(node))
+                misused.update(_unknown_parameters(node, utils))
+                files.update(_opened(node, names, imported) if node not in attempted else ())
+            case ast.ClassDef(name="TritonPythonModel", body=body):
+                for each in body:
+                    misused.update(_misused_by_method(each, utils))
+    return References(
+        tuple(sorted(models)),
+        tuple(sorted(files)),
+        numbers=tuple(sorted(numbers)),
+        misused=tuple(sorted(misused)),
+        loads_models="load_model" in attributes,
+        changes_directory=bool({"chdir", "fchdir"} & attributes),
+    )
+
+
+def _names_of_utils(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names under which the module imports `triton_python_backend_utils`."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.asname or alias.name for alias in node.names if alias.name == MODULE)
+
+
+def _attempted(node: ast.Try) -> Iterator[ast.AST]:
+    """The nodes of an attempt whose errors are caught."""
+    for statement in node.body if node.handlers else ():
+        yield from ast.walk(statement)
+
+
+def _misused_by_method(method: ast.stmt, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
+    match method:
+        case ast.FunctionDef(name="auto_complete_config", args=ast.arguments(args=[ast.arg(arg=config)])):
+            yield from _unknown_in_config(method, config)
+        case ast.FunctionDef(name="execute", decorator_list=[]):
+            yield from _taken_from_all(method, utils)
+
+
+def _called(call: ast.Call) -> Iterator[Reference]:
+    match call.func:
+        case ast.Attribute(attr="InferenceRequest") | ast.Name(id="InferenceRequest"):
+            for keyword in call.keywords:
+                match keyword:
+                    case ast.keyword(arg="model_name", value=ast.Constant(value=str(name))):
+                        yield Reference(call.lineno, name)
+
+
+def _unknown_parameters(call: ast.Call, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
+    said = "TypeError: __init__(): incompatible constructor arguments"
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=owner)) if owner in utils:
+            pass
+        case _:
+            return
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr=name)) if name in _PARAMETERS:
+            for keyword in call.keywords:
+                if keyword.arg is not None and keyword.arg not in _PARAMETERS[name]:
+                    yield Reference(call.lineno, f"{name}({keyword.arg}=)"), said
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="Tensor"), args=[_, ast.Constant(value=str())]):
+            yield Reference(call.lineno, "Tensor(<values>, <name>)"), said
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="InferenceResponse"), args=[ast.Call(func=inner)]):
+            if isinstance(inner, ast.Attribute) and inner.attr == "Tensor":
+                yield Reference(call.lineno, "InferenceResponse(<tensor>)"), said
+
+
+def _read_as_numbers(node: ast.Attribute, utils: frozenset[str]) -> Iterator[Reference]:
+    match node:
+        case ast.Attribute(
+            value=ast.Call(
+                func=ast.Attribute(value=ast.Name(id=owner), attr="get_input_tensor_by_name"),
+                args=[_, ast.Constant(value=str(name))],
+            ),
+            attr="as_numpy",
+        ) if owner in utils:
+            yield Reference(node.lineno, name)
+
+
+def _unknown_attribute(node: ast.Attribute, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
+    match node.value:
+        case ast.Attribute(value=ast.Name(id=owner), attr="Logger") if owner in utils and node.attr not in _OF_LOGGER:
+            said = f"AttributeError: type object 'c_python_backend_utils.Logger' has no attribute '{node.attr}'"
+            yield Reference(node.lineno, f"Logger.{node.attr}"), said
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="get_input_tensor_by_name")) if owner in utils:
+            if node.attr not in _OF_TENSOR and not node.attr.startswith("__"):
+                said = f"AttributeError: 'c_python_backend_utils.Tensor' object has no attribute '{node.attr}'"
+                yield Reference(node.lineno, f"get_input_tensor_by_name(...).{node.attr}"), said
+
+
+def _taken_from_all(method: ast.FunctionDef, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
+    """A tensor that is taken from the list of requests, and not from one of them."""
+    if len(method.args.args) != 2 or any(method.args.args[1].arg in bound_names(each) for each in method.body):
+        return
+    for node in ast.walk(method):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=owner), attr="get_input_tensor_by_name"),
+                args=[ast.Name(id=name), *_],
+            ) if owner in utils:
+                if name == method.args.args[1].arg:
+                    said = "AttributeError: 'list' object has no attribute 'inputs'"
+                    yield Reference(node.lineno, f"get_input_tensor_by_name({name})"), said
+
+
+def _unknown_in_config(method: ast.FunctionDef, config: str) -> Iterator[tuple[Reference, str]]:
+    for node in ast.walk(method):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name == config:
+                if attribute not in _OF_CONFIG:
+                    said = f"AttributeError: 'ModelConfig' object has no attribute '{attribute}'"
+                    yield Reference(node.lineno, f"{config}.{attribute}"), said
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute), args=[ast.Dict(keys=keys)]):
+                known = _OF_TENSORS.get(attribute, ()) if name == config else ()
+                for key in keys:
+                    if known and isinstance(key, ast.Constant) and key.value not in known:
+                        said = f"ValueError: contains property other than {', '.join(map(repr, known[:-1]))}"
+                        yield Reference(key.lineno, f"{attribute}({{{key.value!r}: ...}})"), f"{said} and {known[-1]!r}"
+
+
+def _opened(call: ast.Call, names: frozenset[str], imported: Mapping[str, str]) -> Iterator[Reference]:
+    given = call.args
+    match call.func:
+        case ast.Name(id="open") if "open" not in names and given:
+            path, given = given[0], given[1:]
+        case ast.Attribute(value=ast.Call(func=function, args=[path]), attr=method) if method in _READS:
+            if _dotted(function, imported) != _PATH:
+                return
+            given = given if method == "open" else []
+        case _:
+            return
+    modes = [*given[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    if not all(isinstance(mode, ast.Constant) and not _WRITES & set(str(mode.value)) for mode in modes):
+        return
+    match path:
+        case ast.Constant(value=str(name)) if name and not name.startswith(("/", "~")):
+            yield Reference(call.lineno, name)
+
+
+def _dotted(node: ast.expr, imported: Mapping[str, str]) -> str:
+    match node:
+        case ast.Name(id=name):
+            return imported.get(name, name)
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            return f"{imported.get(name, name)}.{attribute}"
+    return ""

@@ -1,0 +1,143 @@
+"""Which names a Python source uses: the expressions of a statement that are evaluated whenever the statement runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cdk_triton.python_models.reader.names import bound_names
+
+__all__ = ["Used", "evaluated", "imported_modules", "mentioned"]
+
+# With a condition of their own, or run by others later on.
+_LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# Their parts are statements.
+_BLOCKS = (ast.Try, ast.TryStar, ast.AsyncFor, ast.AsyncWith)
+
+
+@dataclass(frozen=True)
+class Used:
+    """A name that a source uses whatever happens.
+
+    Attributes:
+        line: where.
+        module: the module of which it is an attribute, `concurrent.futures`; "" for a plain name.
+        name: the name.
+        is_import: whether `from module import name` takes it.
+        is_loading: whether that happens while the module is imported, and not in a function.
+    """
+
+    line: int
+    module: str
+    name: str
+    is_import: bool = False
+    is_loading: bool = False
+
+
+def imported_modules(module: ast.Module) -> dict[str, str]:
+    """Name → the module that it certainly stands for: imports at the top bind it, and nothing else does."""
+    found: dict[str, set[str]] = {}
+    for statement in module.body:
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                top = alias.name.partition(".")[0]
+                found.setdefault(alias.asname or top, set()).add(alias.name if alias.asname else top)
+        elif isinstance(statement, ast.ImportFrom) and not statement.level:
+            for alias in statement.names:
+                found.setdefault(alias.asname or alias.name, set()).add(f"{statement.module}.{alias.name}")
+        else:
+            for name in bound_names(statement):
+                found.setdefault(name, set()).add("")
+    return {name: next(iter(modules)) for name, modules in found.items() if len(modules) == 1 and "" not in modules}
+
+
+def mentioned(nodes: Sequence[ast.AST], module: str) -> Iterator[Used]:
+    """The attributes of a module that a source reads anywhere, under whatever condition.
+
+    Args:
+        nodes: all nodes of the source.
+        module: a top-level module.
+
+    Returns:
+        Nothing where the source lists its attributes, or sets the module's name in other ways.
+    """
+    own: set[str] = set()
+    others: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Import(names=aliases):
+                for alias in aliases:
+                    (own if alias.name == module else others).add(alias.asname or alias.name.partition(".")[0])
+            case ast.ImportFrom(names=aliases):
+                others.update(alias.asname or alias.name for alias in aliases)
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                others.add(name)
+            case ast.Name(id="hasattr" | "getattr" | "dir" | "AttributeError") | ast.Attribute(attr="AttributeError"):
+                return
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Load()) if owner in own - others:
+                yield Used(node.lineno, module, name)
+
+
+def evaluated(statement: ast.stmt, *, lazy: bool, is_function: bool) -> Iterator[ast.AST]:
+    """The nodes that a statement evaluates whenever it runs, without those of the statements within it.
+
+    Args:
+        statement: the statement.
+        lazy: whether Python does not evaluate annotations.
+        is_function: whether it is in a function, where Python does not evaluate the annotations of names.
+    """
+    pending: list[ast.AST] = list(_own_expressions(statement, lazy=lazy, is_function=is_function))
+    while pending:
+        node = pending.pop()
+        yield node
+        match node:
+            case ast.BoolOp(values=[first, *_]):
+                pending.append(first)
+            case ast.IfExp(test=test):
+                pending.append(test)
+            case ast.Compare(left=left, comparators=[first, *_]):  # the others only if the first comparison is true
+                pending += (left, first)
+            case _ if not isinstance(node, _LATER):
+                pending += ast.iter_child_nodes(node)
+
+
+def _own_expressions(statement: ast.stmt, *, lazy: bool, is_function: bool) -> Iterator[ast.AST]:
+    """The expressions that a statement evaluates before the statements within it; those of a function never."""
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield from statement.decorator_list
+            yield from _signature(statement, lazy=lazy or bool(getattr(statement, "type_params", ())))
+        case ast.ClassDef():
+            yield from statement.decorator_list
+            if not getattr(statement, "type_params", ()):
+                yield from (*statement.bases, *statement.keywords)
+        case (
+            ast.For(iter=first)
+            | ast.If(test=first)
+            | ast.While(test=first)
+            | ast.Assert(test=first)
+            | ast.Match(subject=first)
+        ):
+            yield first
+        case ast.With(items=items):
+            yield from (item.context_expr for item in items[:1])  # the others may meet one that handles errors
+        case ast.AnnAssign(target=target, annotation=annotation, value=value):
+            yield from (each for each in (value, target) if each is not None)
+            if not lazy and not is_function:
+                yield annotation
+        case _ if not isinstance(statement, _BLOCKS) and type(statement).__name__ != "TypeAlias":
+            yield from ast.iter_child_nodes(statement)
+
+
+def _signature(function: ast.FunctionDef | ast.AsyncFunctionDef, *, lazy: bool) -> Iterator[ast.AST]:
+    """The defaults of a function's arguments, and the annotations unless they are lazy."""
+    own = function.args
+    yield from own.defaults
+    yield from (each for each in own.kw_defaults if each is not None)
+    if not lazy:
+        arguments = (*own.posonlyargs, *own.args, *own.kwonlyargs, own.vararg, own.kwarg)
+        annotations = (each.annotation for each in arguments if each is not None)
+        yield from (each for each in (*annotations, function.returns) if each is not None)

@@ -1,0 +1,255 @@
+"""CT166 and CT178: the packages that Python models import, and the modules that they do not get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import BackendFile, repository_files
+from cdk_triton.checks.derived.releases import known_release, of_release
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, server
+from cdk_triton.python_models.environments import ModelEnvironment, environments
+from cdk_triton.python_models.modules import PROVIDED, needed_sources, own_module, python_version
+from cdk_triton.python_models.reader.environment_packages import environment_modules, packed_modules
+from cdk_triton.python_models.reader.image_modules import (
+    FOREIGN_MODULES,
+    installed_modules,
+    newest_modules,
+    standard_modules,
+)
+from cdk_triton.python_models.search import is_in_repository, widest
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.findings import Severity
+
+
+def _is_known(platform: ServingPlatform) -> bool:
+    return platform.image is not None or installed_modules(platform.release) is not None
+
+
+@rule(
+    "CT166",
+    Severity.WARNING,
+    "a Python model imports a package that the image does not have",
+    source=server("build.py", 1425, 1455),
+    applies=_is_known,
+)
+def missing_package(context: CheckContext) -> Iterator[Problem]:
+    """A Python model imports a module that neither the image nor the repository nor the model's environment has.
+
+    The import fails with `ModuleNotFoundError`. SageMaker's images contain Python's standard library, numpy and few
+    other packages. They do not contain pandas, PyTorch, transformers, scikit-learn or an AWS client. The table
+    `python_models/reader/data/image_modules.json` lists the modules of each release. There are three ways to bring a
+    package: install it into a directory of the model, as in the example below; let the recipe `WheelEnvironment` or
+    `CondaEnvironment` pack an environment; or serve with an image of your own.
+
+    The rule checks only imports that certainly run. These are imports at the top of the file, in the methods that the
+    server calls, and in the functions that these methods call. The rule skips an import under a condition, or in a
+    `try` that catches `ImportError`.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        import pandas
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/vendor/pandas/__init__.py
+        # model/1/model.py
+        import sys
+        from pathlib import Path
+
+        sys.path.insert(0, str(Path(__file__).parent / "vendor"))
+        import pandas
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Limits:
+        The rule checks only the first part of a module's name, so it accepts `numpy.missing`. If the model adds
+        directories of the repository to `sys.path`, the rule accepts a module that is in any directory of the
+        repository. After any other change of `sys.path`, the rule accepts every module. The rule checks an image of
+        your own only if `image_modules` in `cdk-triton.toml` lists the modules of the image. The rule checks a model
+        with an environment only if the environment is in the repository, has at most 256 MiB, and has numpy in its
+        `site-packages`.
+    """
+    provided = _provided(context)
+    if provided is None or (context.environment is not None and "PYTHONPATH" in context.environment.variables):
+        return
+    brought = {each.model.name: _environment_modules(context, each) for each in environments(context)}
+    reported = set()
+    for each, sources in needed_sources(context):
+        brings = brought.get(each.model.name, frozenset())
+        search = widest(source.search for source in sources.values())
+        if (
+            brings is None
+            or search == "anywhere"
+            or each.files.has(each.model.directory / "triton_python_backend_stub")
+        ):
+            continue
+        for path, source in sources.items():
+            for imported in source.needed:
+                name = imported.module.partition(".")[0]
+                if imported.level or name in provided or name in brings or (path, name) in reported:
+                    continue
+                if not is_in_repository(context, each, name, search):
+                    reported.add((path, name))
+                    yield _problem(context, each, path, name, imported.line)
+
+
+@rule(
+    "CT178",
+    Severity.WARNING,
+    "a module beside a Python model is hidden by the standard library",
+    source=backend("python_backend", "src/pb_stub.cc", 2044, 2072),
+)
+def hidden_module(context: CheckContext) -> Iterator[Problem]:
+    """A Python model imports a module of its own, but gets the module of this name from the standard library or numpy.
+
+    The server appends the model's directories to the end of `sys.path`, so Python finds the standard library and numpy
+    first. Give the module another name. If the module is beside the model's file, you can also import it with
+    `from . import`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/queue.py
+        LIMIT = 8
+        # model/1/model.py
+        import queue
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        from . import queue
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Limits:
+        The rule does not report a module that any file of the model imports relatively, or a module of a model that
+        changes `sys.path`. If no release is given, the rule reports only modules that every Python of the images has.
+        The rule does not read an image of your own, and assumes the Python of the given release.
+    """
+    version = python_version(context)
+    standard = standard_modules(version) - FOREIGN_MODULES | {"numpy"}
+    if known_release(context.platform) is None:
+        standard &= standard_modules((3, 8)) | {"numpy"}
+    seen = set()
+    for each, sources in needed_sources(context):
+        if widest(source.search for source in sources.values()) != "usual":
+            continue
+        relative = frozenset[str]().union(*(source.relative for source in sources.values()))
+        for path, source in sources.items():
+            for imported in source.needed:
+                name = imported.module.partition(".")[0]
+                if imported.level or name not in standard or name in relative or (path, name) in seen:
+                    continue
+                module = own_module(each, name)
+                if module is None or module.path is None:
+                    continue
+                seen.add((path, name))
+                yield Problem(
+                    path,
+                    f"line {imported.line} imports {name!r}, but {each.model.name!r} gets the module of this name from "
+                    f"{_hiding(context, name)}, not {module.path}",
+                    _visible(each, path, module.path, name),
+                    line=imported.line,
+                )
+
+
+def _hiding(context: CheckContext, name: str) -> str:
+    """The words for the owner of the module that Python takes."""
+    release = known_release(context.platform)
+    if name == "numpy":
+        return "the image"
+    python = "the standard library" if release is None else f"the standard library of Python {release.python}"
+    return f"{python} {of_release(context.platform)}".rstrip()
+
+
+def _visible(each: BackendFile, importer: PurePosixPath, module: PurePosixPath, name: str) -> str:
+    """The fix. Only the model's file is sure to be in a package, whose modules are in the file's directory."""
+    directory = module.parent.parent if module.name.startswith("__init__.") else module.parent
+    is_beside = importer == each.path and directory == importer.parent
+    return f"give {module} another name" + (f", or import it with `from . import {name}`" if is_beside else "")
+
+
+def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name: str, line: int) -> Problem:
+    release = known_release(context.platform)
+    environment = next((one.path for one in environments(context) if one.model is each.model), None)
+    if release is not None and name in standard_modules(None):
+        reason = f"Python {release.python} of {release.release} does not have this module"
+        fix = "import a module that this Python has, or serve with another release"
+    elif environment is not None:
+        reason = f"neither the repository nor {environment} has this module"
+        fix = "add the package to the environment, or acknowledge CT166 if it is there"
+    elif (found := _elsewhere(context, name)) is not None:
+        reason = f"Python does not look where the repository has this module ({found})"
+        fix = f"copy {found} into {each.path.parent}, where Python looks"
+    else:
+        is_own = context.platform is not None and context.platform.image is not None
+        image = "your image" if is_own or release is None else f"the image of {release.release}"
+        reason = f"neither the repository nor {image} has this module"
+        fix = f"put the package into {each.path.parent}, or name an environment with EXECUTION_ENV_PATH, or " + (
+            "add it to image_modules in cdk-triton.toml if the image has it"
+            if is_own
+            else "use an image of your own that has the package"
+        )
+    return Problem(
+        path,
+        f"line {line} imports {name!r}, but {reason}, so {each.model.name!r} fails with ModuleNotFoundError: No module "
+        f"named {name!r}",
+        fix,
+        line=line,
+    )
+
+
+def _elsewhere(context: CheckContext, name: str) -> PurePosixPath | None:
+    """A file or package of a name that is in the repository, in a place where Python does not look."""
+    for path in repository_files(context):
+        if path.name == f"{name}.py":
+            return path
+        if path.parts[-2:] == (name, "__init__.py"):
+            return path.parent
+    return None
+
+
+def _provided(context: CheckContext) -> frozenset[str] | None:
+    """The modules that the image brings; None where that is not known."""
+    platform, declared = context.platform, context.repository.image_modules
+    release = known_release(platform)
+    if platform is None or (platform.image is not None and declared is None):
+        return None
+    installed = installed_modules(platform.release)
+    if installed is None:
+        installed = newest_modules()  # an image of one's own, whose modules are declared
+    version = None
+    if release is not None and "python" not in release.assumed:
+        major, _, minor = release.python.partition(".")
+        version = int(major), int(minor)
+    return standard_modules(version) | PROVIDED | installed | frozenset(declared or ())
+
+
+def _environment_modules(context: CheckContext, each: ModelEnvironment) -> frozenset[str] | None:
+    """The modules of a model's environment; None where that is not known."""
+    if each.path is None:
+        return None
+    if each.is_directory:
+        library = each.path / "lib"
+        return environment_modules(
+            f"lib/{python}/site-packages/{name}"
+            for python in each.files.names_in(library)
+            for name in each.files.names_in(library / python / "site-packages")
+        )
+    return None if each.archive is None else context.contents(packed_modules, each.archive)

@@ -1,0 +1,167 @@
+"""CT187 to CT189: methods, tensors and parameters of Python models that do not do what they are meant for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import known_backend
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.python_models.modules import needed_sources, python_models
+from cdk_triton.python_models.reader.execution_environment import PARAMETER
+from cdk_triton.python_models.reader.source import PythonSource
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import enum_name
+
+_CALLED = ("auto_complete_config", "initialize", "execute", "finalize")
+
+
+@rule(
+    "CT187",
+    Severity.WARNING,
+    "a method of a Python model never runs",
+    source=backend("python_backend", "src/pb_stub.cc", 520, 600),
+)
+def idle_method(context: CheckContext) -> Iterator[Problem]:
+    """A method has nearly the name of a method that the server calls, or the server does not await the method.
+
+    The server calls `auto_complete_config`, `initialize`, `execute` and `finalize` if the class has them. The server
+    awaits only `execute`, so the body of `initialize` or `finalize` never runs if this method is a coroutine.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def initialise(self, args):
+                self.limit = 8
+
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def initialize(self, args):
+                self.limit = 8
+
+            def execute(self, requests):
+                return []
+
+    Limits:
+        The rule accepts a name that begins with the name of the server's method, such as `initialized`. The rule skips
+        a model that passes itself to other code, because this code may call any method of the model.
+    """
+    suggestions = Suggestions()
+    for each, source in python_models(context):
+        model = source.model if isinstance(source, PythonSource) else None
+        if model is None or not model.is_complete:
+            continue
+        for name in ("initialize", "finalize"):
+            method = model.methods.get(name)
+            if method is not None and method.returns == ("coroutine",):
+                yield Problem(
+                    each.path,
+                    f"{name} in line {method.line} is a coroutine, but the server does not await the coroutine, so "
+                    f"the body of {name} never runs",
+                    f"write def {name}, without async",
+                    line=method.line,
+                )
+        own = {*model.methods, *model.values}
+        for unread in model.unread:
+            meant = None if unread.name in _CALLED else suggestions.closest(unread.name, _CALLED)
+            if meant is not None and meant not in own and not unread.name.startswith(meant):
+                yield Problem(
+                    each.path,
+                    f"line {unread.line} defines the method {unread.name!r}, but neither the model nor the server "
+                    "calls it",
+                    f"did you mean {meant!r}?",
+                    line=unread.line,
+                )
+
+
+@rule(
+    "CT188",
+    Severity.WARNING,
+    "a Python model reads a BF16 tensor as a numpy array",
+    source=backend("python_backend", "src/pb_tensor.cc", 580, 595),
+)
+def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
+    """The type `TYPE_BF16` has no numpy type, so `as_numpy` raises an error.
+
+    Read the tensor with `to_dlpack`, or use another data type.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_BF16 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.answer(request) for request in requests]
+
+            def answer(self, request):
+                values = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
+                return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", values)])
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for each, sources in needed_sources(context):
+        bfloat16 = {one.name for one in each.config.input if enum_name(one, "data_type") == "TYPE_BF16"}
+        for path, source in sources.items():
+            for line, name in ((one.line, one.name) for one in source.references.numbers if one.name in bfloat16):
+                yield Problem(
+                    path,
+                    f"line {line} reads {name!r} with as_numpy, so {each.model.name!r} fails in this line: Tensor "
+                    "dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead.",
+                    "read the tensor with to_dlpack, or use another data type",
+                    line=line,
+                )
+
+
+@rule(
+    "CT189",
+    Severity.WARNING,
+    "a parameter of a Python model has nearly the name of one that the server reads",
+    source=backend("python_backend", "src/python_be.cc", 2085, 2100),
+)
+def misspelt_parameter(context: CheckContext) -> Iterator[Problem]:
+    """The Python backend reads only the parameters `EXECUTION_ENV_PATH` and `FORCE_CPU_ONLY_INPUT_TENSORS`.
+
+    The model itself may read other parameters, so the server reports no error for a misspelt name. The server then
+    serves the model without this setting.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        parameters { key: "FORCE_CPU_ONLY_INPUT_TENSOR" value { string_value: "no" } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "no" } }
+    """
+    suggestions = Suggestions()
+    known = (PARAMETER, "FORCE_CPU_ONLY_INPUT_TENSORS")
+    for model, config in configured(context):
+        if not config.parameters or known_backend(context, model) != "python":
+            continue
+        for name in sorted(set(config.parameters).difference(known)):
+            meant = suggestions.closest(name.upper(), known)
+            if meant is not None:
+                yield Problem(
+                    model.config_path,
+                    f"the server does not read the parameter {name!r} of {model.name!r}",
+                    f"did you mean {meant!r}?",
+                    f'parameters["{name}"]',
+                )

@@ -1,0 +1,277 @@
+"""CT140, CT141, CT160, CT161 and CT181: whether Python understands a model's source and what it imports.
+
+The source is compiled, never executed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.releases import known_release
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.python_models.modules import Read, imported_modules, needed_modules, python_models
+from cdk_triton.python_models.reader.source import NotJudged, PythonSource, SyntaxFault
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import releases
+
+_STUB = "src/pb_stub.cc"
+_NEEDS_PYTHON = re.compile(r"only supported in Python 3\.(\d+)")  # of Python's parser
+
+
+@per_check
+def _sources(context: CheckContext) -> Iterator[tuple[PurePosixPath, str, str, Read]]:
+    """Each file that the server compiles: its path, the model's name, how the model gets to it, and what it is."""
+    seen = set()
+    for each, source in python_models(context):
+        seen.add(each.path)
+        yield each.path, each.model.name, "", source
+    for imported in imported_modules(context):
+        if imported.path is not None and imported.source is not None and imported.path not in seen:
+            seen.add(imported.path)
+            by = f"; {imported.importer} imports this file in line {imported.line}" if imported.line else ""
+            yield imported.path, imported.owner.model.name, by, imported.source
+
+
+@rule(
+    "CT140",
+    Severity.ERROR,
+    "a Python model has a syntax error",
+    source=backend("python_backend", _STUB, 500, 525),
+)
+def syntax_error(context: CheckContext) -> Iterator[Problem]:
+    """The file of a Python model, or a module of the model that this file imports, is not valid Python.
+
+    The server does not load the model. The check compiles the file, because Python finds some faults only when it
+    compiles. These faults are `await` in a function without `async`, `return` outside of a function, `from __future__`
+    that is not first, and an expression that is nested too deeply.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests)
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Limits:
+        If the Python that runs the checks is older than the container's, CT160 reports syntax that only the container's
+        Python has. The rule does not check modules that the file imports in a function or under a condition.
+    """
+    for path, name, by, source in _sources(context):
+        if isinstance(source, SyntaxFault) and source.in_every_version:
+            yield Problem(
+                path,
+                f"line {source.line} is not valid Python ({source.reason}){by}, so the server would not load "
+                f"{name!r}: {source.error}",
+                "correct the line"
+                if source.error == "SyntaxError"
+                else "write it with less nesting, as data or a loop",
+                line=source.line,
+            )
+
+
+@rule(
+    "CT141",
+    Severity.ERROR,
+    "a Python model uses syntax that the container's Python does not support",
+    source="https://github.com/triton-inference-server/python_backend#building-custom-python-backend-stub",
+    applies=lambda platform: known_release(platform) is not None,
+)
+def newer_syntax(context: CheckContext) -> Iterator[Problem]:
+    """Python models run with the Python of the image: 3.8 through 23.04, 3.10 from 23.05 on, 3.12 from 24.11 on.
+
+    If a file of the model uses newer syntax, the server does not load the model. Write the line without this syntax, or
+    serve with a newer release.
+
+    Example:
+        $ cdk-triton validate . --platform 23.03/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                match len(requests):
+                    case 0:
+                        return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                if not requests:
+                    return []
+
+    Limits:
+        The rule finds newer statements, but not every detail of newer syntax. For example, the rule accepts nested
+        quotes in f-strings for Python 3.10, although only Python 3.12 has them.
+    """
+    release = known_release(context.platform)
+    if release is None or "python" in release.assumed:
+        return
+    for path, name, by, source in _sources(context):
+        if isinstance(source, SyntaxFault) and not source.in_every_version:
+            yield Problem(
+                path,
+                f"line {source.line} has syntax that Python {release.python} of {release.release} does not have "
+                f"({source.reason}){by}, so the server would not load {name!r}: SyntaxError",
+                f"write the line without this syntax, or serve with {_first_release_with(source.reason)}",
+                line=source.line,
+            )
+
+
+def _first_release_with(reason: str) -> str:
+    """The first release whose Python has the syntax, as far as the parser names that Python."""
+    needed = _NEEDS_PYTHON.search(reason)
+    minor = int(needed[1]) if needed is not None else None
+    since = next((row.release for row in releases() if minor and int(row.python.partition(".")[2]) >= minor), None)
+    return "a newer release" if since is None else f"{since} or newer"
+
+
+@rule(
+    "CT160",
+    Severity.WARNING,
+    "the Python that runs the checks cannot judge a Python model",
+    source="https://docs.python.org/3/whatsnew/3.12.html#pep-701-syntactic-formalization-of-f-strings",
+)
+def not_judged(context: CheckContext) -> Iterator[Problem]:
+    """The Python that runs the checks cannot compile the file, but the container's Python may compile the file.
+
+    The file uses the syntax of a newer Python, or its code is nested too deeply for the compiler of the checks' Python.
+    The rules check nothing else in the file. Run the checks with the container's Python, or acknowledge the warning.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                print(f"{", ".join(map(str, requests))}")
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                names = ", ".join(map(str, requests))
+                print(f"{names}")
+                return []
+
+    Limits:
+        The rule reports the example only if Python 3.11 runs the checks. Python 3.12 has all syntax of the containers.
+    """
+    for path, name, by, source in _sources(context):
+        if isinstance(source, NotJudged):
+            yield Problem(
+                path,
+                f"the checks skip this file of {name!r}, because it {source.reason}{by}",
+                "run the checks with the container's Python, or acknowledge CT160",
+            )
+
+
+@rule(
+    "CT161",
+    Severity.ERROR,
+    "a Python model imports a module of its own that is missing",
+    source=backend("python_backend", _STUB, 2062, 2072),
+)
+def missing_module(context: CheckContext) -> Iterator[Problem]:
+    """A relative import, or an import from a package beside the file, names a module that does not exist.
+
+    The server imports the file as a module of the package `1`, or of another version's number. So `from .` means the
+    version's directory, and `from ..` fails, because the package has no parent package. `import text` finds a module in
+    the version's directory or in the model's directory.
+
+    If an import at the top of a file fails, the server does not load the model. The rule also checks an import in a
+    function that certainly runs: the server calls the function, or such a function calls it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        from .text import clean
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/text.py
+        def clean(text):
+            return text
+
+    Limits:
+        The rule skips imports under a condition, and packages that an environment or the image may contain.
+    """
+    at_load = [each for each in imported_modules(context) if each.said]
+    places = {(each.importer, each.line) for each in at_load}
+    later = [each for each in needed_modules(context) if each.said and (each.importer, each.line) not in places]
+    for each in (*at_load, *later):
+        error = "ModuleNotFoundError" if each.said.startswith("No module") else "ImportError"
+        name = repr(each.owner.model.name)
+        effect = f" when {name} runs this line" if each in later else f", so the server would not load {name}"
+        yield Problem(
+            each.importer,
+            f"the import in line {each.line} fails{effect}: {error}: {each.said}",
+            "write an absolute import, without leading dots"
+            if each.said.startswith("attempted relative import")
+            else "add the file to the version's directory, or correct the import",
+            line=each.line,
+        )
+
+
+@rule(
+    "CT181",
+    Severity.ERROR,
+    "Python rejects a class of a Python model",
+    source=backend("python_backend", _STUB, 2062, 2072),
+)
+def rejected_class(context: CheckContext) -> Iterator[Problem]:
+    """A class has bases that Python cannot combine, or `__slots__` that conflict with other names of the class.
+
+    Python raises an error at the class statement, so the import of the file fails and the server does not load the
+    model.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class Base:
+            pass
+
+        class TritonPythonModel(object, Base):
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        class Base:
+            pass
+
+        class TritonPythonModel(Base):
+            def execute(self, requests):
+                return []
+
+    Limits:
+        The rule looks only at classes at the top of a file, and only if their bases are built into Python or are in the
+        same file.
+    """
+    for path, name, by, source in _sources(context):
+        if isinstance(source, PythonSource) and source.rejected is not None:
+            rejected = source.rejected
+            yield Problem(
+                path,
+                f"Python cannot create the class {rejected.name!r} in line {rejected.line}{by}, so the server would "
+                f"not load {name!r}: {rejected.said}",
+                "correct the bases, the keyword arguments or the __slots__ of the class",
+                line=rejected.line,
+            )

@@ -1,0 +1,256 @@
+"""CT182, CT183, CT185 and CT186: whether the models, files, attributes and parameters are there that a model names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import BackendFile, below, repository_files
+from cdk_triton.checks.derived.configured import has_argument
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.python_models.modules import needed_sources, python_models
+from cdk_triton.python_models.reader.source import PythonSource
+from cdk_triton.triton.findings import Severity
+
+
+@rule(
+    "CT182",
+    Severity.WARNING,
+    "a Python model calls a model that the server does not load",
+    source=backend("python_backend", "src/request_executor.cc", 379, 393),
+)
+def called_model(context: CheckContext) -> Iterator[Problem]:
+    """A Python model sends a request (BLS) to a model that is not in the repository, or that the server does not load.
+
+    The request fails, because the other model is not ready. The server loads the entry model and the models in
+    `additional_models`, and all models to which their steps lead. The server does not look into the source of a Python
+    model. Correct the name, or add the model to `additional_models`. On a multi-model endpoint, make the model a step
+    of the ensemble, or run it on another endpoint.
+
+    Example:
+        $ cdk-triton validate . --default-model pipeline --additional-model classifier
+        # classifier/config.pbtxt
+        backend: "python"
+        # pipeline/config.pbtxt
+        backend: "python"
+        # pipeline/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                return pb_utils.InferenceRequest(model_name="classifyer", inputs=request.inputs()).exec()
+
+    Instead:
+        # pipeline/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                return pb_utils.InferenceRequest(model_name="classifier", inputs=request.inputs()).exec()
+
+    Limits:
+        The rule checks only literal names in the call. The rule skips a model that loads models itself (`load_model`).
+    """
+    if has_argument(context, "--load-model") or has_argument(context, "--model-control-mode"):
+        return
+    suggestions = Suggestions()
+    there = sorted(model.name for model in context.repository.models)
+    loaded = {model.name for model in context.loaded_models}
+    for each, sources in needed_sources(context):
+        if any(source.references.loads_models for source in sources.values()):
+            continue
+        for path, source in sources.items():
+            for line, name in ((one.line, one.name) for one in source.references.models):
+                if name in loaded:
+                    continue
+                why, fix = "is not in the repository", "name a model of the repository"
+                if name in there:
+                    why, fix = "the server never loads", _fix(context, name)
+                elif close := suggestions.closest(name, there):
+                    fix = f"did you mean {close!r}?"
+                yield Problem(
+                    path,
+                    f"line {line} sends a request to the model {name!r}, which {why}, so {each.model.name!r} gets an "
+                    f"error: Failed for execute the inference request. Model '{name}' is not ready",
+                    fix,
+                    line=line,
+                )
+
+
+def _fix(context: CheckContext, name: str) -> str:
+    if context.mode == "single":
+        return f"add {name!r} to additional_models"
+    return f"make {name!r} a step of the ensemble, or run {name!r} on its own endpoint"
+
+
+@rule(
+    "CT183",
+    Severity.WARNING,
+    "a Python model opens a file of the repository by a relative path",
+    source=backend("python_backend", "src/stub_launcher.cc", 450, 462),
+)
+def relative_path(context: CheckContext) -> Iterator[Problem]:
+    """A Python model opens a file as if the working directory were the model's directory.
+
+    The process of a Python model has the working directory of the server, which contains no model. So the line fails
+    with `FileNotFoundError`. Make the path relative to the source file with `Path(__file__).parent`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/vocabulary.txt
+        cat dog
+        # model/1/model.py
+        class TritonPythonModel:
+            def initialize(self, args):
+                with open("vocabulary.txt") as file:
+                    self.words = file.read().split()
+
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        from pathlib import Path
+
+        class TritonPythonModel:
+            def initialize(self, args):
+                with open(Path(__file__).parent / "vocabulary.txt") as file:
+                    self.words = file.read().split()
+
+            def execute(self, requests):
+                return []
+
+    Limits:
+        The rule checks only literal paths in a call of `open` or of a method of `Path`, and only if the file is in the
+        repository. The rule skips a model that changes the working directory.
+    """
+    files = repository_files(context)
+    for each, sources in needed_sources(context):
+        if any(source.references.changes_directory for source in sources.values()):
+            continue
+        for path, source in sources.items():
+            for opened in source.references.files:
+                found = next((place for place in _places(each, path, opened.name) if files.has(place)), None)
+                if found is not None:
+                    yield Problem(
+                        path,
+                        f"line {opened.line} opens the relative path {opened.name!r}, which Python looks up in the "
+                        f"server's working directory, so {each.model.name!r} does not find {found}: FileNotFoundError",
+                        "make the path relative to the source file: Path(__file__).parent",
+                        line=opened.line,
+                    )
+
+
+def _places(each: BackendFile, source: PurePosixPath, name: str) -> Iterator[PurePosixPath]:
+    """The places where somebody may have meant a relative path to lead."""
+    for directory in (source.parent, each.version, each.model.directory, PurePosixPath()):
+        yield below(directory, name)
+
+
+@rule(
+    "CT185",
+    Severity.WARNING,
+    "a Python model reads an attribute of its own that nothing sets",
+    source=backend("python_backend", "src/pb_stub.cc", 786, 850),
+)
+def unset_attribute(context: CheckContext) -> Iterator[Problem]:
+    """A method reads an attribute of `self` that the class does not set, and no method has the attribute's name.
+
+    If `initialize` reads the attribute, the server does not load the model. Otherwise, the server loads the model, and
+    a request fails when this line runs. Correct the name, or set the attribute in `initialize`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def initialize(self, args):
+                self.version = args["model_version"]
+
+            def execute(self, requests):
+                print(self.verison)
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def initialize(self, args):
+                self.version = args["model_version"]
+
+            def execute(self, requests):
+                print(self.version)
+                return []
+
+    Limits:
+        The rule checks a class only if all its bases are in the same file, and no method passes `self` to a function.
+        The rule skips a file that handles `AttributeError`.
+    """
+    suggestions = Suggestions()
+    for each, source in python_models(context):
+        if not isinstance(source, PythonSource) or source.model is None:
+            continue
+        names = sorted(source.attributes.union(source.model.methods))
+        for unset in source.model.unset:
+            close = suggestions.closest(unset.name, names)
+            yield Problem(
+                each.path,
+                f"line {unset.line} reads self.{unset.name}, which the class never sets, so {each.model.name!r} fails "
+                f"in this line: AttributeError: 'TritonPythonModel' object has no attribute '{unset.name}'",
+                f"did you mean {close!r}?"
+                if close is not None
+                else f"set self.{unset.name} in initialize, or define the method {unset.name}",
+                line=unset.line,
+            )
+
+
+@rule(
+    "CT186",
+    Severity.WARNING,
+    "a Python model uses the server's classes with names that they do not have",
+    source=backend("python_backend", "src/resources/triton_python_backend_utils.py", 375, 590),
+)
+def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
+    """A call passes a parameter that `InferenceResponse`, `InferenceRequest` or `Tensor` does not have.
+
+    The call fails. The rule also reports methods that the argument of `auto_complete_config` does not have, and
+    properties that `add_input` and `add_output` reject. Pass the name and the values of a `Tensor` by position, because
+    `Tensor` does not accept them by keyword.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [pb_utils.InferenceResponse(outputs=[]) for request in requests]
+
+    Instead:
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [pb_utils.InferenceResponse(output_tensors=[]) for request in requests]
+    """
+    for each, sources in needed_sources(context):
+        for path, source in sources.items():
+            for misused, said in source.references.misused:
+                yield Problem(
+                    path,
+                    f"line {misused.line} uses `{misused.name}`, which python_backend does not support, so "
+                    f"{each.model.name!r} fails in this line: {said}",
+                    "use the names that python_backend's README lists",
+                    line=misused.line,
+                )

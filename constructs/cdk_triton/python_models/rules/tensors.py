@@ -1,0 +1,120 @@
+"""CT150: whether a Python model names the tensors of its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from cdk_triton._wording import listed_in_quotes
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.python_models.modules import python_models
+from cdk_triton.python_models.reader.source import PythonSource
+from cdk_triton.python_models.reader.tensors import NamedTensor
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelConfig
+
+
+@rule(
+    "CT150",
+    Severity.WARNING,
+    "a Python model names a tensor that its configuration does not have",
+    source=backend("python_backend", "src/infer_response.cc", 129, 142),
+)
+def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
+    """The server loads such a model, so only a request shows that a name is wrong.
+
+    For an input that the configuration does not have, `get_input_tensor_by_name` returns `None`. The server removes a
+    tensor from the response if the tensor is not an output of the configuration. The caller then gets neither this
+    tensor nor an error. In an ensemble, an input of the next step is missing.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "LENGTH" data_type: TYPE_INT32 dims: 1 }
+        # model/1/model.py
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                texts = [pb_utils.get_input_tensor_by_name(request, "TEXT").as_numpy() for request in requests]
+                lengths = [np.array([len(text[0])], np.int32) for text in texts]
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("LENGHT", length)]) for length in lengths]
+
+    Instead:
+        # model/1/model.py
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                texts = [pb_utils.get_input_tensor_by_name(request, "TEXT").as_numpy() for request in requests]
+                lengths = [np.array([len(text[0])], np.int32) for text in texts]
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("LENGTH", length)]) for length in lengths]
+
+    Limits:
+        The rule checks only literal names. The rule skips an input that the model reads under a condition or tests, for
+        example for `None`, because such an input may be optional. The rule checks the tensors that a model creates only
+        if all of these hold: all their names are literals, at least one output is not among these names, and the model
+        calls no other models (BLS). The rule skips a model with `auto_complete_config`, which may add inputs and
+        outputs.
+    """
+    suggestions = Suggestions()
+    for each, source in python_models(context):
+        tensors = source.tensors if isinstance(source, PythonSource) else None
+        if tensors is None:
+            continue
+        inputs, outputs = _inputs(each.config), _outputs(each.config)
+        if each.config.input:
+            for tensor in _first(tensors.read, inputs):
+                yield Problem(
+                    each.path,
+                    f"line {tensor.line} takes the input {tensor.name!r} from a request, but the configuration has no "
+                    "such input, so the model gets None, and the server would answer the request with an error "
+                    "(AttributeError: 'NoneType' object has no attribute)",
+                    _fix(tensor, inputs, "inputs", suggestions),
+                    line=tensor.line,
+                )
+        missing = outputs.difference(tensor.name for tensor in tensors.made or ())
+        if tensors.made is not None and missing:
+            for tensor in _first(tensors.made, outputs):
+                yield Problem(
+                    each.path,
+                    f"line {tensor.line} makes the tensor {tensor.name!r}, which is not an output of the "
+                    "configuration, so the server would remove this tensor from the response without a message; the "
+                    f"model never makes {listed_in_quotes(sorted(missing))}",
+                    _fix(tensor, missing, "outputs", suggestions),
+                    line=tensor.line,
+                )
+
+
+def _first(tensors: Collection[NamedTensor], known: Collection[str]) -> Iterator[NamedTensor]:
+    """The first mention of each unknown tensor."""
+    first = {tensor.name: tensor for tensor in reversed(tuple(tensors))}
+    return (tensor for name, tensor in sorted(first.items(), key=lambda item: item[1]) if name not in known)
+
+
+def _fix(tensor: NamedTensor, names: Collection[str], side: str, suggestions: Suggestions) -> str:
+    close = suggestions.closest(tensor.name, sorted(names))
+    if close is not None:
+        return f"did you mean {close!r}?"
+    known = listed_in_quotes(sorted(names))
+    return f"use a name of the configuration's {side} ({known}), or add {tensor.name!r} to the {side}"
+
+
+def _inputs(config: ModelConfig) -> set[str]:
+    """The tensors that a request may contain."""
+    sequences = config.sequence_batching
+    controls = {control.name for control in sequences.control_input}
+    states = {state.input_name for state in sequences.state}
+    made = {name for batch_input in config.batch_input for name in batch_input.target_name}
+    return {tensor.name for tensor in config.input} | controls | states | made
+
+
+def _outputs(config: ModelConfig) -> set[str]:
+    """The tensors that an answer may contain, or that the server keeps."""
+    states = {state.output_name for state in config.sequence_batching.state}
+    return {tensor.name for tensor in config.output} | states

@@ -1,0 +1,1 @@
+"""The head of a plan, and TensorRT's own parser in a process of its own."""
