@@ -22,16 +22,16 @@ from build_program.plan import read_plan
 from cdk_triton import S3File, ServingPlatform, TensorRTPlan
 from cdk_triton.artifacts import (
     artifact_key,
-    build_inputs,
     ensemble_document,
-    estimated_minutes,
     platform_document,
     source_key,
     sources_key,
     write_archive,
 )
-from cdk_triton.artifacts.build_plan import in_order, keyed_ensemble
+from cdk_triton.artifacts.build_plan import build_inputs, in_order, job_minutes, planned_build, s3_files
 from cdk_triton.artifacts.digests import file_digests
+from cdk_triton.artifacts.keys import keys_and_files
+from cdk_triton.artifacts.recipes import recipes_of
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ModelRepository
 
@@ -73,6 +73,14 @@ def document(repository: ModelRepository) -> dict[str, Any]:
     return ensemble_document(repository, A10G)
 
 
+def inputs(repository: ModelRepository) -> list[dict[str, object]]:
+    return build_inputs(document(repository), s3_files(recipes_of(repository)), "asset.tar.gz")
+
+
+def minutes(repository: ModelRepository) -> float:
+    return planned_build(repository, A10G, *keys_and_files(repository, A10G)).minutes
+
+
 def refused(messages: Messages, root: Path, *recipes: Makes | TensorRTPlan) -> None:
     with messages.raises(ConfigurationError):
         document(bert(root / "repository", *recipes))
@@ -107,10 +115,11 @@ def test_the_keys_of_a_build_are_those_of_their_own_and_take_one_look_at_the_fil
 
     monkeypatch.setattr("cdk_triton.artifacts.keys.file_digests", counted)
 
-    told, found = keyed_ensemble(repository, A10G)
+    keys, files = keys_and_files(repository, A10G)
+    told = planned_build(repository, A10G, keys, files).ensemble
 
-    assert (found.source, found.artifact, found.sources) == expected
-    assert told["files"] == found.files
+    assert keys == expected
+    assert told["files"] == files
     assert len(looks) == 1
 
 
@@ -142,7 +151,7 @@ def test_a_file_in_s3_is_an_input_of_its_own(tmp_path: Path) -> None:
     told = document(repository)
     assert told["inputs"] == [{"path": f"inputs/{SHA256}", "sha256": SHA256, "to": "bert/model.onnx"}]
     assert told["remove"] == ["bert/model.onnx"]
-    assert build_inputs(repository, "asset.tar.gz") == [
+    assert inputs(repository) == [
         {"bucket": None, "key": "asset.tar.gz", "version": None, "path": told["sources"], "sha256": None},
         {"bucket": "models", "key": ON_S3.key, "version": None, "path": f"inputs/{SHA256}", "sha256": SHA256},
     ]
@@ -151,7 +160,7 @@ def test_a_file_in_s3_is_an_input_of_its_own(tmp_path: Path) -> None:
 def test_one_file_in_s3_for_two_plans_is_copied_once(tmp_path: Path) -> None:
     two = (TensorRTPlan("bert", onnx=ON_S3), TensorRTPlan("bert", onnx=ON_S3, version=2))
     repository = bert(tmp_path, *two, network=None)
-    assert len(build_inputs(repository, "asset.tar.gz")) == 2
+    assert len(inputs(repository)) == 2
     assert len(document(repository)["inputs"]) == 1
 
 
@@ -280,7 +289,6 @@ def test_a_build_expects_nothing_that_nobody_has_read(release: str) -> None:
 
 
 def test_a_job_takes_as_long_as_its_start_and_all_of_its_steps(tmp_path: Path) -> None:
-    packed, one = bert(tmp_path), bert(tmp_path, Makes("a"))
-    assert estimated_minutes([]) == estimated_minutes([packed]) == 0
-    assert estimated_minutes([one, packed]) == estimated_minutes([one])
-    assert 3 < estimated_minutes([one]) < estimated_minutes([one, one]) < 2 * estimated_minutes([one])
+    one = minutes(bert(tmp_path, Makes("a")))
+    assert job_minutes([]) == 0
+    assert 3 < one < job_minutes([one]) < job_minutes([one, one]) < 2 * job_minutes([one])

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton import CondaEnvironment, ModelRepository, ServingPlatform
-from cdk_triton.artifacts import ensemble_document, estimated_minutes
+from cdk_triton.artifacts import ensemble_document
+from cdk_triton.artifacts.build_plan import planned_build
+from cdk_triton.artifacts.keys import keys_and_files
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -86,10 +88,14 @@ def test_a_produced_environment_is_no_missing_one(read: Read) -> None:
     assert "CT153" in {finding.code for finding in read(recipes=()).check("single", PLATFORM)}
 
 
+def minutes(repository: ModelRepository) -> float:
+    return planned_build(repository, PLATFORM, *keys_and_files(repository, PLATFORM)).minutes
+
+
 def test_a_larger_environment_takes_longer(read: Read) -> None:
-    small = estimated_minutes([read()])
+    small = minutes(read())
     packages = [NUMPY.replace("numpy", f"package{number}") for number in range(300)]
-    assert estimated_minutes([read(LOCK + "".join(packages))]) > small + 5
+    assert minutes(read(LOCK + "".join(packages))) > small + 5
 
 
 @pytest.mark.parametrize(

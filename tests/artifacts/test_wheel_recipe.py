@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton import ModelRepository, ServingPlatform, WheelEnvironment
-from cdk_triton.artifacts import artifact_key, ensemble_document, estimated_minutes
+from cdk_triton.artifacts import artifact_key, ensemble_document
+from cdk_triton.artifacts.build_plan import planned_build
+from cdk_triton.artifacts.keys import keys_and_files
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -83,9 +85,13 @@ def test_a_produced_environment_is_no_missing_one(read: Read) -> None:
     assert "CT153" in {finding.code for finding in read(recipes=()).check("single", PLATFORM)}
 
 
+def minutes(repository: ModelRepository) -> float:
+    return planned_build(repository, PLATFORM, *keys_and_files(repository, PLATFORM)).minutes
+
+
 def test_a_larger_environment_takes_longer(read: Read) -> None:
     packages = "".join(f"package{number}==1 {HASH}\n" for number in range(300))
-    assert estimated_minutes([read(LOCK + packages)]) > estimated_minutes([read()]) + 5
+    assert minutes(read(LOCK + packages)) > minutes(read()) + 5
 
 
 def test_every_package_is_pinned_with_its_hash(messages: Messages, read: Read) -> None:

@@ -60,7 +60,7 @@ def test_a_warning_of_a_construct_is_explained_by_its_bare_name(run: Any) -> Non
 
 
 def test_every_code_of_the_constructs_can_be_explained(run: Any) -> None:
-    files = [*HOSTING.rglob("*.py"), HOSTING.parent / "artifacts" / "recipe_checks.py"]  # whose findings they report
+    files = [*HOSTING.rglob("*.py"), HOSTING.parent / "artifacts" / "prepare.py"]  # whose findings they report
     source = "".join(path.read_text(encoding="utf-8") for path in files)
     printed = set(re.findall(r'= "(cdk-triton:[A-Z]\w+)"', source))
     titles = {page.read_text(encoding="utf-8").partition("\n")[0] for page in GUIDE.glob("*.md")}

@@ -16,7 +16,7 @@ from tests.end_to_end.publisher_account import CONFIG, FLEET, PLATFORM, Account,
 
 from cdk_triton import ModelRepository
 from cdk_triton.artifacts import artifact_key, layout
-from cdk_triton.artifacts.repository_checks import check_repository
+from cdk_triton.artifacts.prepare import prepared_document
 from cdk_triton.cli.fleet import place, publishing, verdicts
 from cdk_triton.cli.fleet.execution import follow
 from cdk_triton.cli.fleet.uploads import upload
@@ -227,9 +227,9 @@ def test_a_recheck_checks_what_has_not_changed(account: Account, run: Run, monke
 
     def noted(repository: ModelRepository, *arguments: Any) -> dict[str, Any]:
         checked.append(repository.name)
-        return check_repository(repository, *arguments)
+        return prepared_document(repository, *arguments)
 
-    monkeypatch.setattr(verdicts, "check_repository", noted)
+    monkeypatch.setattr(verdicts, "prepared_document", noted)
     counts = []
     for arguments in ((), (), ("--recheck",)):
         checked.clear()

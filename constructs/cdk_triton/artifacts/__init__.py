@@ -12,7 +12,7 @@ from cdk_triton._lazy import lazy_names
 if TYPE_CHECKING:
     from cdk_triton._file_cache import cache_directory
     from cdk_triton.artifacts.archive import Archive, write_archive
-    from cdk_triton.artifacts.build_plan import build_inputs, ensemble_document, estimated_minutes, platform_document
+    from cdk_triton.artifacts.build_plan import ensemble_document, platform_document
     from cdk_triton.artifacts.contents import PLACEHOLDER
     from cdk_triton.artifacts.keys import BUILDER_VERSION, artifact_key, source_key, sources_key
     from cdk_triton.artifacts.recipes import (
@@ -43,10 +43,8 @@ __all__ = [
     "Tolerance",
     "WheelEnvironment",
     "artifact_key",
-    "build_inputs",
     "cache_directory",
     "ensemble_document",
-    "estimated_minutes",
     "platform_document",
     "recipes_of",
     "source_key",

@@ -7,12 +7,13 @@ of the artifact store composes the plan from them. The module of each recipe des
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from posixpath import normpath
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdk_triton._checked import checked
-from cdk_triton.artifacts.contents import archive_files, consumed_files
-from cdk_triton.artifacts.keys import BuildKeys, build_keys, sources_key
+from cdk_triton.artifacts.keys import Keys, keys_and_files
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.errors import ConfigurationError
 
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from cdk_triton.triton import ModelRepository
 
 __all__ = [
+    "Build",
     "build_inputs",
     "ensemble_document",
-    "estimated_minutes",
-    "keyed_ensemble",
+    "job_minutes",
+    "planned_build",
     "platform_document",
-    "sources_path",
+    "s3_files",
 ]
 
 _JOB_START_MINUTES: Final = 8.0
@@ -35,20 +37,6 @@ _JOB_START_MINUTES: Final = 8.0
 
 _ENSEMBLE_MINUTES: Final = 0.5
 """For an archive to be unpacked and packed."""
-
-
-def sources_path(repository: ModelRepository) -> str:
-    """The path of the archive of a repository's sources in the folder that a build reads.
-
-    Raises:
-        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
-        ConfigurationError: a path contains a CDK token.
-    """
-    return _sources_path(sources_key(repository))
-
-
-def _sources_path(key: str) -> str:
-    return f"sources/{key}.tar.gz"
 
 
 @checked
@@ -61,41 +49,64 @@ def ensemble_document(repository: ModelRepository, platform: ServingPlatform) ->
             a circle; a path contains a CDK token.
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
     """
-    return keyed_ensemble(repository, platform)[0]
-
-
-def keyed_ensemble(repository: ModelRepository, platform: ServingPlatform) -> tuple[dict[str, object], BuildKeys]:
-    """`ensemble_document`, and the keys of the repository.
-
-    Raises:
-        ConfigurationError, ArchiveError: as `ensemble_document`.
-    """
-    recipes = recipes_of(repository)
-    for recipe in recipes:
+    for recipe in recipes_of(repository):
         recipe.validate(repository, platform)
-    s3_files = _s3_files(recipes)
-    _check_files(repository, recipes, s3_files)
-    keys = build_keys(repository, platform)
-    document: dict[str, object] = {
-        "repository": repository.name,
-        "artifact_key": keys.artifact,
-        "sources": _sources_path(keys.sources),
-        "files": keys.files,
-        "inputs": [
-            {"path": _input_path(file), "sha256": file.sha256, "to": path} for path, file in sorted(s3_files.items())
-        ],
-        "steps": [recipe.step(repository, platform) for recipe in in_order(recipes)],
-        "remove": list(consumed_files(repository)),
-    }
-    return document, keys
+    keys, files = keys_and_files(repository, platform)
+    return planned_build(repository, platform, keys, files).ensemble
 
 
-@checked
-def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[str, object]]:
-    """The files that the handler copies into the folder that a build reads.
+class Build(NamedTuple):
+    """What a build makes of a repository.
+
+    Attributes:
+        ensemble: the `ensemble_document`.
+        minutes: roughly how long the recipes take.
+    """
+
+    ensemble: dict[str, object]
+    minutes: float
+
+
+def planned_build(
+    repository: ModelRepository, platform: ServingPlatform, keys: Keys, files: Mapping[str, str]
+) -> Build:
+    """The build of a repository whose recipes fit the platform.
 
     Args:
         repository: the repository.
+        platform: what serves it.
+        keys: its keys.
+        files: the SHA-256 of each file, by path.
+
+    Raises:
+        ConfigurationError: the recipes do not fit each other or the repository.
+    """
+    recipes = recipes_of(repository)
+    from_s3 = s3_files(recipes)
+    _check_files(repository, recipes, files, from_s3)
+    ensemble: dict[str, object] = {
+        "repository": repository.name,
+        "artifact_key": keys.artifact,
+        "sources": f"sources/{keys.sources}.tar.gz",
+        "files": dict(files),
+        "inputs": [
+            {"path": _input_path(file), "sha256": file.sha256, "to": path} for path, file in sorted(from_s3.items())
+        ],
+        "steps": [recipe.step(repository, platform) for recipe in in_order(recipes)],
+        "remove": _consumed_files(repository, recipes),
+    }
+    minutes = _ENSEMBLE_MINUTES + sum(recipe.estimated_minutes(repository) for recipe in recipes)
+    return Build(ensemble, minutes)
+
+
+def build_inputs(
+    ensemble: Mapping[str, object], from_s3: Mapping[str, S3File], sources_asset: str
+) -> list[dict[str, object]]:
+    """The files that the handler copies into the folder that a build reads.
+
+    Args:
+        ensemble: the `ensemble_document`.
+        from_s3: the files that the recipes read from S3, by the path that they get.
         sources_asset: the key of the archive of the repository's sources in the CDK's assets bucket.
 
     Returns:
@@ -106,15 +117,15 @@ def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[s
         "bucket": None,
         "key": sources_asset,
         "version": None,
-        "path": sources_path(repository),
+        "path": ensemble["sources"],
         "sha256": None,
     }
-    files = {file.sha256: file for _, file in sorted(_s3_files(recipes_of(repository)).items(), reverse=True)}
-    inputs = [sources]
-    for sha256, file in sorted(files.items()):
-        place = {"bucket": file.bucket, "key": file.key, "version": None}
-        inputs.append({**place, "path": _input_path(file), "sha256": sha256})
-    return inputs
+    files = {file.sha256: file for _, file in sorted(from_s3.items(), reverse=True)}
+    return [sources, *(_input(each.bucket, each.key, _input_path(each), sha) for sha, each in sorted(files.items()))]
+
+
+def _input(bucket: str | None, key: str, path: object, sha256: str | None) -> dict[str, object]:
+    return {"bucket": bucket, "key": key, "version": None, "path": path, "sha256": sha256}
 
 
 @checked
@@ -139,14 +150,13 @@ def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
     }
 
 
-@checked
-def estimated_minutes(repositories: Iterable[ModelRepository]) -> float:
-    """A rough estimate of the minutes that one job takes to start and to build all repositories; 0 without recipes."""
-    built = [(repository, recipes) for repository in repositories if (recipes := recipes_of(repository))]
-    if not built:
-        return 0.0
-    steps = sum(recipe.estimated_minutes(repository) for repository, recipes in built for recipe in recipes)
-    return _JOB_START_MINUTES + _ENSEMBLE_MINUTES * len(built) + steps
+def job_minutes(builds: Sequence[float]) -> float:
+    """A rough estimate of the minutes that one job takes to start and to build everything; 0 if it builds nothing.
+
+    Args:
+        builds: the minutes of each `Build`.
+    """
+    return _JOB_START_MINUTES + sum(builds) if builds else 0.0
 
 
 def in_order(recipes: Iterable[BuildRecipe]) -> tuple[BuildRecipe, ...]:
@@ -175,8 +185,12 @@ def _shared(recipe: BuildRecipe, missing: set[str]) -> str:
     return ", ".join(path for path in recipe.consumes if path in missing)
 
 
-def _s3_files(recipes: Iterable[BuildRecipe]) -> Mapping[str, S3File]:
-    """The files from S3 by the path that they get."""
+def s3_files(recipes: Iterable[BuildRecipe]) -> Mapping[str, S3File]:
+    """The files that recipes read from S3, by the path that they get.
+
+    Raises:
+        ConfigurationError: two recipes put other objects at one path.
+    """
     files: dict[str, S3File] = {}
     for recipe in recipes:
         for path, file in recipe.s3_files.items():
@@ -188,8 +202,9 @@ def _s3_files(recipes: Iterable[BuildRecipe]) -> Mapping[str, S3File]:
     return files
 
 
-def _check_files(repository: ModelRepository, recipes: tuple[BuildRecipe, ...], s3_files: Mapping[str, S3File]) -> None:
-    here = {file.path for file in archive_files(repository)}
+def _check_files(
+    repository: ModelRepository, recipes: tuple[BuildRecipe, ...], here: Collection[str], s3_files: Mapping[str, S3File]
+) -> None:
     makers = Counter(path for recipe in recipes for path in recipe.produces)
     for recipe in recipes:
         for path in recipe.produces:
@@ -214,6 +229,19 @@ def _check_files(repository: ModelRepository, recipes: tuple[BuildRecipe, ...], 
                     f"{recipe} reads {path}, which {repository.root} does not contain and no recipe makes: add the "
                     "file, or name another file"
                 )
+
+
+def _consumed_files(repository: ModelRepository, recipes: Iterable[BuildRecipe]) -> list[str]:
+    """The files that only builds read: those that the recipes list, and the external data of their ONNX files."""
+    from cdk_triton.onnx_models.reader.file import OnnxFile, onnx_file  # for those who build
+
+    consumed = {path for recipe in recipes for path in recipe.consumes}
+    files = {file.path.as_posix(): file.source for file in repository.files}
+    for path in consumed & files.keys():
+        if path.endswith(".onnx") and isinstance(read := onnx_file(files[path]), OnnxFile):
+            beside = {normpath(PurePosixPath(path).parent / data.location) for data in read.external_data}
+            consumed |= beside & files.keys()
+    return sorted(consumed)
 
 
 def _input_path(file: S3File) -> str:

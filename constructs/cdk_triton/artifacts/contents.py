@@ -1,22 +1,19 @@
 """The content of an archive: the one list that the archive writer packs and the keys hash.
 
 The archive of a repository with recipes is that of its sources: its files as they are, what only builds read included.
-The build unpacks it, adds the files of the recipes, removes `consumed_files`, and packs the rest.
+The build unpacks it, adds the files of the recipes, removes what only builds read, and packs the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from posixpath import normpath
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-
-from cdk_triton.artifacts.recipes.recipe import recipes_of
 
 if TYPE_CHECKING:
     from cdk_triton.triton import Model, ModelRepository
 
-__all__ = ["PLACEHOLDER", "ArchiveFile", "archive_files", "consumed_files"]
+__all__ = ["PLACEHOLDER", "ArchiveFile", "archive_files"]
 
 PLACEHOLDER = ".keep"
 """The name of the empty file in each version directory of an ensemble, if none of these directories has a file.
@@ -54,23 +51,6 @@ def archive_files(repository: ModelRepository) -> tuple[ArchiveFile, ...]:
         if model.is_ensemble:
             files.extend(_placeholders(model))
     return tuple(sorted(files, key=lambda file: file.path))
-
-
-def consumed_files(repository: ModelRepository) -> tuple[str, ...]:
-    """The files that only builds read, sorted: those that the recipes list, and the external data of their ONNX files.
-
-    Raises:
-        ConfigurationError: this library cannot run a recipe.
-    """
-    from cdk_triton.onnx_models.reader.file import OnnxFile, onnx_file  # for those who build
-
-    consumed = {path for recipe in recipes_of(repository) for path in recipe.consumes}
-    files = {file.path.as_posix(): file.source for file in repository.files}
-    for path in consumed & files.keys():
-        if path.endswith(".onnx") and isinstance(read := onnx_file(files[path]), OnnxFile):
-            beside = {normpath(PurePosixPath(path).parent / data.location) for data in read.external_data}
-            consumed |= beside & files.keys()
-    return tuple(sorted(consumed))
 
 
 def _placeholders(model: Model) -> Iterator[ArchiveFile]:

@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUILDER_VERSION",
-    "BuildKeys",
+    "Keys",
     "artifact_key",
-    "build_keys",
     "file_keys",
     "key_document",
-    "repository_keys",
+    "keys_and_files",
     "source_key",
     "sources_key",
 ]
@@ -54,33 +53,33 @@ _VERSIONS: Final = {"schema": _SCHEMA_VERSION, "builder": BUILDER_VERSION}
 _EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
-class BuildKeys(NamedTuple):
-    """The keys of a repository that is built, all of one look at its files.
+class Keys(NamedTuple):
+    """The keys of a repository: 64 hexadecimal digits each.
 
     Attributes:
         source: as `source_key`.
         artifact: as `artifact_key`.
         sources: as `sources_key`.
-        files: as `file_keys`.
     """
 
     source: str
     artifact: str
     sources: str
-    files: dict[str, str]
 
 
-def build_keys(repository: ModelRepository, platform: ServingPlatform) -> BuildKeys:
-    """The keys of a repository that is built.
-
-    Raises:
-        ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
-        ConfigurationError: a path or a recipe contains a CDK token.
-    """
-    files = file_keys(repository)
+def keys_and_files(
+    repository: ModelRepository,
+    platform: ServingPlatform,
+    *,
+    uncompressed: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Keys, dict[str, str]]:
+    """The keys of a repository and its `file_keys`, all of one look at its files; see `artifact_key`."""
+    files = file_keys(repository, progress=progress)
     source = _source(repository, files)
-    artifact = sha256_of_json(source | _target(platform))
-    return BuildKeys(sha256_of_json(source), artifact, sha256_of_json(_files(files)), files)
+    form = {"form": "files"} if uncompressed else {}
+    artifact = sha256_of_json(source | _target(platform) | form)
+    return Keys(sha256_of_json(source), artifact, sha256_of_json(_files(files))), files
 
 
 @checked
@@ -144,20 +143,7 @@ def artifact_key(
         ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path or a recipe contains a CDK token.
     """
-    return repository_keys(repository, platform, uncompressed=uncompressed, progress=progress)[1]
-
-
-def repository_keys(
-    repository: ModelRepository,
-    platform: ServingPlatform,
-    *,
-    uncompressed: bool = False,
-    progress: Progress | None = None,
-) -> tuple[str, str]:
-    """The source key and the artifact key of a repository, whose files are looked at once; see `artifact_key`."""
-    source = _source(repository, file_keys(repository, progress=progress))
-    form = {"form": "files"} if uncompressed else {}
-    return sha256_of_json(source), sha256_of_json(source | _target(platform) | form)
+    return keys_and_files(repository, platform, uncompressed=uncompressed, progress=progress)[0].artifact
 
 
 def key_document(platform: ServingPlatform) -> dict[str, dict[str, object]]:

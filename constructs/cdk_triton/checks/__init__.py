@@ -15,9 +15,8 @@ subject, and a code begins with the digit of its subject:
 | CT7xx | `tensorrt_models.rules` | the networks of plans, and TensorRT's own parser |
 | X… | none | rules of other distributions, see `own_rules` |
 
-A new rule is written in one place: `catalogue` imports every module. Values that several rules
-derive from a repository are in `derived`, or beside the reader of their kind; `per_check` computes each of them once per
-check.
+A new rule is written in one place: `catalogue` imports every module. Values that several rules derive from a
+repository are in `derived`, or beside the reader of their kind; `per_check` computes each of them once per check.
 
 The names below are imported when they are first used: an app whose answers are cached loads no rule.
 """

@@ -16,8 +16,8 @@ from tests.cli.conftest import MODEL, PYTHON_MODEL
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import artifact_key, source_key
+from cdk_triton.artifacts.prepare import prepared_document
 from cdk_triton.artifacts.publisher_description import PublisherDescription
-from cdk_triton.artifacts.repository_checks import check_repository
 from cdk_triton.cli.fleet import verdicts
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.verdicts import judge
@@ -133,13 +133,13 @@ def test_an_unchanged_repository_is_not_looked_at_again(tmp_path: Path, monkeypa
     ensembles = [repository(tmp_path, "acme")]
     first = judge(ensembles, PUBLISHER)
     read: list[Any] = []
-    check = check_repository
+    check = prepared_document
 
     def counting(*arguments: Any) -> Any:
         read.append(arguments)
         return check(*arguments)
 
-    monkeypatch.setattr(verdicts, "check_repository", counting)
+    monkeypatch.setattr(verdicts, "prepared_document", counting)
     assert judge(ensembles, PUBLISHER) == first
     assert not read
     judge(ensembles, replace(PUBLISHER, fleet="other", max_concurrency=9, max_builds=9, builder={"kind": "processing"}))

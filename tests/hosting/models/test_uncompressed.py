@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,13 +162,9 @@ class TestIsRefused:
     def test_while_somebody_writes_a_file(
         self, messages: Messages, world: World, stack: cdk.Stack, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(
-            "cdk_triton.hosting.models.assets.file_keys",
-            lambda repository: dict.fromkeys(_paths(repository.root), "0" * 64),
-        )
+        def other_digests(files: Iterable[Path], **_: object) -> dict[Path, str]:
+            return dict.fromkeys(files, "0" * 64)
+
+        monkeypatch.setattr("cdk_triton.artifacts.keys.file_digests", other_digests)
         with messages.raises(ArchiveError):
             make(world, stack)
-
-
-def _paths(root: Path) -> list[str]:
-    return [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]

@@ -23,11 +23,11 @@ from typing import Any, Final, NamedTuple
 
 from cdk_triton._file_cache import FileCache, fingerprint, ignoring_values_before, is_settled
 from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.keys import Keys
+from cdk_triton.artifacts.prepare import findings_of, prepared_document
 from cdk_triton.artifacts.publisher_description import PublisherDescription
-from cdk_triton.artifacts.recipe_checks import checked_ensemble
 from cdk_triton.artifacts.recipes.documents import recipes_for
 from cdk_triton.artifacts.repository_cache import library_state
-from cdk_triton.artifacts.repository_checks import Keys, check_repository, findings_of
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.text import headline
 from cdk_triton.errors import ArchiveError, ConfigurationError, RepositoryError
@@ -38,7 +38,7 @@ from cdk_triton.triton.locations import Location, Locations
 __all__ = ["Verdict", "is_current", "judge"]
 
 _KIND: Final = "verdict"
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 """The number is raised when `_checked` returns other members, so that older verdicts are not read."""
 _PART: Final = 8
 """Repositories that a process checks before it returns their verdicts."""
@@ -244,10 +244,13 @@ def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
         if recipes := recipes_for(repository, publisher.recipes):
             repository = ModelRepository.from_directory(directory, recipes=recipes)
         found["repository"] = layout.check_name(repository.name, "the repository's directory")
-        found |= check_repository(repository, "multi", publisher.platform, publisher.environment)
-        if repository.recipes:
-            built = _built(repository, publisher)
-            found |= built | {"findings": found["findings"] + built["findings"]}
+        prepared = prepared_document(repository, "multi", publisher.platform, publisher.environment)
+        found |= {"findings": prepared["findings"], "faults": prepared["errors"]}
+        if not repository.recipes:
+            found["keys"] = prepared["keys"]
+        elif prepared["build"] is not None:
+            numbers = [number for number, recipe in enumerate(publisher.recipes) if recipe in repository.recipes]
+            found |= {"keys": prepared["keys"], "build": {"recipes": numbers, "ensemble": prepared["build"].ensemble}}
     except (RepositoryError, ArchiveError, ConfigurationError) as error:
         found["faults"] = [str(error)]
     return found if repository is None else found | {"places": _places(repository, found["findings"])}
@@ -262,17 +265,6 @@ def _places(repository: ModelRepository, findings: Sequence[Mapping[str, Any]]) 
         return [locations.of(each) for each in findings_of(findings)]
     except OSError:
         return [None for _ in findings]
-
-
-def _built(repository: ModelRepository, publisher: PublisherDescription) -> dict[str, Any]:
-    """The build and the keys of a repository with recipes, or why it cannot be built."""
-    checked = checked_ensemble(repository, publisher.platform)
-    if checked["ensemble"] is None:
-        return {"findings": checked["findings"], "faults": checked["errors"]}
-    numbers = [number for number, recipe in enumerate(publisher.recipes) if recipe in repository.recipes]
-    ensemble = checked["ensemble"]
-    keys = [checked["source_key"], ensemble["artifact_key"]]
-    return {"findings": [], "keys": keys, "build": {"recipes": numbers, "ensemble": ensemble}}
 
 
 @cache

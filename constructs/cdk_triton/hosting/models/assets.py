@@ -1,4 +1,4 @@
-"""Puts archives and plans into the cloud assembly, from where the CDK CLI publishes them.
+"""Stages archives, sources and plans in the cloud assembly, from where the CDK CLI publishes them.
 
 An archive goes straight to its place as a file asset. `aws_s3_assets.Asset` would read it again to hash it, hash the
 key that names it once more, and copy it: three times the size of the weights for nothing. The name is the artifact key,
@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -27,25 +28,57 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._jsii import Struct, invoke_for_struct
 from cdk_triton._tokens import has_token
-from cdk_triton.artifacts import artifact_key, sources_key
+from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.build_plan import build_inputs
 from cdk_triton.artifacts.contents import archive_files
-from cdk_triton.artifacts.keys import file_keys
 from cdk_triton.artifacts.layout import ASSET_PREFIX
+from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_of
 from cdk_triton.hosting.naming.stacks import stack_of
-from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton import ModelRepository
+from cdk_triton.hosting.store.interface import ITritonArtifactStore
 
-__all__ = ["CloudAssembly", "PublishedPlan", "changed_during"]
+__all__ = ["Artifact", "CloudAssembly", "PublishedPlan", "stage"]
 
 PIPELINE_WARNING = "cdk-triton:PipelineAssets"
 
 PIPELINE_BYTES = 200_000_000
 """CodePipeline gives each CloudFormation action the whole cloud assembly, of 256 MB at most (aws/aws-cdk#9917, #21325);
 the rest is left to the templates and to assets of others."""
+
+
+MAX_KEY_BYTES = 1024
+"""The limit of an object's key ("Naming Amazon S3 objects")."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A repository on its way into the store.
+
+    Attributes:
+        prepared: the repository.
+        asset: the archive's object key among the assets; None where it is built, promoted or no archive.
+        build: how it is built, the inputs of a build and its ensemble, in the form of plans; None where it is not.
+        files: what is served instead of an archive, in the form of plans; None where it is one.
+    """
+
+    prepared: Prepared
+    asset: str | None = None
+    build: Mapping[str, object] | None = None
+    files: Sequence[Mapping[str, object]] | None = None
+
+    @property
+    def name(self) -> str:
+        """The repository's name."""
+        return self.prepared.repository.name
+
+    @property
+    def archive(self) -> str:
+        """The archive's object key in the store, or the prefix of what is served instead."""
+        place = layout.archive_key if self.files is None else layout.files_prefix
+        return place(self.name, self.prepared.keys.artifact)
 
 
 class PublishedPlan(NamedTuple):
@@ -84,13 +117,11 @@ class CloudAssembly:
         self._from_manifest = PurePosixPath(os.path.relpath(self._assets, stage.outdir))
         self._directory: str | None = None  # of the assets in their bucket, once it is known
 
-    def add_archive(self, repository: ModelRepository, platform: ServingPlatform, key: str, *, pack: bool) -> str:
+    def add_archive(self, prepared: Prepared, *, pack: bool) -> str:
         """Publish a repository's archive, packing it if the cloud assembly does not have it.
 
         Args:
-            repository: what to pack.
-            platform: what serves it.
-            key: its artifact key.
+            prepared: what to pack.
             pack: False if the synthesis is known to fail, so that the user does not wait for gigabytes.
 
         Returns:
@@ -99,39 +130,9 @@ class CloudAssembly:
         Raises:
             ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
         """
-        return self._add_packed(
-            repository, key, lambda: artifact_key(repository, platform), f"Triton repository {repository.name}", pack
-        )
+        return self._add_packed(prepared, prepared.keys.artifact, "Triton repository", pack=pack)
 
-    def add_files(self, repository: ModelRepository, *, pack: bool) -> list[dict[str, object]]:
-        """Publish every file of a repository by itself, named by its content.
-
-        Args:
-            repository: whose files.
-            pack: False where the synthesis is known to fail: nothing is copied then.
-
-        Returns:
-            Path, size and object key among the assets of each; no key for an empty file, which needs no asset.
-
-        Raises:
-            ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
-        """
-        keys = file_keys(repository)
-        published: dict[str, str] = {}
-        files: list[dict[str, object]] = []
-        for file in archive_files(repository):
-            sha256 = keys[file.path]
-            if file.source is not None and file.size and sha256 not in published:
-                target = self._assets / f"asset.{ASSET_PREFIX}file-{sha256}.bin"
-                if pack and not target.exists():
-                    _copy(repository, file.source, sha256, target)
-                display_name = f"{file.path} of Triton repository {repository.name}"
-                published[sha256] = self._add(target, f"file-{sha256}", display_name)
-            asset = published[sha256] if file.size else None
-            files.append({"path": file.path, "asset": asset, "size": file.size})
-        return files
-
-    def add_sources(self, repository: ModelRepository, *, pack: bool) -> str:
+    def add_sources(self, prepared: Prepared) -> str:
         """Publish what a repository is built from, named by the content of its files.
 
         Returns:
@@ -140,11 +141,34 @@ class CloudAssembly:
         Raises:
             ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
         """
+        return self._add_packed(prepared, f"sources-{prepared.keys.sources}", "Sources of Triton repository", pack=True)
 
-        def name() -> str:
-            return f"sources-{sources_key(repository)}"
+    def add_files(self, prepared: Prepared, *, pack: bool) -> list[dict[str, object]]:
+        """Publish every file of a repository by itself, named by its content.
 
-        return self._add_packed(repository, name(), name, f"Sources of Triton repository {repository.name}", pack)
+        Args:
+            prepared: whose files.
+            pack: False where the synthesis is known to fail: nothing is copied then.
+
+        Returns:
+            Path, size and object key among the assets of each; no key for an empty file, which needs no asset.
+
+        Raises:
+            ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
+        """
+        published: dict[str, str] = {}
+        files: list[dict[str, object]] = []
+        for file in archive_files(prepared.repository):
+            sha256 = prepared.files[file.path]
+            if file.source is not None and file.size and sha256 not in published:
+                target = self._assets / f"asset.{ASSET_PREFIX}file-{sha256}.bin"
+                if pack and not target.exists():
+                    _copy(prepared, file.source, sha256, target)
+                display_name = f"{file.path} of Triton repository {prepared.repository.name}"
+                published[sha256] = self._add(target, f"file-{sha256}", display_name)
+            asset = published[sha256] if file.size else None
+            files.append({"path": file.path, "asset": asset, "size": file.size})
+        return files
 
     def add_program(self) -> str:
         """Publish the program that builds, named by its content.
@@ -161,24 +185,6 @@ class CloudAssembly:
         finally:
             draft.unlink(missing_ok=True)
         return self._add(target, name, "The program that builds Triton artifacts")
-
-    def _add_packed(
-        self, repository: ModelRepository, name: str, name_again: Callable[[], str], display_name: str, pack: bool
-    ) -> str:
-        target = self._assets / f"asset.{ASSET_PREFIX}{name}.tar.gz"
-        if pack and not target.exists():
-            from cdk_triton.artifacts import write_archive  # what is there already is not packed again
-
-            draft = target.with_suffix(f".{os.getpid()}.tmp")
-            try:
-                write_archive(repository, draft)
-                # The archive has the name of what was there before: it takes its place only if that is still so.
-                if name_again() != name:
-                    raise changed_during(repository, "the repository was packed")
-                draft.replace(target)
-            finally:
-                draft.unlink(missing_ok=True)
-        return self._add(target, name, display_name)
 
     def add_plan(self, plan: object) -> PublishedPlan:
         """Publish a plan for the store's handler.
@@ -201,6 +207,20 @@ class CloudAssembly:
                 "needs their names: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
             )
         return PublishedPlan(location.text("bucket_name"), object_key, sha256)
+
+    def _add_packed(self, prepared: Prepared, name: str, what: str, *, pack: bool) -> str:
+        target = self._assets / f"asset.{ASSET_PREFIX}{name}.tar.gz"
+        if pack and not target.exists():
+            from cdk_triton.artifacts import write_archive  # what is there already is not packed again
+
+            draft = target.with_suffix(f".{os.getpid()}.tmp")
+            try:
+                write_archive(prepared.repository, draft)
+                prepared.require_unchanged("the repository was packed")
+                draft.replace(target)
+            finally:
+                draft.unlink(missing_ok=True)
+        return self._add(target, name, f"{what} {prepared.repository.name}")
 
     def _add(self, file: Path, name: str, display_name: str) -> str:
         """The object key of a file among the assets, which have one directory and their own names.
@@ -250,7 +270,45 @@ class CloudAssembly:
             )
 
 
-def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) -> None:
+def stage(
+    assembly: CloudAssembly, prepared: Prepared, store: ITritonArtifactStore, *, pack: bool, uncompressed: bool
+) -> Artifact:
+    """Stage a repository, or what it is built from; nothing of one that the store promotes.
+
+    Args:
+        assembly: where the assets go.
+        prepared: the repository.
+        store: where the artifact goes.
+        pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
+        uncompressed: whether its files are served as they are.
+
+    Raises:
+        ConfigurationError: a name cannot be part of an object key.
+        ArchiveError: a file cannot be read or is written to at this moment, or cannot be packed or copied.
+    """
+    if uncompressed:
+        return Artifact(prepared, files=_files(assembly, prepared, pack=pack))
+    if store.promotes_from is not None:
+        return Artifact(prepared)
+    if prepared.build is None or not pack:
+        return Artifact(prepared, asset=assembly.add_archive(prepared, pack=pack))
+    sources = assembly.add_sources(prepared)
+    inputs = build_inputs(prepared.build.ensemble, prepared.s3_files, sources)
+    return Artifact(prepared, build={"inputs": inputs, "ensemble": prepared.build.ensemble})
+
+
+def _files(assembly: CloudAssembly, prepared: Prepared, *, pack: bool) -> list[dict[str, object]]:
+    prefix = layout.files_prefix(prepared.repository.name, prepared.keys.artifact)
+    files = assembly.add_files(prepared, pack=pack)
+    if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
+        raise ConfigurationError(
+            f"{longest[0]!r} of {prepared.repository.root} makes an object key of more than {MAX_KEY_BYTES} bytes, "
+            "which S3 rejects: shorten the path, or remove uncompressed="
+        )
+    return files
+
+
+def _copy(prepared: Prepared, source: Path, sha256: str, target: Path) -> None:
     """Copy a file into the cloud assembly, where it must not change any more: it is named by its content."""
     draft = target.with_suffix(f".{os.getpid()}.tmp")
     found = hashlib.sha256()
@@ -260,7 +318,7 @@ def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) 
                 found.update(block)
                 copy.write(block)
         if found.hexdigest() != sha256:
-            raise changed_during(repository, "the repository was copied")
+            raise prepared.changed("the repository was copied")
         draft.replace(target)
     except OSError as error:
         raise ArchiveError(
@@ -269,13 +327,6 @@ def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) 
         ) from error
     finally:
         draft.unlink(missing_ok=True)
-
-
-def changed_during(repository: ModelRepository, when: str) -> ArchiveError:
-    """The error of a repository whose files did not stay the same while something was done."""
-    return ArchiveError(
-        f"a file in {repository.root} changed while {when}: try again when no other program writes to this directory"
-    )
 
 
 class _Archives:

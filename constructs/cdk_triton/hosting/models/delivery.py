@@ -10,27 +10,22 @@ events of Lambda and Step Functions. URLs and target models are composed at synt
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from aws_cdk import CfnResource, CustomResource, Duration
 from constructs import Construct
 
-from cdk_triton.artifacts import S3File, artifact_key, build_inputs, layout, recipes_of, source_key
-from cdk_triton.artifacts.recipe_checks import without_promises
-from cdk_triton.artifacts.repository_checks import Keys
-from cdk_triton.errors import ConfigurationError
+from cdk_triton.artifacts import layout
 from cdk_triton.hosting.access.images import ContainerImage
-from cdk_triton.hosting.models.assets import CloudAssembly, changed_during
-from cdk_triton.hosting.models.recipe_checks import builder_document, warn_about_duration
+from cdk_triton.hosting.models.assets import Artifact, CloudAssembly
+from cdk_triton.hosting.models.builds import builder_document, warn_about_duration
 from cdk_triton.hosting.naming.acknowledgements import bucket_identity
 from cdk_triton.hosting.naming.logical_ids import change_id_with
 from cdk_triton.hosting.store.builds.grants import GRANT_IDS
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton import ModelRepository
 
-__all__ = ["Artifact", "artifact_resource", "provider_of", "reject_archives", "stage_artifact", "stage_files"]
+__all__ = ["artifact_resource", "provider_of"]
 
 PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA, METADATA_PLAN_SCHEMA = range(1, 6)
 """The schemas of plans: one that only commits, one that also builds, one that promotes, one whose files are served as
@@ -41,130 +36,8 @@ MAX_METADATA_BYTES = 256 * 1024
 """The size of these names; a thousand ensembles with names of a hundred characters fit. A template has 1 MB at most
 ("CloudFormation quotas", template body size in an S3 object)."""
 
-MAX_KEY_BYTES = 1024
-"""The limit of an object's key ("Naming Amazon S3 objects")."""
-
 SERVICE_TIMEOUT = Duration.minutes(58)
 """A backstop: the handler ends a request after 50 minutes. If nobody answers, CloudFormation would wait an hour."""
-
-
-class Artifact(NamedTuple):
-    """A repository on its way into the store.
-
-    Attributes:
-        repository: the repository.
-        name: the repository's name.
-        key: SHA-256 over everything that determines the archive.
-        source: the same without the platform.
-        platform: the platform's label.
-        asset: the archive's object key among the assets; None where it is built or promoted.
-        build: how it is built: the inputs of a build and its ensemble, in the form of plans.
-        files: what is served instead of an archive, in the form of plans; None where it is one.
-    """
-
-    repository: ModelRepository
-    name: str
-    key: str
-    source: str
-    platform: str
-    asset: str | None
-    build: Mapping[str, object] | None = None
-    files: Sequence[Mapping[str, object]] | None = None
-
-    @property
-    def archive(self) -> str:
-        """The archive's object key in the store, or the prefix of what is served instead."""
-        if self.files is not None:
-            return layout.files_prefix(self.name, self.key)
-        return layout.archive_key(self.name, self.key)
-
-
-def stage_artifact(
-    assembly: CloudAssembly,
-    repository: ModelRepository,
-    platform: ServingPlatform,
-    ensemble: Mapping[str, object] | None,
-    keys: Keys | None,
-    *,
-    pack: bool,
-    store: ITritonArtifactStore,
-) -> Artifact:
-    """Pack a repository, or what it is built from, into the cloud assembly, unless it is promoted.
-
-    Args:
-        assembly: where the assets go.
-        repository: the repository.
-        platform: what serves it.
-        ensemble: what is built of it, in the form of plans; None where nothing is.
-        keys: the repository's; None where it has recipes.
-        pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
-        store: where it goes.
-
-    Raises:
-        ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
-    """
-    name = repository.name
-    if not pack:
-        repository = without_promises(repository)  # it was said already that nobody keeps them
-    if store.promotes_from is not None and ensemble is not None:
-        return Artifact(repository, name, str(ensemble["artifact_key"]), source_key(repository), platform.label, None)
-    if ensemble is None or not pack:
-        # There are no keys only where recipes are wrong or not built: the synthesis fails, and nothing is deployed.
-        source, key = keys or (source_key(repository), artifact_key(repository, platform))
-        packed = store.promotes_from is None
-        asset = assembly.add_archive(repository, platform, key, pack=pack) if packed else None
-        return Artifact(repository, name, key, source, platform.label, asset)
-    inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
-    if inputs[0]["path"] != ensemble["sources"]:
-        raise changed_during(repository, "the recipes were checked")
-    key = str(ensemble["artifact_key"])
-    build = {"inputs": inputs, "ensemble": ensemble}
-    return Artifact(repository, name, key, source_key(repository), platform.label, None, build)
-
-
-def reject_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
-    """Reject files that are served as they are, if only archives are possible.
-
-    Raises:
-        ConfigurationError: the repository has recipes, or the store takes archives from another one.
-    """
-    if repository.recipes:
-        raise ConfigurationError(
-            f"{repository.root} has recipes, whose builds write archives, but uncompressed=True serves files without "
-            "an archive: remove uncompressed=, or put the outputs of the recipes into the repository instead of the "
-            "recipes"
-        )
-    if store.promotes_from is not None:
-        raise ConfigurationError(
-            f"{repository.root} has uncompressed=True, but its store promotes archives from another store: remove "
-            "uncompressed, or give the model a store without promotes_from"
-        )
-
-
-def stage_files(
-    assembly: CloudAssembly, repository: ModelRepository, platform: ServingPlatform, keys: Keys, *, pack: bool
-) -> Artifact:
-    """Copy a repository, whose files are served as they are, into the cloud assembly.
-
-    Args:
-        assembly: where the assets go.
-        repository: the repository.
-        platform: what serves it.
-        keys: the repository's, as of such files.
-        pack: False where the synthesis is known to fail: then nothing is copied.
-
-    Raises:
-        ConfigurationError: a name cannot be part of an object key.
-        ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
-    """
-    prefix = layout.files_prefix(repository.name, keys.artifact)
-    files = assembly.add_files(repository, pack=pack)
-    if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
-        raise ConfigurationError(
-            f"{longest[0]!r} of {repository.root} makes an object key of more than {MAX_KEY_BYTES} bytes, which S3 "
-            "rejects: shorten the path, or remove uncompressed="
-        )
-    return Artifact(repository, repository.name, keys.artifact, keys.source, platform.label, None, files=files)
 
 
 def artifact_resource(
@@ -196,20 +69,20 @@ def artifact_resource(
     # One repository may serve under several names; it is committed once.
     distinct = list({a.archive: a for a in artifacts.values()}.values())
     built = [artifact for artifact in distinct if artifact.build is not None]
-    commits = [_commit(artifact, metadata) for artifact in distinct]
     plan: dict[str, object] = {
         "schema": PLAN_SCHEMA if store.promotes_from is None else PROMOTION_PLAN_SCHEMA,
-        "commits": commits,
+        "commits": [_commit(artifact, platform, metadata, builds=bool(built)) for artifact in distinct],
         "fleet": None if multi_model is None else _copies(multi_model, platform, artifacts),
     }
     if any(artifact.files is not None for artifact in distinct):
         plan["schema"] = FILES_PLAN_SCHEMA
     if built:
-        builder = store._builder_for(scope, platform, _s3_files(built))
-        warn_about_duration(scope, builder, [artifact.repository for artifact in built])
+        builder = store._builder_for(
+            scope, platform, [file for each in built for file in each.prepared.s3_files.values()]
+        )
+        warn_about_duration(scope, builder, [each.prepared.build_minutes for each in built])
         plan |= {
             "schema": BUILD_PLAN_SCHEMA,
-            "commits": [{**commit, "build": each.build} for commit, each in zip(commits, distinct, strict=True)],
             "builder": builder_document(builder, platform, assembly.add_program()),
         }
     if metadata:
@@ -245,7 +118,9 @@ def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -
     CloudFormation does not send metadata to the handler, and does not call it for a change of metadata alone. So
     nothing is built or copied for it, and it is not part of an event, whose size is limited.
     """
-    targets = {ensemble: layout.target_model(ensemble, each.source) for ensemble, each in artifacts.items()}
+    targets = {
+        ensemble: layout.target_model(ensemble, each.prepared.keys.source) for ensemble, each in artifacts.items()
+    }
     size = len(json.dumps(targets))
     made = resource.node.default_child
     assert isinstance(made, CfnResource)  # as CDK makes it
@@ -261,25 +136,21 @@ def provider_of(model: object) -> str | None:
     return getattr(model, "_service_token", None)
 
 
-def _s3_files(artifacts: Iterable[Artifact]) -> list[S3File]:
-    return [
-        file
-        for artifact in artifacts
-        for recipe in recipes_of(artifact.repository)
-        for _, file in sorted(recipe.s3_files.items())
-    ]
-
-
-def _commit(artifact: Artifact, metadata: Mapping[str, str] | None) -> dict[str, object]:
+def _commit(
+    artifact: Artifact, platform: ServingPlatform, metadata: Mapping[str, str] | None, *, builds: bool
+) -> dict[str, object]:
+    """A commit of the plan; in a plan that builds, one that is not built says so."""
+    key = artifact.prepared.keys.artifact
     return {
         "repository": artifact.name,
-        "artifact_key": artifact.key,
-        "platform": artifact.platform,
+        "artifact_key": key,
+        "platform": platform.label,
         "asset": artifact.asset,
         "archive": artifact.archive,
-        "manifest": layout.manifest_key(artifact.name, artifact.key),
+        "manifest": layout.manifest_key(artifact.name, key),
         **({} if artifact.files is None else {"files": artifact.files}),
         **({"metadata": dict(metadata)} if metadata else {}),
+        **({"build": artifact.build} if builds else {}),
     }
 
 
@@ -288,9 +159,9 @@ def _copies(name: str, platform: ServingPlatform, artifacts: Mapping[str, Artifa
     copies = [
         {
             "ensemble": ensemble,
-            "artifact_key": artifact.key,
+            "artifact_key": artifact.prepared.keys.artifact,
             "archive": artifact.archive,
-            "target": prefix + layout.target_model(ensemble, artifact.source),
+            "target": prefix + layout.target_model(ensemble, artifact.prepared.keys.source),
         }
         for ensemble, artifact in artifacts.items()
     ]

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import jsii
-from aws_cdk import Resource, Size
+from aws_cdk import Size
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton._checked import checked
 from cdk_triton.artifacts import layout
-from cdk_triton.artifacts.repository_checks import check_cached
-from cdk_triton.hosting.access.images import container_image
-from cdk_triton.hosting.access.network import connections, model_network
-from cdk_triton.hosting.models.assets import CloudAssembly
-from cdk_triton.hosting.models.delivery import Artifact, artifact_resource, reject_archives, stage_artifact, stage_files
-from cdk_triton.hosting.models.execution_role import Execution, check_role, execution_role, grant_execution
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.models.imported import ImportedModel
 from cdk_triton.hosting.models.max_payload import payload_bytes, with_max_payload
-from cdk_triton.hosting.models.metadata import check_metadata, tag_model
-from cdk_triton.hosting.models.recipe_checks import check_recipes
-from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
-from cdk_triton.hosting.models.secrets import refuse_secrets
-from cdk_triton.hosting.models.setting_warnings import warn_about_host
-from cdk_triton.hosting.naming.findings import report
-from cdk_triton.hosting.naming.stacks import stack_of
+from cdk_triton.hosting.models.served_model import ServedModel
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
-from cdk_triton.hosting.store.store import store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
@@ -38,8 +24,7 @@ from cdk_triton.triton.environment import container_variables
 __all__ = ["TritonModel"]
 
 
-@jsii.implements(ec2.IConnectable, iam.IGrantable)
-class TritonModel(Resource):
+class TritonModel(ServedModel):
     """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
 
     The URL of the archive contains a hash of everything that determines the archive. So any change of a file, of the
@@ -116,62 +101,39 @@ class TritonModel(Resource):
         metadata: Mapping[str, str] | None = None,
         max_payload: Size | None = None,
     ) -> None:
-        super().__init__(scope, id)
-        stack_of(self)  # or a sentence that it needs one
-        self.max_payload = payload_bytes(self, max_payload, platform)
-        self.repository = repository
-        self.platform = platform
         layout.check_name(repository.name, "the repository's directory")
-        check_role(self, role)
-        notes = check_metadata(self, metadata)
-        self._network = model_network(self, vpc, vpc_subnets, security_groups)
-        image = container_image(self, platform)
-        assembly = CloudAssembly(self)
-        home = store_of(self, store)
-        self._service_token = home.service_token
-        if uncompressed:
-            reject_archives(repository, home)
-        # Weights are read from here on.
-        given = ContainerEnvironment() if environment is None else environment
-        settings = with_max_payload(given, self.max_payload)
-        checked = check_cached(repository, "single", platform, settings, uncompressed=uncompressed)
-        sound = report(self, checked.findings, what=str(repository.root))
-        recipes = check_recipes(self, repository, platform, what=str(repository.root))
-        warn_about_host(self, platform)
-        variables = container_variables(settings, multi_model=False, default_model=checked.entry_model)
-        refuse_secrets(self, variables)
-
-        pack = sound and recipes.sound
-        if uncompressed:
-            assert checked.keys is not None  # recipes were refused
-            artifact = stage_files(assembly, repository, platform, checked.keys, pack=pack)
-        else:
-            ensemble = recipes.ensemble
-            artifact = stage_artifact(assembly, repository, platform, ensemble, checked.keys, pack=pack, store=home)
-        delivery = artifact_resource(
-            self, assembly, home, {repository.name: artifact}, platform=platform, image=image, metadata=notes
-        )
-        self.role = execution_role(self, role)
-        prefix = layout.archive_prefix(artifact.name)
-        policy = grant_execution(self.role, self, home, prefix, image, self._network)
-        self._execution = Execution(home, prefix, image, self._network, network_isolation)
-
-        self._model = sagemaker_model(
-            self,
-            sagemaker.CfnModel.ContainerDefinitionProperty(
-                image=image.uri,
-                mode="SingleModel",
-                model_data_url=None if uncompressed else home.bucket.s3_url_for_object(artifact.archive),
-                model_data_source=_files(home.bucket, artifact) if uncompressed else None,
-                environment=variables,
-            ),
-            role=self.role,
-            policy=policy,
-            delivery=delivery,
-            network=self._network,
+        super().__init__(
+            scope,
+            id,
+            platform=platform,
+            store=store,
+            role=role,
+            vpc=vpc,
+            vpc_subnets=vpc_subnets,
+            security_groups=security_groups,
             network_isolation=network_isolation,
+            metadata=metadata,
         )
-        tag_model(self._model, notes, artifact.key)
+        self.repository = repository
+        self.max_payload = payload_bytes(self, max_payload, platform)
+        if uncompressed:
+            _reject_archives(repository, self._store)
+        settings = with_max_payload(ContainerEnvironment() if environment is None else environment, self.max_payload)
+        (artifact,) = self._deliver(
+            {repository.name: repository}, "single", settings, uncompressed=uncompressed
+        ).values()
+        variables = container_variables(settings, multi_model=False, default_model=artifact.prepared.entry_model)
+        url = self._store.bucket.s3_url_for_object(artifact.archive)
+        self._serve(
+            layout.archive_prefix(artifact.name),
+            {
+                "mode": "SingleModel",
+                "model_data_url": None if uncompressed else url,
+                "model_data_source": _files_below(url) if uncompressed else None,
+                "environment": variables,
+            },
+            artifact.prepared.keys.artifact,
+        )
 
     @staticmethod
     @checked
@@ -201,27 +163,6 @@ class TritonModel(Resource):
         return ImportedModel(scope, id, model_name=model_name, platform=platform, role=role, size=size)
 
     @property
-    @jsii.member(jsii_name="grantPrincipal")
-    def grant_principal(self) -> iam.IPrincipal:
-        """The execution role, for grants such as `bucket.grant_read(model)`."""
-        return self.role.grant_principal
-
-    @property
-    @jsii.member(jsii_name="connections")
-    def connections(self) -> ec2.Connections:
-        """The connections of the instances in their VPC.
-
-        Raises:
-            ConfigurationError: the model is not in a VPC.
-        """
-        return connections(self, self._network)
-
-    @property
-    def model_name(self) -> str:
-        """The name of the SageMaker Model, which CloudFormation generates."""
-        return self._model.attr_model_name
-
-    @property
     def target_models(self) -> Mapping[str, str]:
         """Empty, because callers do not send a `TargetModel`."""
         return {}
@@ -237,10 +178,29 @@ class TritonModel(Resource):
         return self.repository.size
 
 
-def _files(bucket: s3.IBucket, artifact: Artifact) -> sagemaker.CfnModel.ModelDataSourceProperty:
+def _files_below(url: str) -> sagemaker.CfnModel.ModelDataSourceProperty:
     """Everything below a prefix; SageMaker gives each object the rest of its key as path below /opt/ml/model."""
     return sagemaker.CfnModel.ModelDataSourceProperty(
         s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
-            compression_type="None", s3_data_type="S3Prefix", s3_uri=bucket.s3_url_for_object(artifact.archive)
+            compression_type="None", s3_data_type="S3Prefix", s3_uri=url
         )
     )
+
+
+def _reject_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
+    """Reject files that are served as they are, if only archives are possible.
+
+    Raises:
+        ConfigurationError: the repository has recipes, or the store takes archives from another one.
+    """
+    if repository.recipes:
+        raise ConfigurationError(
+            f"{repository.root} has recipes, whose builds write archives, but uncompressed=True serves files without "
+            "an archive: remove uncompressed=, or put the outputs of the recipes into the repository instead of the "
+            "recipes"
+        )
+    if store.promotes_from is not None:
+        raise ConfigurationError(
+            f"{repository.root} has uncompressed=True, but its store promotes archives from another store: remove "
+            "uncompressed, or give the model a store without promotes_from"
+        )

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import jsii
-from aws_cdk import Names, Resource
+from aws_cdk import Names
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -15,25 +15,12 @@ from constructs import Construct, IValidation
 
 from cdk_triton._checked import checked
 from cdk_triton.artifacts import layout
-from cdk_triton.artifacts.repository_checks import check_cached
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.access.images import container_image
-from cdk_triton.hosting.access.network import connections, model_network
-from cdk_triton.hosting.models.assets import CloudAssembly
-from cdk_triton.hosting.models.delivery import artifact_resource, stage_artifact
-from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
 from cdk_triton.hosting.models.imported import ImportedModel
-from cdk_triton.hosting.models.metadata import check_metadata, tag_model
+from cdk_triton.hosting.models.multi_model_warnings import warn_about_multi_model
 from cdk_triton.hosting.models.publishing.grants import Served, grant_read_catalogue
-from cdk_triton.hosting.models.recipe_checks import check_recipes
-from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
-from cdk_triton.hosting.models.secrets import refuse_secrets
-from cdk_triton.hosting.models.setting_warnings import warn_about_host, warn_about_multi_model
-from cdk_triton.hosting.models.shared_names import warn_about_ping, warn_about_reloads
-from cdk_triton.hosting.naming.findings import report
-from cdk_triton.hosting.naming.stacks import stack_of
+from cdk_triton.hosting.models.served_model import ServedModel
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
-from cdk_triton.hosting.store.store import store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
@@ -45,8 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["TritonMultiModel"]
 
 
-@jsii.implements(ec2.IConnectable, iam.IGrantable)
-class TritonMultiModel(Resource):
+class TritonMultiModel(ServedModel):
     """Ensembles that share the instances of one endpoint. An instance loads an ensemble at the first request for it.
 
     The SageMaker Model refers to a prefix of the store. If you add, change or drop an ensemble, the deployment copies
@@ -125,83 +111,46 @@ class TritonMultiModel(Resource):
         model_cache: bool = True,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(scope, id)
-        stack_of(self)  # or a sentence that it needs one
-        if not ensembles:
-            self.node.add_validation(_NeedsEnsemble(self))
         for name, repository in ensembles.items():
             layout.check_name(name, "the ensemble")
             layout.check_name(repository.name, "the repository's directory")
             _check_target_model(name, platform)
-        check_role(self, role)
-        notes = check_metadata(self, metadata)
-        self.platform = platform
-        self.ensembles: Mapping[str, ModelRepository] = MappingProxyType(dict(ensembles))
-        self._network = model_network(self, vpc, vpc_subnets, security_groups)
-        self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
-        self._environment = settings = ContainerEnvironment() if environment is None else environment
-        variables = container_variables(settings, multi_model=True)
-        refuse_secrets(self, variables)
-        image = container_image(self, platform)
-        assembly = CloudAssembly(self)
-        home = store_of(self, store)
-        self._store, self._service_token = home, home.service_token
-        self._uses_of_catalogue: list[Callable[[str], object]] = []
-        # Weights are read from here on. Every repository is checked before any is packed.
-        sound, built, found = True, {}, {}
-        for names in _by_repository(ensembles):
-            repository = ensembles[names[0]]
-            others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            what = f"{names[0]}{others} ({repository.root})"
-            result = check_cached(repository, "multi", platform, settings)
-            sound &= report(self, result.findings, what=what)
-            recipes = check_recipes(self, repository, platform, what=what)
-            sound &= recipes.sound
-            for name in names:
-                found[name], built[name] = result, recipes.ensemble
-        warn_about_host(self, platform)
-        warn_about_multi_model(self, settings, {name: each.backends.values() for name, each in found.items()})
-        inner_models = {name: each.inner_models for name, each in found.items()}
-        warn_about_reloads(self, platform, variables, inner_models)
-        warn_about_ping(self, platform, settings, inner_models)
-
-        artifacts = {
-            name: stage_artifact(assembly, repository, platform, built[name], found[name].keys, pack=sound, store=home)
-            for name, repository in ensembles.items()
-        }
-        self.target_models: Mapping[str, str] = MappingProxyType(
-            {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
-        )
-        self._delivery = artifact_resource(
-            self,
-            assembly,
-            home,
-            artifacts,
+        super().__init__(
+            scope,
+            id,
             platform=platform,
-            image=image,
-            multi_model=self.name_in_store,
-            metadata=notes,
-        )
-        self.role = execution_role(self, role)
-        policy = grant_execution(self.role, self, home, layout.fleet_prefix(self.name_in_store), image, self._network)
-
-        cache = None if model_cache else sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Disabled")
-        self._model = sagemaker_model(
-            self,
-            sagemaker.CfnModel.ContainerDefinitionProperty(
-                image=image.uri,
-                mode="MultiModel",
-                model_data_url=home.bucket.s3_url_for_object(layout.fleet_prefix(self.name_in_store, platform.label)),
-                environment=variables,
-                multi_model_config=cache,
-            ),
-            role=self.role,
-            policy=policy,
-            delivery=self._delivery,
-            network=self._network,
+            store=store,
+            role=role,
+            vpc=vpc,
+            vpc_subnets=vpc_subnets,
+            security_groups=security_groups,
             network_isolation=network_isolation,
+            metadata=metadata,
         )
-        tag_model(self._model, notes)
+        if not ensembles:
+            self.node.add_validation(_NeedsEnsemble(self))
+        self.ensembles: Mapping[str, ModelRepository] = MappingProxyType(dict(ensembles))
+        self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
+        self._uses_of_catalogue: list[Callable[[str], object]] = []
+        self._environment = settings = ContainerEnvironment() if environment is None else environment
+        artifacts = self._deliver(ensembles, "multi", settings, multi_model=self.name_in_store)
+        prepared = {name: each.prepared for name, each in artifacts.items()}
+        variables = container_variables(settings, multi_model=True)
+        warn_about_multi_model(self, platform, settings, variables, prepared)
+        self.target_models: Mapping[str, str] = MappingProxyType(
+            {name: layout.target_model(name, each.keys.source) for name, each in prepared.items()}
+        )
+        cache = None if model_cache else sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Disabled")
+        prefix = layout.fleet_prefix(self.name_in_store, platform.label)
+        self._serve(
+            layout.fleet_prefix(self.name_in_store),
+            {
+                "mode": "MultiModel",
+                "model_data_url": self._store.bucket.s3_url_for_object(prefix),
+                "environment": variables,
+                "multi_model_config": cache,
+            },
+        )
 
     @staticmethod
     @checked
@@ -311,27 +260,6 @@ class TritonMultiModel(Resource):
         return Served(self._store, self.name_in_store, self.platform)
 
     @property
-    @jsii.member(jsii_name="grantPrincipal")
-    def grant_principal(self) -> iam.IPrincipal:
-        """The execution role, for grants such as `bucket.grant_read(model)`."""
-        return self.role.grant_principal
-
-    @property
-    @jsii.member(jsii_name="connections")
-    def connections(self) -> ec2.Connections:
-        """The connections of the instances in their VPC.
-
-        Raises:
-            ConfigurationError: the model is not in a VPC.
-        """
-        return connections(self, self._network)
-
-    @property
-    def model_name(self) -> str:
-        """The name of the SageMaker Model, which CloudFormation generates."""
-        return self._model.attr_model_name
-
-    @property
     def is_multi_model(self) -> bool:
         """True."""
         return True
@@ -372,14 +300,6 @@ class _NeedsEnsemble:
             f"{self._model.node.path} has neither an ensemble nor a publisher, so its endpoint answers nothing: give "
             "at least one, as ensembles={'text': repository}, or call add_publisher()"
         ]
-
-
-def _by_repository(ensembles: Mapping[str, ModelRepository]) -> list[list[str]]:
-    """The names of the ensembles, those together that share a repository: what is wrong with it is said once."""
-    names: dict[int, list[str]] = {}
-    for name, repository in ensembles.items():
-        names.setdefault(id(repository), []).append(name)
-    return list(names.values())
 
 
 def _check_target_model(name: str, platform: ServingPlatform) -> None:

@@ -13,10 +13,10 @@ from cdk_triton.artifacts.recipes.recipe import BuildRecipe
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
+from cdk_triton.hosting.models.builds import builder_document
 from cdk_triton.hosting.models.publishing.definition import Builds
 from cdk_triton.hosting.models.publishing.grants import Served
 from cdk_triton.hosting.models.publishing.recipes import Recipes
-from cdk_triton.hosting.models.recipe_checks import builder_document
 from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.store.store import TritonArtifactStore
 

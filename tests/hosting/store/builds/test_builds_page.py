@@ -16,7 +16,7 @@ from tests.docs.blocks import of_kind
 import cdk_triton.cli
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan, artifacts
 from cdk_triton.artifacts.recipes.parity import TOLERANCES
-from cdk_triton.hosting.models import recipe_checks
+from cdk_triton.hosting.models import builds
 from cdk_triton.sagemaker import codebuild_gpu, codebuild_gpu_regions, gpu_instance
 
 PAGES = ("builds.md", "recipes.md", "own_recipe.md", "builders.md")
@@ -51,7 +51,7 @@ def test_the_page_names_every_recipe_and_warning() -> None:
     recipes = {name for name in artifacts.__all__ if hasattr(getattr(artifacts, name), "estimated_minutes")}
     for name in recipes - {"BuildRecipe"}:
         row(name)
-    for code in (recipe_checks.LONG_BUILD_WARNING, recipe_checks.BUILD_TIMEOUT_WARNING):
+    for code in (builds.LONG_BUILD_WARNING, builds.BUILD_TIMEOUT_WARNING):
         assert f"`{code}`" in TEXT
 
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import BuildRecipe, ModelRepository, S3File, ServingPlatform, TensorRTPlan, TritonModel
-from cdk_triton.artifacts import artifact_key, estimated_minutes
+from cdk_triton.artifacts import artifact_key
+from cdk_triton.artifacts.prepare import prepare
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton import ContainerEnvironment
 
 if TYPE_CHECKING:
     import aws_cdk as cdk
@@ -79,7 +81,7 @@ def test_it_is_checked_planned_and_keyed_as_those_of_the_library(world: World, s
     assert (step["recipe"], step["name"]) == ("tensorrt_plan", "the registered plan of network")
     assert "registry" in {source["bucket"] for source in commit["build"]["inputs"]}
     assert commit["artifact_key"] == artifact_key(ours, world.platform) != artifact_key(theirs, world.platform)
-    assert estimated_minutes([ours]) > 42
+    assert prepare(ours, "single", world.platform, ContainerEnvironment()).build_minutes > 42
 
 
 def test_its_own_check_is_an_error_of_the_construct(world: World, stack: cdk.Stack) -> None:

@@ -1,4 +1,8 @@
-"""Warns of archives of one multi-model endpoint whose inner models have the same names."""
+"""Warns of what is allowed on a multi-model endpoint and probably not meant.
+
+Settings that keep SageMaker from making room for other ensembles, and inner models of several archives with the same
+names.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from aws_cdk import Annotations
 from constructs import IConstruct
 
 from cdk_triton._wording import listed, listed_in_quotes
+from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
@@ -16,11 +21,12 @@ from cdk_triton.triton.environment import HONOURS_NO_BYTECODE, NO_BYTECODE
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.server_options import given_options
 
-__all__ = ["InnerModels", "warn_about_ping", "warn_about_reloads"]
+__all__ = ["warn_about_multi_model"]
 
-InnerModels = Mapping[str, Mapping[str, str]]
-"""By ensemble: the backends of the models that only the ensemble calls, by the model's name."""
+RELEASE_AFTER_UNLOAD = "--backend-config=dali,release_after_unload=true"
 
+LOAD_LIMIT_WARNING = "cdk-triton:ModelLoadGpuLimit"
+DALI_MEMORY_WARNING = "cdk-triton:DaliMemory"
 RELOAD_WARNING = "cdk-triton:SharedModelNames"
 PING_WARNING = "cdk-triton:PingOfMultiModel"
 
@@ -28,18 +34,57 @@ PING_WARNING = "cdk-triton:PingOfMultiModel"
 _AMBIGUOUS_PING = ("26.04", "26.06")
 _FALSE = ("false", "off", "0")
 
+_InnerModels = Mapping[str, Mapping[str, str]]
+"""By ensemble: the backends of the models that only the ensemble calls, by the model's name."""
 
-def warn_about_reloads(
-    construct: IConstruct, platform: ServingPlatform, variables: Mapping[str, str], inner_models: InnerModels
+
+def warn_about_multi_model(
+    construct: IConstruct,
+    platform: ServingPlatform,
+    settings: ContainerEnvironment,
+    variables: Mapping[str, str],
+    ensembles: Mapping[str, Prepared],
 ) -> None:
-    """Warn of Python models with the same name, where they write bytecode into their directories.
+    """Attach the warnings to a construct.
 
     Args:
-        construct: gets the warning.
+        construct: gets the warnings.
         platform: what serves the ensembles.
+        settings: how the container starts.
         variables: the container's variables.
-        inner_models: the models of each archive.
+        ensembles: the archives.
     """
+    _warn_about_memory(construct, settings, ensembles)
+    inner_models = {name: each.inner_models for name, each in ensembles.items()}
+    _warn_about_reloads(construct, platform, variables, inner_models)
+    _warn_about_ping(construct, platform, settings, inner_models)
+
+
+def _warn_about_memory(
+    construct: IConstruct, settings: ContainerEnvironment, ensembles: Mapping[str, Prepared]
+) -> None:
+    """Warn of settings that keep SageMaker from making room for others of the ensembles."""
+    if settings.model_load_gpu_limit is not None:
+        Annotations.of(construct).add_warning_v2(
+            LOAD_LIMIT_WARNING,
+            f"model_load_gpu_limit is {settings.model_load_gpu_limit}. The container answers 400 to a load beyond this "
+            "limit, but SageMaker unloads other models only after 507, so the invocation fails and no memory is freed. "
+            "Remove model_load_gpu_limit, or acknowledge this",
+        )
+    dali = [name for name, each in ensembles.items() if "dali" in each.backends.values()]
+    given = [f"--{option}={value}" for option, value in given_options(settings.additional_args)]
+    if dali and RELEASE_AFTER_UNLOAD not in given:
+        Annotations.of(construct).add_warning_v2(
+            DALI_MEMORY_WARNING,
+            f"DALI keeps its GPU memory when SageMaker unloads {', '.join(map(repr, dali))}, so other archives do not "
+            f"get that memory. Add {RELEASE_AFTER_UNLOAD!r} to additional_args of the environment, or acknowledge this",
+        )
+
+
+def _warn_about_reloads(
+    construct: IConstruct, platform: ServingPlatform, variables: Mapping[str, str], inner_models: _InnerModels
+) -> None:
+    """Warn of Python models with the same name, where they write bytecode into their directories."""
     old = is_older(platform, HONOURS_NO_BYTECODE)
     if variables.get(NO_BYTECODE) and not old:
         return
@@ -67,20 +112,13 @@ def warn_about_reloads(
     )
 
 
-def warn_about_ping(
+def _warn_about_ping(
     construct: IConstruct,
     platform: ServingPlatform,
     settings: ContainerEnvironment,
-    inner_models: InnerModels,
+    inner_models: _InnerModels,
 ) -> None:
-    """Warn of a ping that fails as soon as two archives with a model of one name are loaded.
-
-    Args:
-        construct: gets the warning.
-        platform: what serves the ensembles.
-        settings: how the container starts.
-        inner_models: the models of each archive.
-    """
+    """Warn of a ping that fails as soon as two archives with a model of one name are loaded."""
     release = platform.release
     if settings.ping_mode != "ready" or release is None or not settings.model_namespacing:
         return

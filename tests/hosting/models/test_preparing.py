@@ -18,8 +18,8 @@ from inotify_simple import INotify, flags
 
 from cdk_triton import ModelRepository, TensorRTPlan, TritonModel, TritonMultiModel
 from cdk_triton.artifacts import artifact_key, source_key
+from cdk_triton.artifacts.prepare import prepare
 from cdk_triton.artifacts.repository_cache import cached_answer
-from cdk_triton.artifacts.repository_checks import check_cached
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ContainerEnvironment
 
@@ -58,7 +58,7 @@ def _codes(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
         leave_alone(root)
         repository = ModelRepository.from_directory(root, **options)
         settings = ContainerEnvironment() if environment is None else environment
-        return [finding.code for finding in check_cached(repository, mode, world.platform, settings).findings]  # type: ignore[arg-type]
+        return [finding.code for finding in prepare(repository, mode, world.platform, settings).findings]  # type: ignore[arg-type]
 
     return ask
 
@@ -89,7 +89,7 @@ def test_a_file_that_was_just_written_is_not_trusted(world: World, codes: Callab
     assert codes() == []
     os.utime(model)
     with opened(model.parent) as again:
-        check_cached(world.repository_again("text"), "single", world.platform, ContainerEnvironment())
+        prepare(world.repository_again("text"), "single", world.platform, ContainerEnvironment())
     assert "model.onnx" in again
 
 
@@ -105,7 +105,7 @@ def test_a_file_that_changed_after_its_repository_was_read_is_not_trusted(
     repository = ModelRepository.from_directory(root)
     config.write_text(sound)
     os.utime(config, LONG_AGO)
-    checked = check_cached(repository, "single", world.platform, ContainerEnvironment())
+    checked = prepare(repository, "single", world.platform, ContainerEnvironment())
     assert "CT101" in [finding.code for finding in checked.findings]
     assert codes() == []
 
@@ -128,8 +128,8 @@ def test_archive_and_files_have_keys_of_their_own(
     assert codes() == []
     repository = ModelRepository.from_directory(world.directory / "repositories" / "text")
     key = artifact_key(repository, world.platform, uncompressed=uncompressed)
-    found = check_cached(repository, "single", world.platform, ContainerEnvironment(), uncompressed=uncompressed)
-    assert found.keys == (source_key(repository), key)
+    found = prepare(repository, "single", world.platform, ContainerEnvironment(), uncompressed=uncompressed)
+    assert (found.keys.source, found.keys.artifact) == (source_key(repository), key)
 
 
 def test_other_questions_have_other_answers(codes: Callable[..., list[str]]) -> None:

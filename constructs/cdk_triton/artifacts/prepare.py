@@ -1,0 +1,215 @@
+"""Prepares a repository once: judged, keyed, and what its recipes make of it.
+
+Constructs and `cdk-triton fleet` know of a repository what `prepare` returns, and compute nothing of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from cdk_triton.artifacts.build_plan import Build, planned_build, s3_files
+from cdk_triton.artifacts.keys import Keys, file_keys, keys_and_files
+from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
+from cdk_triton.artifacts.recipes.s3_file import S3File
+from cdk_triton.artifacts.repository_cache import cached_answer
+from cdk_triton.errors import ArchiveError, ConfigurationError
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
+from cdk_triton.triton.repository import PromisedFiles
+from cdk_triton.triton.repository_settings import SETTINGS_NAME
+from cdk_triton.triton.server_options import loaded_models
+
+__all__ = ["Prepared", "findings_of", "prepare", "prepared_document"]
+
+_QUESTION: Final = "prepared 1"
+"""The number is raised when `prepared_document` returns other members, so that older answers are not read."""
+
+BROKEN_PROMISE: Final = "cdk-triton:ProducedFile"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A repository, and everything that follows from its files, its recipes and how it is served.
+
+    Attributes:
+        repository: the repository.
+        platform: what serves it.
+        findings: the findings of `ModelRepository.check`, and those about files that no recipe makes.
+        errors: why its recipes cannot be built: those of each recipe, else those between the recipes.
+        backends: the backend of each model, by the model's name; empty if no configuration has it.
+        entry_model: the name of the model that callers invoke; None if the repository leaves it open.
+        keys: the keys that name it.
+        files: the SHA-256 of each file of its archive, by path.
+        build: what a build makes of it; None without recipes, or with errors.
+    """
+
+    repository: ModelRepository
+    platform: ServingPlatform
+    findings: tuple[Finding, ...]
+    errors: tuple[str, ...]
+    backends: Mapping[str, str]
+    entry_model: str | None
+    keys: Keys
+    files: Mapping[str, str]
+    build: Build | None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it may be deployed."""
+        return not self.errors and all(each.severity is not Severity.ERROR for each in self.findings)
+
+    @property
+    def inner_models(self) -> Mapping[str, str]:
+        """The backends of the models that callers do not invoke, by the model's name."""
+        return {name: backend for name, backend in self.backends.items() if name != self.entry_model}
+
+    @property
+    def build_minutes(self) -> float:
+        """Roughly how long its build takes, in minutes; 0 without a build."""
+        return 0.0 if self.build is None else self.build.minutes
+
+    @cached_property
+    def s3_files(self) -> Mapping[str, S3File]:
+        """The files that its build reads from S3, by the path that they get."""
+        return {} if self.build is None else s3_files(recipes_of(self.repository))
+
+    def require_unchanged(self, when: str) -> None:
+        """Make sure that what was done with the files was done with those that have the keys.
+
+        Raises:
+            ArchiveError: a file is not as it was.
+        """
+        if file_keys(self.repository) != self.files:
+            raise self.changed(when)
+
+    def changed(self, when: str) -> ArchiveError:
+        """The error of files that did not stay the same while something was done."""
+        return ArchiveError(
+            f"a file in {self.repository.root} changed while {when}: try again when no other program writes to this "
+            "directory"
+        )
+
+
+def prepare(
+    repository: ModelRepository,
+    mode: Mode,
+    platform: ServingPlatform,
+    environment: ContainerEnvironment,
+    *,
+    uncompressed: bool = False,
+) -> Prepared:
+    """Prepare a repository; the answer comes from the cache if nothing has changed.
+
+    Args:
+        repository: the repository.
+        mode: how an endpoint serves it.
+        platform: what serves it.
+        environment: the container's settings.
+        uncompressed: whether its files are served as they are, which makes another artifact key.
+
+    Raises:
+        ArchiveError: a file cannot be read or is written to at this moment.
+        ConfigurationError: a path or a recipe contains a CDK token, or a recipe is not one.
+    """
+    found = cached_answer(
+        [repository],
+        [_QUESTION, mode, platform, environment, uncompressed],
+        lambda: prepared_document(repository, mode, platform, environment, uncompressed=uncompressed),
+    )
+    return Prepared(
+        repository=_without_promises(repository),
+        platform=platform,
+        findings=findings_of(found["findings"]),
+        errors=tuple(found["errors"]),
+        backends=found["backends"],
+        entry_model=found["entry_model"],
+        keys=Keys(*found["keys"]),
+        files=found["files"],
+        build=None if found["build"] is None else Build(*found["build"]),
+    )
+
+
+def prepared_document(
+    repository: ModelRepository,
+    mode: Mode,
+    platform: ServingPlatform,
+    environment: ContainerEnvironment,
+    *,
+    uncompressed: bool = False,
+) -> dict[str, Any]:
+    """What a `Prepared` is made of, as JSON values; the arguments and errors are those of `prepare`."""
+    single = mode == "single"
+    named = [*environment.additional_models, *loaded_models(environment.additional_args)]
+    findings = repository.check(
+        mode,
+        platform,
+        default_model=environment.default_model_name if single else None,
+        additional_models=named if single else (),
+        environment=environment,
+    )
+    entry = repository.entry_model(mode)
+    broken = _broken_promises(repository)
+    given = _without_promises(repository)
+    recipes = recipes_of(given)
+    errors = _errors_of(recipes, given, platform)
+    keys, files = keys_and_files(given, platform, uncompressed=uncompressed)
+    build = None
+    if recipes and not broken and not errors:
+        try:
+            build = planned_build(given, platform, keys, files)
+        except ConfigurationError as error:
+            errors.append(str(error))
+    return {
+        "findings": [_row(each) for each in (*findings, *broken)],
+        "errors": errors,
+        "backends": {model.name: model.backend_name or "" for model in repository.models},
+        "entry_model": None if entry is None else entry.name,
+        "keys": list(keys),
+        "files": files,
+        "build": build,
+    }
+
+
+def findings_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
+    """The findings of a `prepared_document`."""
+    return tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in rows)
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    return {name: getattr(finding, name) for name in Finding.__match_args__}
+
+
+def _errors_of(recipes: Iterable[BuildRecipe], repository: ModelRepository, platform: ServingPlatform) -> list[str]:
+    errors = []
+    for recipe in recipes:
+        try:
+            recipe.validate(repository, platform)
+        except ConfigurationError as error:
+            errors.append(str(error))
+    return errors
+
+
+def _without_promises(repository: ModelRepository) -> ModelRepository:
+    """The repository with its recipes alone, without the files that its settings say a recipe makes."""
+    given = tuple(recipe for recipe in repository.recipes if not isinstance(recipe, PromisedFiles))
+    return replace(repository, recipes=given) if len(given) < len(repository.recipes) else repository
+
+
+def _broken_promises(repository: ModelRepository) -> list[Finding]:
+    """A finding for each file of `produced` that is missing and that no recipe makes."""
+    promises = (each for each in repository.recipes if isinstance(each, PromisedFiles))
+    return [
+        Finding(
+            BROKEN_PROMISE,
+            Severity.ERROR,
+            SETTINGS_NAME,
+            "",
+            f"the list 'produced' names {path}, but the repository does not have this file, and no recipe makes it",
+            "add the recipe, or put the file into the repository",
+        )
+        for promise in promises
+        for path in promise.produces
+    ]

@@ -1,0 +1,61 @@
+"""The builds of a model: which builder runs them, in the form of plans, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Annotations
+from constructs import Construct
+
+from cdk_triton.artifacts.build_plan import job_minutes, platform_document
+from cdk_triton.hosting.store.builds.builders import Builder
+from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = ["builder_document", "warn_about_duration"]
+
+LONG_BUILD_WARNING = "cdk-triton:LongBuild"
+BUILD_TIMEOUT_WARNING = "cdk-triton:BuildTimeout"
+
+DEPLOYMENT_MINUTES = 50
+"""How long one deployment waits for a build: `PATIENCE_SECONDS` of the store's handler."""
+
+UPLOAD_MINUTES = 5
+"""The build program ends itself so long before the service would, so that what is finished is uploaded."""
+
+
+def builder_document(builder: Builder, platform: ServingPlatform, program: str) -> dict[str, object]:
+    """The builder in the form of plans; `program` is the object key of the build program among the assets."""
+    return {
+        "kind": builder._kind,
+        "timeout_minutes": builder._timeout_minutes,
+        "platform": platform_document(platform),
+        "program": {"key": program, "path": "program.pyz"},
+        **builder._machine(platform),
+    }
+
+
+def warn_about_duration(construct: Construct, builder: Builder, build_minutes: Sequence[float]) -> None:
+    """Warn where building these repositories may take longer than a deployment, or than a job, can wait.
+
+    Args:
+        construct: gets the warning.
+        builder: builds them, in one job.
+        build_minutes: of each repository.
+    """
+    estimate = job_minutes(build_minutes)
+    work = f"building {len(build_minutes)} ensembles" if len(build_minutes) > 1 else "the build"
+    if estimate > DEPLOYMENT_MINUTES:
+        Annotations.of(construct).add_warning_v2(
+            LONG_BUILD_WARNING,
+            f"{work} may take {estimate:.0f} minutes (a rough estimate), but a deployment waits for "
+            f"{DEPLOYMENT_MINUTES} minutes. A deployment that has to build everything would fail, and the next "
+            "deployment would use the builds that the first one started. Run `cdk-triton artifacts build` before the "
+            "deployment, or acknowledge this",
+        )
+    if estimate > builder._timeout_minutes - UPLOAD_MINUTES:
+        Annotations.of(construct).add_warning_v2(
+            BUILD_TIMEOUT_WARNING,
+            f"{work} may take {estimate:.0f} minutes (a rough estimate), but {type(builder).__name__} ends a job after "
+            f"{builder._timeout_minutes} minutes. Then the store keeps the finished plans, and the next deployment "
+            "builds the rest. Give the store's builder a longer timeout, or acknowledge this",
+        )

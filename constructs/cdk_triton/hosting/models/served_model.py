@@ -1,0 +1,174 @@
+"""What `TritonModel` and `TritonMultiModel` have in common: prepare → report → stage → resource."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import jsii
+from aws_cdk import Resource
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from cdk_triton.artifacts.prepare import Prepared, prepare
+from cdk_triton.hosting.access.images import container_image
+from cdk_triton.hosting.access.network import connections, model_network
+from cdk_triton.hosting.models.assets import Artifact, CloudAssembly, stage
+from cdk_triton.hosting.models.delivery import artifact_resource
+from cdk_triton.hosting.models.execution_role import Execution, check_role, execution_role, grant_execution
+from cdk_triton.hosting.models.metadata import check_metadata, tag_model
+from cdk_triton.hosting.models.platform_warnings import warn_about_platform
+from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
+from cdk_triton.hosting.models.secrets import refuse_secrets
+from cdk_triton.hosting.naming.findings import report, report_errors
+from cdk_triton.hosting.naming.stacks import stack_of
+from cdk_triton.hosting.store.interface import ITritonArtifactStore
+from cdk_triton.hosting.store.store import store_of
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
+from cdk_triton.triton.environment import container_variables
+
+__all__ = ["ServedModel"]
+
+RECIPE_ERROR = "cdk-triton:Recipe"
+
+
+@jsii.implements(ec2.IConnectable, iam.IGrantable)
+class ServedModel(Resource):
+    """A SageMaker Model whose repositories go through a store.
+
+    Attributes:
+        platform: the platform that serves the model.
+        role: the execution role.
+    """
+
+    role: iam.IRole
+    _model: sagemaker.CfnModel
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        platform: ServingPlatform,
+        store: ITritonArtifactStore | None,
+        role: iam.IRole | None,
+        vpc: ec2.IVpc | None,
+        vpc_subnets: ec2.SubnetSelection | None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None,
+        network_isolation: bool,
+        metadata: Mapping[str, str] | None,
+    ) -> None:
+        super().__init__(scope, id)
+        stack_of(self)  # or a sentence that it needs one
+        self.platform = platform
+        check_role(self, role)
+        self._given_role = role
+        self._metadata = check_metadata(self, metadata)
+        self._network = model_network(self, vpc, vpc_subnets, security_groups)
+        self._network_isolation = network_isolation
+        self._image = container_image(self, platform)
+        self._assembly = CloudAssembly(self)
+        self._store = store_of(self, store)
+
+    def _deliver(
+        self,
+        repositories: Mapping[str, ModelRepository],
+        mode: Mode,
+        settings: ContainerEnvironment,
+        *,
+        multi_model: str | None = None,
+        uncompressed: bool = False,
+    ) -> Mapping[str, Artifact]:
+        """Prepare the repositories, report what is wrong, stage them, and have the store take them from there.
+
+        Args:
+            repositories: by ensemble; the names matter for a multi-model endpoint only.
+            mode: how an endpoint serves them.
+            settings: the container's settings.
+            multi_model: for a multi-model endpoint, the name of its prefix in the store.
+            uncompressed: whether the files of the repositories are served as they are.
+        """
+        refuse_secrets(self, container_variables(settings, multi_model=mode == "multi"))
+        prepared: dict[str, Prepared] = {}  # weights are read from here on
+        for names in _by_repository(repositories):
+            repository = repositories[names[0]]
+            found = prepare(repository, mode, self.platform, settings, uncompressed=uncompressed)
+            what = str(repository.root) if mode == "single" else _label(names, repository)
+            report(self, found.findings, what=what)
+            report_errors(self, [(RECIPE_ERROR, f"{what}: {error}") for error in found.errors])
+            prepared |= dict.fromkeys(names, found)
+        warn_about_platform(self, self.platform)
+        pack = all(each.is_sound for each in prepared.values())
+        artifacts = {
+            name: stage(self._assembly, prepared[name], self._store, pack=pack, uncompressed=uncompressed)
+            for name in repositories
+        }
+        self._delivery = artifact_resource(
+            self,
+            self._assembly,
+            self._store,
+            artifacts,
+            platform=self.platform,
+            image=self._image,
+            multi_model=multi_model,
+            metadata=self._metadata,
+        )
+        return artifacts
+
+    def _serve(self, prefix: str, container: Mapping[str, object], artifact_key: str | None = None) -> None:
+        """Make the role and the SageMaker Model.
+
+        Args:
+            prefix: the object keys that instances read.
+            container: its mode, its variables, and where its model is.
+            artifact_key: the key of the archive, of a model that has one.
+        """
+        self.role = execution_role(self, self._given_role)
+        policy = grant_execution(self.role, self, self._store, prefix, self._image, self._network)
+        self._execution = Execution(self._store, prefix, self._image, self._network, self._network_isolation)
+        self._model = sagemaker_model(
+            self,
+            sagemaker.CfnModel.ContainerDefinitionProperty(image=self._image.uri, **container),  # type: ignore[arg-type]
+            role=self.role,
+            policy=policy,
+            delivery=self._delivery,
+            network=self._network,
+            network_isolation=self._network_isolation,
+        )
+        tag_model(self._model, self._metadata, artifact_key)
+
+    @property
+    @jsii.member(jsii_name="grantPrincipal")
+    def grant_principal(self) -> iam.IPrincipal:
+        """The execution role, for grants such as `bucket.grant_read(model)`."""
+        return self.role.grant_principal
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """The connections of the instances in their VPC.
+
+        Raises:
+            ConfigurationError: the model is not in a VPC.
+        """
+        return connections(self, self._network)
+
+    @property
+    def model_name(self) -> str:
+        """The name of the SageMaker Model, which CloudFormation generates."""
+        return self._model.attr_model_name
+
+
+def _by_repository(repositories: Mapping[str, ModelRepository]) -> list[list[str]]:
+    """The names, those together that share a repository: what is wrong with it is said once."""
+    names: dict[int, list[str]] = {}
+    for name, repository in repositories.items():
+        names.setdefault(id(repository), []).append(name)
+    return list(names.values())
+
+
+def _label(names: Sequence[str], repository: ModelRepository) -> str:
+    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{others} ({repository.root})"
