@@ -43,7 +43,7 @@ generate: setup ## write every generated file; CHECK=1 compares only, SOURCES=<f
 lint: setup ## ruff, the layers of the packages, and mypy --strict
 	@ruff check .
 	@ruff format --check .
-	@lint-imports --quiet
+	@layers=$$(lint-imports) || { echo "$$layers"; exit 1; }
 	@mypy
 
 bench: setup ## the figures of benchmarks/, one JSON object per line; LONG=1 takes an hour more
