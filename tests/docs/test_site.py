@@ -18,10 +18,6 @@ from tests.docs.blocks import ROOT
 
 import cdk_triton
 
-OLD_ADDRESSES = (ROOT / "tests" / "docs" / "old_addresses.txt").read_text(encoding="utf-8").split()
-"""The addresses of sections that have moved to another page. The page where each was has an anchor with a link."""
-
-
 @dataclass
 class Page(HTMLParser):
     """What the test needs of a page: its ids, and the places that it refers to."""
@@ -82,14 +78,6 @@ def test_every_link_of_a_page_leads_somewhere(site: dict[Path, Page]) -> None:
         f"{path}: {place}" for path, page in site.items() for place in page.places if leads_nowhere(site, path, place)
     ]
     assert lost == []
-
-
-@pytest.mark.parametrize("address", OLD_ADDRESSES)
-def test_an_address_of_an_earlier_version_leads_somewhere(site: dict[Path, Page], address: str) -> None:
-    """A reader has it from a bookmark, a ticket or the alarm of a deployed endpoint."""
-    name, _, anchor = address.partition("#")
-    (top,) = (path.parent for path in site if path.name == "404.html")
-    assert anchor in site[top / name.removesuffix(".md") / "index.html"].ids
 
 
 def test_every_picture_follows_a_dark_page() -> None:

@@ -89,8 +89,7 @@ def _table(name: str, rules: Iterable[Rule]) -> str:
 
 
 def _row(rule: Rule, address: str) -> str:
-    """Return the row of a rule, at the anchor that it had when all rules were on one page."""
-    return f'| <a id="{rule.code.lower()}"></a>[{rule.code}]({address}) | {rule.severity} | {rule.title} |'
+    return f"| [{rule.code}]({address}) | {rule.severity} | {rule.title} |"
 
 
 def _section(rule: Rule) -> str:

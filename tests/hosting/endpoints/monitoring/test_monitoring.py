@@ -47,7 +47,7 @@ def documented(gpus: int) -> dict[str, dict[str, Row]]:
         "single-model": ["single-model", "asynchronous"],
     }
     pattern = (
-        r"^\| (?:<.*?></a>)?\[`(\w+)`\]\(runbook\.md#(\w+)\) \| `(\w+)` \| (\w+) \| "
+        r"^\| \[`(\w+)`\]\(runbook\.md#(\w+)\) \| `(\w+)` \| (\w+) \| "
         r"(above|below) (\d+) (%|s|requests)( of each GPU)? \| "
         r"(\d+) minutes? \| (\d+) of (\d+) \| ([\w-]+) \|$"
     )

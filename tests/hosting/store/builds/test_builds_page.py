@@ -26,7 +26,7 @@ TEXT = "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
 
 
 def row(name: str) -> str:
-    found = re.findall(rf"^\| (?:<.*?>)?\[?`{name}.*$", TEXT, re.MULTILINE)
+    found = re.findall(rf"^\| \[?`{name}.*$", TEXT, re.MULTILINE)
     assert len(found) == 1, f"a table of {PAGES} has one row for {name}"
     return str(found[0])
 
