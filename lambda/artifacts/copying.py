@@ -19,7 +19,7 @@ seconds, far within `RESERVE_MILLIS`. An upload keeps its parts, so that a poll 
 
 READERS = 2
 """How many objects are read at once. Nobody has measured how fast a function reads on AWS. At the 28 MB/s that
-docs/scale_figures.md assumes, two parts take 37 seconds; 16 would take longer than `RESERVE_MILLIS`, and an invocation
+docs/many_ensembles.md assumes, two parts take 37 seconds; 16 would take longer than `RESERVE_MILLIS`, and an invocation
 that is killed fails the deployment."""
 
 _readers = threading.BoundedSemaphore(READERS)

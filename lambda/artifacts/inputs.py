@@ -25,7 +25,7 @@ SPARE_MINUTES = 5
 it timed out."""
 
 HASHED_HERE_BYTES = 2 * 1024**3
-"""The size of an input that one invocation can read beside another one, at the 28 MB/s that docs/scale_figures.md
+"""The size of an input that one invocation can read beside another one, at the 28 MB/s that docs/many_ensembles.md
 assumes. The build program checks the hash of every input in any case. A check here saves the minutes until a machine
 has started."""
 

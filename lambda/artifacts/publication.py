@@ -49,7 +49,7 @@ SCHEMA = 1
 ACTIONS = ("publish", "roll_back", "unpublish", "forget")
 
 MAX_ITEMS = 100_000
-"""More of them do not fit into the time of `count`, and into the memory of the functions (docs/scale_figures.md)."""
+"""More of them do not fit into the time of `count`, and into the memory of the functions (docs/many_ensembles.md)."""
 
 MAX_REQUEST_BYTES = 32 * 1024**2
 """As many items with names of 40 characters."""

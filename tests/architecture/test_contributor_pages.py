@@ -13,9 +13,6 @@ import yaml
 
 # Names in the worked examples.
 MADE_UP = {"gunzip.py", "queueing", "queueing.py", "secrets.py", "test_queueing.py", "test_secrets.py"}
-ELSEWHERE = {"cdk_triton/_lambda/", "fleets/", "site/"}  # in the wheel, in the store's bucket, made by `make docs`
-BELOW = ("", "constructs/cdk_triton", "constructs/cdk_triton/artifacts", "constructs/cdk_triton/artifacts/recipes")
-PATH = re.compile(r"`([a-z_.]+/[\w/.-]*)`")
 
 
 def pages(root: Path) -> Iterator[Path]:
@@ -39,15 +36,6 @@ def version(root: Path) -> str:
 def test_every_command_of_a_page_is_a_target_of_the_makefile(root: Path) -> None:
     for page in [*pages(root), root / "README.md", root / "SECURITY.md", root / ".github" / "PULL_REQUEST_TEMPLATE.md"]:
         assert commands(page.read_text(encoding="utf-8")) <= targets(root), page
-
-
-def test_every_path_of_a_page_exists(root: Path) -> None:
-    for page in pages(root):
-        for path in PATH.findall(page.read_text(encoding="utf-8")):
-            if path in ELSEWHERE or path.rpartition("/")[2] in MADE_UP:
-                continue
-            places = [root / below / path for below in (*BELOW, "docs", "tests")]
-            assert any(place.exists() for place in places), f"{page.name}: {path}"
 
 
 def test_the_jobs_of_the_workflow_are_targets_of_the_makefile(root: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -75,11 +74,6 @@ def tree_of(text: str) -> list[str]:
     """The lines of the tree of a text, with single spaces."""
     lines = (re.sub(r"\s+", " ", line.strip()) for line in text.splitlines())
     return [line for line in lines if re.match(r"(artifacts|fleets|staging)/(<|locks/)", line)]
-
-
-def test_the_guide_has_the_tree_of_the_module() -> None:
-    guide = Path(__file__).parents[2] / "docs" / "store.md"
-    assert tree_of(guide.read_text(encoding="utf-8")) == tree_of(inspect.getdoc(layout) or "")
 
 
 def test_the_tree_has_every_place_that_the_module_makes() -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
-import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 
@@ -14,8 +10,6 @@ from cdk_triton.cli.doctor.account import refused
 from cdk_triton.cli.permissions import _ACTIONS, fix_of, permission_of
 from cdk_triton.errors import StoreError
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["cli/artifacts.md", "cli/doctor.md", "cli/fleet.md", "cli/invoke.md", "load_tests.md", "estimate.md"]
 SERVICES = (
     *("cloudformation", "cloudwatch", "ecr", "iam", "lambda", "pricing", "s3", "sagemaker", "sagemaker-runtime"),
     *("service-quotas", "ssm", "stepfunctions", "sts"),
@@ -53,17 +47,6 @@ def rejected(operation: str, reason: str = "Access Denied", code: str = "AccessD
 )
 def test_the_permission(operation: str, reason: str, permission: str) -> None:
     assert permission_of(rejected(operation, reason)) == permission
-
-
-def test_the_actions_are_the_documented_ones_but_for_those_that_no_call_names() -> None:
-    """S3 uses a key for the caller, and undoes deletions with the versions that a list of deletions contains."""
-    text = "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
-    documented = set(re.findall(r"`([a-z0-9]+:[A-Z]\w+)`", text))
-    assert set(_ACTIONS.values()) <= documented
-    session = botocore.session.get_session()
-    operations = {name for each in SERVICES for name in session.get_service_model(each).operation_names}
-    found = {permission_of(rejected(name)).removeprefix("the permission ") for name in operations}
-    assert documented - found == {"kms:Decrypt", "kms:GenerateDataKey", "s3:DeleteObjectVersion"}
 
 
 def test_the_actions_of_another_name() -> None:

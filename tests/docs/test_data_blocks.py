@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hatchling.metadata.core import ProjectMetadata
-from tests.docs.blocks import ROOT, Block, blocks_of, of_kind, shape
+from tests.docs.blocks import ROOT, blocks_of, of_kind, shape
 from tests.hosting.conftest import PLAN_NETWORK
 
 from cdk_triton import (
@@ -32,14 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["findings_of_example", "write"]  # fixtures
 
 (
-    ACKNOWLEDGED,
-    FINDINGS,
-    PRODUCED,
     OF_CONTRIBUTORS,
     IMAGE_MODULES,
-    OF_OWN_RULES,
-    OF_PACKAGES,
     OF_RECIPES,
+    ACKNOWLEDGED,
+    PRODUCED,
+    OF_OWN_RULES,
+    FINDINGS,
 ) = of_kind("docs/test_data_blocks.py")
 PYTHON = {"model/config.pbtxt": 'backend: "python"'}
 CLASS = "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
@@ -76,21 +75,18 @@ def test_the_checks_treat_the_modules_of_an_own_image_as_present(write: Write, m
     assert codes(write, files, platform=platform) == found
 
 
-@pytest.mark.parametrize("block", [OF_PACKAGES, OF_RECIPES], ids=str)
 @pytest.mark.parametrize(("members", "found"), [(None, ["CT153"]), ("bin/activate lib/python3.12/os.py", [])])
-def test_the_parameter_names_the_archive_of_the_recipes(
-    write: Write, block: Block, members: str | None, found: list[str]
-) -> None:
+def test_the_parameter_names_the_archive_of_the_recipes(write: Write, members: str | None, found: list[str]) -> None:
     produced = [
         path
         for recipe in (WheelEnvironment("tokenize"), CondaEnvironment("tokenize", lock="conda-linux-64.lock"))
         for path in recipe.produces
     ]
-    value = parse_model_config(block.text).parameters["EXECUTION_ENV_PATH"].string_value
+    value = parse_model_config(OF_RECIPES.text).parameters["EXECUTION_ENV_PATH"].string_value
     assert {str(path) for path in produced} == {value.replace("$$TRITON_MODEL_DIRECTORY", "tokenize")}
 
     files: dict[str, Change] = {
-        "tokenize/config.pbtxt": f'backend: "python"\n{block.text}',
+        "tokenize/config.pbtxt": f'backend: "python"\n{OF_RECIPES.text}',
         "tokenize/1/model.py": "",
         "tokenize/env.tar.gz": members,
     }
@@ -98,7 +94,7 @@ def test_the_parameter_names_the_archive_of_the_recipes(
 
 
 def test_the_entry_point_leads_to_the_rule(tmp_path: Path, write: Write) -> None:
-    (source,) = (block.text for block in blocks_of(ROOT / "docs" / "own_rules.md") if block.language == "python")
+    (source,) = (block.text for block in blocks_of(ROOT / "docs" / "validate.md") if "@rule" in block.text)
     assert OF_CONTRIBUTORS.text == OF_OWN_RULES.text
     project = {"name": "acme-triton", "version": "1.0", **tomllib.loads(OF_OWN_RULES.text)["project"]}
     ((group, points),) = ProjectMetadata(str(tmp_path), None, {"project": project}).core.entry_points.items()

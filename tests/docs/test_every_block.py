@@ -74,13 +74,3 @@ def test_every_other_text_is_compared() -> None:
             assert rows, f"{block}: make it a console block, or give it a row in ELSEWHERE"
             expected.remove(rows[0])
     assert expected == []
-
-
-def test_the_page_of_tests_lists_what_is_not_run() -> None:
-    page = (ROOT / "docs" / "contributing" / "testing.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([\w/.]+)` \| `(.+)` \| (.*) \|$", page, re.MULTILINE)
-    assert rows == [
-        (block.page, block.text.splitlines()[0].partition("  ")[0].rstrip(" \\"), block.reason)
-        for block in BLOCKS
-        if block.reason is not None
-    ]

@@ -40,20 +40,20 @@ START = 'variables="$(cdk-triton local up --detach)" && eval "$variables" && cdk
 
 
 DEPLOYED = (
-    ("docs/cli/artifacts.md", "cdk deploy TritonArtifacts"),
+    ("docs/builds.md", "cdk deploy TritonArtifacts"),
     ("docs/cli.md", "CDK_TRITON_NO_CACHE"),
-    ("docs/instance_pools.md", "cdk-triton"),
     ("docs/getting_started.md", "python -c"),
+    ("docs/install.md", "cdk diff"),
+    ("docs/instance_pools.md", "cdk-triton"),
     ("docs/local_aws.md", "variables"),
     ("docs/own_image.md", "cdk-triton validate"),
     ("docs/troubleshooting.md", "cdk-triton"),
-    ("docs/upgrading.md", "cdk diff"),
 )
 """Page and beginning of the blocks that need a deployed stack."""
 
 
 NOTEBOOK = ROOT / "docs" / "notebook_model.md"
-ALONE = ("README.md", "docs/cli/config.md", "docs/cli/init.md", "docs/python_packages.md", "docs/recipes.md")
+ALONE = ("README.md", "docs/ensembles.md", "docs/install.md", "docs/recipes.md")
 """Pages whose commands run in a directory without a stack."""
 
 CONSOLES = [block for block in of_kind(CONSOLE) if block.language == "console"]
@@ -71,7 +71,7 @@ def of_page(page: str) -> list[Block]:
 
 TUTORIAL_BLOCKS = of_page("docs/getting_started.md")
 *FOR_AWS, AWS_DESTROY = of_page("docs/on_aws.md")
-(EVAL,) = of_page("docs/cli/local.md")
+(EVAL,) = of_page("docs/local_aws.md")
 
 
 def test_no_block_is_skipped() -> None:

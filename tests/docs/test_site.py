@@ -18,6 +18,7 @@ from tests.docs.blocks import ROOT
 
 import cdk_triton
 
+
 @dataclass
 class Page(HTMLParser):
     """What the test needs of a page: its ids, and the places that it refers to."""

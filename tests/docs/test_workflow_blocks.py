@@ -21,7 +21,7 @@ from tests.docs.blocks import ROOT, blocks_of, of_kind
 GITHUB, ANNOTATIONS, GITLAB, PRE_COMMIT, STEPS = (
     yaml.safe_load(block.text) for block in of_kind("docs/test_workflow_blocks.py")
 )
-(CODE_QUALITY,) = (block.text for block in blocks_of(ROOT / "docs" / "ci.md") if block.language == "python")
+(CODE_QUALITY,) = (block.text for block in blocks_of(ROOT / "docs" / "validate.md") if "SEVERITIES" in block.text)
 BASH = {"github": ("bash", "-e", "-c"), "gitlab": ("bash", "-eo", "pipefail", "-c")}
 """The shells of the services ("Workflow syntax" of GitHub's docs, jobs.<job_id>.steps[*].shell; gitlab-runner,
 shells/bash.go), and the variables that both of them set."""

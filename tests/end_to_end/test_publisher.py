@@ -33,7 +33,7 @@ def test_ensembles_are_published_rolled_back_and_unpublished_without_a_deploymen
     for name in names:
         tenants = account.write(name, f"# first {name}")
     first = {name: account.target(name) for name in names}
-    (commands,) = of_kind("end_to_end/test_publisher.py")  # of docs/platform_teams.md: publish and list
+    (commands,) = of_kind("end_to_end/test_publisher.py")  # of docs/publishing.md: publish and list
     path = os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]])
     done = subprocess.run(
         ["sh", "-ec", commands.text], cwd=tenants.parent, env=os.environ | {"PATH": path}, stdout=subprocess.PIPE

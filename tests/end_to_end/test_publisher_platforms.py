@@ -30,7 +30,7 @@ PRESENT = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
 RECIPES = [TensorRTPlan("net")]
 FLEET = ("--fleet", "Serving/Fleet")
 (BLOCK,) = of_kind("end_to_end/test_publisher_platforms.py")
-_, *PUBLISH_ALL = shlex.split(BLOCK.text)  # the command of docs/platform_teams.md
+_, *PUBLISH_ALL = shlex.split(BLOCK.text)  # the command of docs/publishing.md
 NAMED = PUBLISH_ALL[PUBLISH_ALL.index("--platform") + 1]
 RELEASE, INSTANCE_TYPE = NAMED.split("/")
 NEXT = ServingPlatform(release=RELEASE, instance_type=INSTANCE_TYPE)

@@ -1,4 +1,4 @@
-"""The document of the catalogue that docs/store.md shows is one that a publisher's functions write."""
+"""The document of the catalogue that docs/publishing.md shows is one that a publisher's functions write."""
 
 from __future__ import annotations
 

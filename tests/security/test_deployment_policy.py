@@ -34,7 +34,8 @@ def actions() -> set[str]:
 
 
 def page() -> str:
-    return (ROOT / "docs" / "deployment_permissions.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "account.md").read_text(encoding="utf-8")
+    return text.partition("\n## Permissions of a deployment\n")[2]
 
 
 def test_the_page_lists_the_actions_of_the_policy() -> None:

@@ -1,4 +1,4 @@
-"""Draws the estimate of docs/estimate.md: docs/images/estimate.svg, by a run of `cdk-triton estimate --plot`."""
+"""Draws the estimate of docs/cost.md: docs/images/estimate.svg, by a run of `cdk-triton estimate --plot`."""
 
 from __future__ import annotations
 

@@ -12,24 +12,24 @@ from cdk_triton.checks import Rule, documented_rules
 PAGE = "docs/rules.md"
 FOLDER = "docs/rules"
 GROUPS = {
-    "CT0": ("checks", "The checks themselves"),
-    "CT1": ("files", "A model's files"),
+    "CT0": ("files", "A model's files, and the checks themselves"),
+    "CT1": ("files", "A model's files, and the checks themselves"),
     "CT2": ("configuration", "The meaning of a configuration"),
     "CT3": ("ensembles", "Ensembles"),
-    "CT4": ("single_model", "A single-model container"),
-    "CT5": ("multi_model", "A multi-model endpoint"),
-    "CT6": ("platform", "The platform, and SageMaker's limits"),
-    "CT7": ("tensorrt", "TensorRT's own parser"),
+    "CT4": ("endpoints", "Single-model and multi-model endpoints"),
+    "CT5": ("endpoints", "Single-model and multi-model endpoints"),
+    "CT6": ("platform", "The platform, SageMaker's limits, and TensorRT"),
+    "CT7": ("platform", "The platform, SageMaker's limits, and TensorRT"),
 }
-"""Beginning of a code → the name of its page, and the title. Addresses such as rules/files.md#ct101 stay."""
+"""Beginning of a code → the name of its page, and the title."""
 HEAD = """\
 <!-- written by `make generate` -->
 # The rules
 
 `cdk-triton validate` and the constructs look for these faults. The server or SageMaker would reject a repository with
 an **error**, or would serve it in another way than you intend. A repository with a **warning** may work, and you can
-[acknowledge](acknowledging.md) the warning. A code keeps its meaning. The code of a removed rule is not reused.
-[Codes of the constructs](construct_codes.md) lists the codes that begin with `cdk-triton:`.
+[acknowledge](validate.md#acknowledge-a-warning) it. A code keeps its meaning, and the code of a removed rule is not
+reused. [Codes of the constructs](construct_codes.md) lists the codes that begin with `cdk-triton:`.
 
 Each area has a page. `cdk-triton explain CT101` prints the text of a rule.
 """
@@ -65,8 +65,8 @@ The checks read files, tables and literals. They do not run a model. So they do 
 * whether the numbers in a tensor have the meaning that the model expects.
 
 If a release is newer than the schema of the checks, a field that the schema does not have is only a warning (CT102).
-The text of each rule has the *Limits* of this rule. [Not verified on AWS](not_verified.md) lists the claims that no
-test has checked on AWS.
+The text of each rule has the *Limits* of this rule. [Not verified on AWS](not_verified.md) describes the claims that
+no test has checked on AWS.
 """
 
 
@@ -74,8 +74,7 @@ def pages(rules: Iterable[Rule]) -> Files:
     """Return the index, and a page for each area."""
     made: dict[str, str] = {}
     index = [HEAD]
-    for prefix, group in groupby(rules, key=lambda rule: rule.code[:3]):
-        name, title = GROUPS[prefix]
+    for (name, title), group in groupby(rules, key=lambda rule: GROUPS[rule.code[:3]]):
         of_area = tuple(group)
         made[f"{FOLDER}/{name}.md"] = "\n".join([AREA.format(title=title), *map(_section, of_area)])
         index.append(f"## [{title}](rules/{name}.md)\n\n{_table(name, of_area)}")

@@ -1,4 +1,4 @@
-"""The walk through docs/platform_teams.md: an app without an ensemble, to which a tenant is published and called."""
+"""The walk through docs/publishing.md: an app without an ensemble, to which a tenant is published and called."""
 
 from __future__ import annotations
 

@@ -380,12 +380,6 @@ class TestVpcEndpoints:
         ]
         assert not [finding for finding in found if "Triton" in str(finding[1])]
 
-    def test_are_those_of_the_user_guide(self, stack: cdk.Stack, vpc: ec2.IVpc, world: World) -> None:
-        page = (world.root / "docs" / "network.md").read_text()
-        section = page.split("## Without a way to the internet")[1].split("\n## ")[0]
-        rows = re.findall(r"^\| `([a-z0-9.]+)` \|", section, re.MULTILINE)
-        assert rows == list(add_vpc_endpoints(vpc))
-
     def test_leave_out_what_the_vpc_has(self, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
         assert set(add_vpc_endpoints(vpc, exclude=["s3", "logs", "monitoring", "sts"])) == {
             "ecr.api",

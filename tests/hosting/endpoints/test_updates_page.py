@@ -25,7 +25,7 @@ from cdk_triton.hosting import ImportedEndpoint
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
-PAGES = ("docs/updates.md", "docs/rollback_alarms.md", "docs/data_capture.md", "docs/callers.md")
+PAGES = ("docs/updates.md", "docs/rollback.md", "docs/endpoints.md", "docs/client.md")
 MINUTES = cdk.Duration.minutes
 
 

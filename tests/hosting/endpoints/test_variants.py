@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -13,7 +12,6 @@ from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import ServingPlatform, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.sagemaker import gpu_instances, instance_storage
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -103,14 +101,6 @@ class TestVolume:
         with messages.raises(ConfigurationError) as caught:
             TritonVariant(model=model, volume_size=size)
         assert said in str(caught.value)
-
-    def test_the_guide_says_what_the_table_says(self, world: World) -> None:
-        guide = (world.root / "docs" / "endpoints.md").read_text(encoding="utf-8")
-        rows = re.findall(r"^\| ((?:(?:g|p)\d\S*(?:, )?)+) \| (an error|a warning|1 to 512)", guide, re.MULTILINE)
-        said = {f"ml.{family}": answer for families, answer in rows for family in families.split(", ")}
-        hosting = [instance for instance in gpu_instances().values() if instance.hosting]
-        words = {False: "an error", None: "a warning", True: "1 to 512"}
-        assert said == {each.family: words[instance_storage(each).takes_volume_size] for each in hosting}
 
 
 class TestRouting:

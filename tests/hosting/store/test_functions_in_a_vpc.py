@@ -177,13 +177,10 @@ class TestInAVpcWithoutInternet:
         (found,) = Annotations.from_stack(stack).find_warning("/Stack/Store", pattern)
         messages.record("cdk-triton:PublicSubnets", str(found.entry.data))
 
-    def test_the_guide_has_the_services_that_functions_call(
+    def test_functions_reach_every_service_that_they_call(
         self, world: World, stack: cdk.Stack, isolated: ec2.Vpc
     ) -> None:
-        page = (world.root / "docs" / "network.md").read_text().split("## The functions of a store")[1]
-        rows = set(re.findall(r"^\| `([a-z0-9.]+)` \|", page.split("\n## ")[0], re.MULTILINE))
         handlers = "".join(path.read_text() for path in (world.root / "lambda").rglob("*.py"))
         called = set(re.findall(r"client\(\"([\w-]+)\"", handlers))
         names = {"sagemaker": "sagemaker.api", "stepfunctions": "states"}
-        assert {names.get(each, each) for each in called} == rows
-        assert rows <= set(add_vpc_endpoints(isolated, store_functions=True))
+        assert {names.get(each, each) for each in called} <= set(add_vpc_endpoints(isolated, store_functions=True))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-import textwrap
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -26,11 +24,6 @@ def documented(text: str) -> list[str]:
         for line in text.splitlines()
         if re.match(r"\s*(artifacts|fleets|staging)/", line)
     ]
-
-
-def test_the_guide_has_the_layout_of_the_module() -> None:
-    assert layout.__doc__ is not None
-    assert inspect.cleandoc(layout.__doc__).count(textwrap.indent(GUIDE.text, "    ")) == 1
 
 
 def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:

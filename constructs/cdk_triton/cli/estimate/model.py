@@ -1,4 +1,4 @@
-"""The model: what the documented rules of scaling make of a trace. docs/estimate.md lists its assumptions.
+"""The model: what the documented rules of scaling make of a trace. docs/cost.md lists its assumptions.
 
 Target tracking adds instances after 3 minutes of 3 above the target. It takes some away after 15 of 15 below nine
 tenths of it (the alarms that Application Auto Scaling makes; "Target tracking scaling policies", and what it shows of

@@ -20,7 +20,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the bucket for access logs has a KMS key",
         "S3's user guide does not support a bucket for access logs that is encrypted with a KMS key. S3 reports no "
         "error if it cannot write a log. Use a bucket with S3's own keys.",
-        "Keys and names",
+        "Security",
     ),
     ConstructCode(
         "cdk-triton:AlarmInAnotherStack",
@@ -28,7 +28,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "CloudFormation does not remove or replace an alarm that another stack imports. Create the alarm in the "
         "endpoint's stack, or import the alarm with Alarm.from_alarm_arn. Otherwise, remove the alarm one deployment "
         "after the endpoint has stopped using the alarm.",
-        "Updates that roll back",
+        "Roll back and promote",
     ),
     ConstructCode(
         "cdk-triton:ArtifactStoreInStack",
@@ -78,7 +78,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the bucket of data capture belongs to another account",
         "This app cannot change the policy of the bucket. If the policy does not allow the execution roles of the "
         "models to call s3:PutObject, SageMaker captures nothing. Add this permission to the policy.",
-        "Keys and names",
+        "Security",
     ),
     ConstructCode(
         "cdk-triton:CaptureOfMultiModel",
@@ -93,7 +93,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "An update of a scaled endpoint keeps some properties of the running endpoint. AWS does not document whether "
         "the update also keeps the former data capture. After you change data_capture, compare the new value with "
         "DataCaptureConfig in the output of describe-endpoint.",
-        "Captured data",
+        "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:ComponentMemory",
@@ -202,7 +202,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the policy of a key is not in this app",
         "The key was imported or belongs to another account, so the library cannot change the policy of the key. Let "
         "the owner of the key allow the actions that the warning lists.",
-        "Keys and names",
+        "Security",
     ),
     ConstructCode(
         "cdk-triton:LongBuild",
@@ -216,7 +216,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "an endpoint publishes its metrics less often than once per minute",
         "Alarms and scaling policies evaluate each minute, so they find gaps and act late. Publish at least once per "
         "minute.",
-        "The metrics of an endpoint",
+        "Monitoring",
     ),
     ConstructCode(
         "cdk-triton:ModelInAnotherStack",
@@ -319,7 +319,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton.toml lists a file that no recipe makes",
         "The server would not find the file. Add the recipe that makes the file, to the repository or to the "
         "publisher, or put the file into the repository. `cdk-triton fleet publish` reports this error, too.",
-        "Recipes of this library",
+        "Recipes",
         Severity.ERROR,
     ),
     ConstructCode(
@@ -334,7 +334,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "a recipe does not fit its repository or serving platform",
         "The build would fail, or the server could not load the files that the recipe makes. The message names the "
         "recipe, the value and the fix.",
-        "Recipes of this library",
+        "Recipes",
         Severity.ERROR,
     ),
     ConstructCode(
@@ -350,7 +350,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "an update may end before its alarms can go off",
         "The deployment policy watches its alarms for less time than an alarm needs to go off, so the alarm may not "
         "roll the update back. Let the policy wait longer, or give the alarms shorter periods or fewer datapoints.",
-        "Updates that roll back",
+        "Roll back and promote",
     ),
     ConstructCode(
         "cdk-triton:ScaleToZeroInstances",
@@ -373,7 +373,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "ensembles, Triton looks at the models of the same names in all archives. It reloads the models whose "
         "directories have changed. Meanwhile, the other ensembles answer more slowly. Give the inner models of each "
         "ensemble names of their own. Or serve with 24.11 or newer, and set PYTHONDONTWRITEBYTECODE to 1.",
-        "Concepts",
+        "Multi-model endpoints",
     ),
     ConstructCode(
         "cdk-triton:StaysAtZero",
@@ -386,7 +386,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the policy of a topic or of its key is not in this app",
         "A service loses its messages if it is not allowed to publish to the topic or to use the topic's key. Let the "
         "owner allow the actions that the message lists, or give the topic a key of the app.",
-        "Keys and names",
+        "Security",
     ),
     ConstructCode(
         "cdk-triton:UpdateStep",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from aws_cdk.assertions import Annotations, Match
 from cdk_triton import ServingPlatform, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import ScalableInstanceCount
-from cdk_triton.hosting.endpoints.scaling import tracking as scaling
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -341,18 +339,3 @@ def test_cloudformation_and_its_linter_take_every_kind(world: World) -> None:
         text=True,
     )
     assert (linted.returncode, linted.stdout) == (0, "")
-
-
-# The page.
-
-METHOD = re.compile(r"^\| `(scale_on_\w+)` \|", re.MULTILINE)
-
-
-def test_the_page_lists_every_method_with_the_defaults_that_there_are(world: World) -> None:
-    page = (world.root / "docs" / "scaling.md").read_text()
-    words = " ".join(page.split())
-    assert METHOD.findall(page)
-    assert sorted(METHOD.findall(page)) == sorted(name for name in dir(ScalableInstanceCount) if "scale_on" in name)
-    assert f"safety factor {scaling.SAFETY_FACTOR} " in page
-    assert f"does not add more instances for {scaling.SCALE_OUT_COOLDOWN_SECONDS // 60} minutes" in words
-    assert f"does not remove more instances for {scaling.SCALE_IN_COOLDOWN_SECONDS // 60} minutes" in words

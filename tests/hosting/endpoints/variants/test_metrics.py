@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[4] / "docs" / "monitoring.md"
 
 INVOCATIONS, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
 

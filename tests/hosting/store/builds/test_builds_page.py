@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,54 +13,9 @@ from tests.docs.blocks import of_kind
 
 import cdk_triton.cli
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan, artifacts
-from cdk_triton.artifacts.recipes.parity import TOLERANCES
-from cdk_triton.hosting.models import builds
-from cdk_triton.sagemaker import codebuild_gpu, codebuild_gpu_regions, gpu_instance
 
-PAGES = ("builds.md", "recipes.md", "own_recipe.md", "builders.md")
-DOCS = Path(__file__).parents[4] / "docs"
+PAGES = ("builds.md", "recipes.md")
 BLOCKS = of_kind("hosting/store/builds/test_builds_page.py")
-TEXT = "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
-
-
-def row(name: str) -> str:
-    found = re.findall(rf"^\| \[?`{name}.*$", TEXT, re.MULTILINE)
-    assert len(found) == 1, f"a table of {PAGES} has one row for {name}"
-    return str(found[0])
-
-
-def test_no_block_is_skipped() -> None:
-    assert len(examples("python")) + len(examples("toml")) == len(BLOCKS)
-
-
-def test_the_page_names_codebuilds_gpu_and_regions() -> None:
-    found = row("CodeBuildGpuBuilder")
-    assert codebuild_gpu() in found
-    assert sorted(re.findall(r"[a-z]{2}-[a-z]+-\d", found)) == sorted(codebuild_gpu_regions())
-
-
-def test_the_page_names_the_instance_types_of_processing() -> None:
-    table = json.loads(files("cdk_triton.sagemaker").joinpath("data", "build_machines.json").read_text())
-    families = {gpu_instance(name).family for name in table["processing"]}
-    assert set(re.findall(r"`(ml\.\w+)[.`]", row("SageMakerProcessingBuilder"))) == families
-
-
-def test_the_page_names_every_recipe_and_warning() -> None:
-    recipes = {name for name in artifacts.__all__ if hasattr(getattr(artifacts, name), "estimated_minutes")}
-    for name in recipes - {"BuildRecipe"}:
-        row(name)
-    for code in (builds.LONG_BUILD_WARNING, builds.BUILD_TIMEOUT_WARNING):
-        assert f"`{code}`" in TEXT
-
-
-def test_the_page_has_the_tolerance_of_every_precision() -> None:
-    for precision, tolerance in TOLERANCES.items():
-        assert row_of_precision(precision).endswith(f"| {tolerance.absolute:g}, {tolerance.relative:g} |")
-
-
-def row_of_precision(precision: str) -> str:
-    (found,) = re.findall(rf'^\| `"{precision}"`.*$', TEXT, re.MULTILINE)
-    return str(found)
 
 
 TENSORRT = """

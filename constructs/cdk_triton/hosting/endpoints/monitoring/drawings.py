@@ -27,7 +27,7 @@ def drawings(model: ITritonModel, columns: int) -> list[list[cloudwatch.IWidget]
     https://github.com/awsdocs/amazon-cloudwatch-user-guide/blob/1f7fcd335f4771d081f127f1590da589a6bc8082/doc_source/add_remove_text_dashboard.md).
     Neither that page nor the CDK's `TextWidget` names the dialect. The page "Using Markdown in AWS", to which it leads,
     could not be read. InfoQ names GitHub Flavored Markdown, in which triple backticks begin and end a block
-    (https://www.infoq.com/news/2017/09/cloudwatch-dashboards-api/). docs/not_verified/containers.md has the check.
+    (https://www.infoq.com/news/2017/09/cloudwatch-dashboards-api/). docs/not_verified.toml has the check.
 
     Args:
         model: the model of a variant.

@@ -33,7 +33,7 @@ __all__ = ["MAX_CHANGE_MINUTES", "Builds", "Functions", "definition"]
 
 MAX_CHANGE_MINUTES: Final = 15
 """The longest time of a function ("Lambda quotas"). How fast it reads an archive on AWS was not measured. A processor
-here unpacks and hashes 96 to 105 MB/s (docs/scale_figures.md), and a function of 512 MB has 0.29 of one."""
+here unpacks and hashes 96 to 105 MB/s (docs/many_ensembles.md), and a function of 512 MB has 0.29 of one."""
 
 WAITING_ATTEMPTS: Final = 1000
 """How often a function that Lambda did not run is called again, every half minute in the end: an account without a free
