@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-OUTSIDE = ("CONTRIBUTING.md", "README.md", "examples/platform_team/README.md", "model_assets/README.md")
+OUTSIDE = ("CONTRIBUTING.md", "README.md", "examples/platform_team/README.md")
 """The pages with blocks that are not below docs/."""
 GENERATED = "docs/rules"
 """The pages below it are written from the rules, whose own tests run their examples."""
