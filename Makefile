@@ -51,7 +51,7 @@ bench: setup ## the figures of benchmarks/, one JSON object per line; LONG=1 tak
 
 docs: setup ## the user guide, in site/
 	@python -m tools.generate rules_page fidelity_table
-	@NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+	@zensical build --strict
 
 lock: $(VENV)/installed ## pin every dependency, with hashes, after a change of pyproject.toml
 	@uv pip compile pyproject.toml --extra local --extra dev --extra docs --universal --python-version 3.11 \
@@ -60,7 +60,7 @@ lock: $(VENV)/installed ## pin every dependency, with hashes, after a change of 
 		--no-header --no-annotate --quiet -o requirements-bootstrap.lock
 
 clean: ## remove what the targets above made; `git clean -fdX model_assets` removes the weights too (up to 1.6 GB)
-	rm -rf $(VENV) node_modules cdk.out site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) node_modules cdk.out site dist .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # A half-finished installation has no stamp and is taken up again. uv installs what pip would, in a tenth of the time.
 $(VENV)/installed: requirements.lock requirements-bootstrap.lock pyproject.toml
