@@ -140,7 +140,7 @@ ELSEWHERE = (
     ("docs/contributing/add-a-recipe.md", "def test", "gpu_build/steps/test_recipe_page.py"),
     ("docs/contributing/add-a-rule.md", "from collections", "docs/test_rule_page.py"),
     ("docs/contributing/add-a-rule.md", "FOUND", "docs/test_rule_page.py"),
-    ("docs/endpoints.md", "from cdk_triton", "hosting/endpoints/test_updates_page.py"),
+    ("docs/endpoints.md", "from cdk_triton import DataCapture", "hosting/endpoints/test_updates_page.py"),
     ("docs/endpoints.md", "import base64", "integration/test_captured_data.py"),
     ("docs/getting_started.md", "import ", "docs/test_shell_blocks.py"),
     ("docs/install.md", "cdk-triton>=", "docs/test_text_blocks.py"),

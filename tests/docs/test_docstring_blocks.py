@@ -56,8 +56,8 @@ def docstrings(name: str, node: ast.AST) -> Iterator[tuple[str, str]]:
 def library() -> dict[str, list[str]]:
     """Return the blocks of each docstring of the library that has blocks, by the qualified name."""
     found: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "constructs" / "cdk_triton").rglob("*.py")):
-        module = ".".join(path.relative_to(ROOT / "constructs").with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((*ROOT.glob("constructs/cdk_triton/**/*.py"), *ROOT.glob("local_aws/cdk_triton_local/**/*.py"))):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts[1:]).removesuffix(".__init__")
         for name, docstring in docstrings(module, ast.parse(path.read_text(encoding="utf-8"))):
             if shown := blocks(docstring):
                 found.setdefault(name, []).extend(shown)  # an overload has the name of its function

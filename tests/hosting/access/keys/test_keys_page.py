@@ -17,7 +17,7 @@ from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonMultiModel
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
-POLICY, OF_TOPIC = (json.loads(block.text) for block in of_kind("hosting/keys/test_keys_page.py"))
+POLICY, OF_TOPIC = (json.loads(block.text) for block in of_kind("hosting/access/keys/test_keys_page.py"))
 
 
 @pytest.fixture(name="stack")
