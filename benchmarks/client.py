@@ -66,7 +66,7 @@ def image_against_json() -> None:
         return json.dumps({"inputs": [tensor]})
 
     text = as_json()
-    binary = encode({"x": image}, None, binary=True)
+    binary = encode({"x": image}, {})
     answer = answered(*binary)
 
     def by_json() -> Any:
@@ -74,7 +74,7 @@ def image_against_json() -> None:
         return np.array(json.loads(text)["inputs"][0]["data"], np.float32)
 
     def by_client() -> Any:
-        encode({"x": image}, None, binary=True)
+        encode({"x": image}, {})
         return decode(*answer)["x"]
 
     assert np.array_equal(by_json(), by_client())
@@ -87,12 +87,12 @@ def image_against_json() -> None:
 def tensor_against_copy() -> None:
     """4 MB of FP32, against one copy of them."""
     tensor = np.random.default_rng(0).random(1_000_000, dtype=np.float32)
-    answer = answered(*encode({"x": tensor}, None, binary=True))
+    answer = answered(*encode({"x": tensor}, {}))
     found = medians(
         300,
         {
             "copy": tensor.tobytes,
-            "encode": lambda: encode({"x": tensor}, None, binary=True),
+            "encode": lambda: encode({"x": tensor}, {}),
             "decode": lambda: decode(*answer)["x"],
         },
     )
@@ -111,7 +111,7 @@ def strings_against_tritonclient() -> None:
         return body
 
     def by_client() -> bytes:
-        return encode({"x": texts}, None, binary=True)[0]
+        return encode({"x": texts}, {})[0]
 
     if by_client() != by_tritonclient():
         raise RuntimeError("the client and tritonclient write other bytes for the same strings")
@@ -144,7 +144,7 @@ def endpoint() -> Iterator[None]:
 def one_call() -> None:
     """A request of 1 kB, one after the other."""
     inputs = {"x": np.zeros((1, 256), np.float32)}
-    body, content_type = encode(inputs, None, binary=True)
+    body, content_type = encode(inputs, {})
     runtime = boto3_runtime()
     client, direct = TritonClient("text"), TritonClient("text", DirectRuntime())
 
@@ -164,7 +164,7 @@ def one_call() -> None:
 def many_calls() -> None:
     """The same request, many at a time: the clients take turns, and the figure is the median of the rounds' ratios."""
     inputs = {"x": np.zeros((1, 256), np.float32)}
-    body, content_type = encode(inputs, None, binary=True)
+    body, content_type = encode(inputs, {})
     runtime = boto3_runtime()
 
     def call(_: int) -> None:

@@ -93,7 +93,7 @@ class Form:
     def request(self, texts: Sequence[str]) -> tuple[bytes, str]:
         """Body and content type."""
         if self.binary:
-            return payload.encode({"INPUT0": [[text] for text in texts]}, None, binary=True)
+            return payload.encode({"INPUT0": [[text] for text in texts]}, {})
         tensor = {"name": "INPUT0", "shape": [len(texts), 1], "datatype": "BYTES", "data": [[text] for text in texts]}
         return json.dumps({"inputs": [tensor]}).encode(), "application/octet-stream"
 
@@ -268,7 +268,7 @@ def measure_generation(directory: Path, archive: Path) -> None:
     """Measure the generating model, on one processor: eight requests at once, and one by one."""
     with on_one_processor(), server(directory / "generating-host", directory) as running:
         limit = np.array([[MAX_TOKENS]], dtype=np.int32)
-        requests = [payload.encode({"prompt": [[each]], "max_tokens": limit}, None, binary=True) for each in PROMPTS]
+        requests = [payload.encode({"prompt": [[each]], "max_tokens": limit}, {}) for each in PROMPTS]
         path = running.load(archive.name, *requests[0])
         callers = [Caller(running.port, path, archive.name) for _ in PROMPTS]
 

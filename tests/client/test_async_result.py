@@ -91,7 +91,7 @@ def pending(s3: S3, **more: Any) -> AsyncResult:
 
 
 def answered(*, binary: bool = True) -> bytes:
-    body, kind = encode(X, None, binary=binary)
+    body, kind = encode(X, {"binary": binary})
     return identity(body, kind)[1].body
 
 
@@ -138,7 +138,7 @@ def test_a_boto3_that_takes_no_body_uploads_small_requests(members: dict[str, in
 def test_the_limit_of_the_call_is_exact() -> None:
     runtime, s3 = Runtime(), S3()
     client = TritonClient("queued", runtime, input_location="s3://b/in", s3=s3)
-    overhead = len(encode({"x": np.zeros(100_000, np.uint8)}, None, binary=True)[0]) - 100_000
+    overhead = len(encode({"x": np.zeros(100_000, np.uint8)}, {})[0]) - 100_000
 
     client.submit({"x": np.zeros(128_000 - overhead, np.uint8)})
     client.submit({"x": np.zeros(128_001 - overhead, np.uint8)})
@@ -364,7 +364,7 @@ TENSORS = st.dictionaries(
 @settings(deadline=None)
 @given(tensors=TENSORS, named=st.booleans(), cut=st.integers(min_value=1))
 def test_any_answer_round_trips_and_a_truncated_one_is_an_error(tensors: dict[str, Any], named: bool, cut: int) -> None:
-    body, kind = encode(tensors, None, binary=True)
+    body, kind = encode(tensors, {})
     answer = identity(body, kind)[1]
     stored_as = answer.content_type if named else "binary/octet-stream"
 
@@ -380,7 +380,7 @@ def test_any_answer_round_trips_and_a_truncated_one_is_an_error(tensors: dict[st
 
 def test_a_header_beyond_the_first_read_is_found() -> None:
     many = {f"x{number}": np.zeros(1, np.uint8) for number in range(2_000)}
-    body, kind = encode(many, None, binary=True)
+    body, kind = encode(many, {})
     answer = identity(body, kind)[1].body
     assert answer.rindex(b"}]}") > 65_536
     assert set(decode_stored(answer, "", where="here")) == set(many)

@@ -69,7 +69,7 @@ def test_a_binary_request_has_the_bytes_of_tritonclient(
         request_id=request_id,
         parameters={"temperature": 1},
     )
-    ours, kind = encode(tensors, outputs, binary=True, request_id=request_id, parameters={"temperature": 1})
+    ours, kind = encode(tensors, {"outputs": outputs, "request_id": request_id, "parameters": {"temperature": 1}})
     assert ours == body
     assert kind.endswith(f"={size}")
 
@@ -81,8 +81,8 @@ def test_a_request_of_prepared_tensors_has_the_same_bytes(tensors: dict[str, Any
     prepared = of_tritonclient(tensors)
     wanted = [InferRequestedOutput("probabilities", class_count=3)]
     body, _ = InferenceServerClient.generate_request_body(prepared, outputs=wanted)
-    assert encode(prepared, wanted, binary=True)[0] == body
-    assert encode({each.name(): each for each in prepared}, wanted, binary=True)[0] == body
+    assert encode(prepared, {"outputs": wanted})[0] == body
+    assert encode({each.name(): each for each in prepared}, {"outputs": wanted})[0] == body
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_a_request_of_prepared_tensors_has_the_same_bytes(tensors: dict[str, Any
 def test_a_json_request_has_the_values_of_tritonclient(texts: dict[str, Any]) -> None:
     tensors = texts | {"numbers": np.array([[1, 2], [3, 4]], np.int64), "flags": np.array([True, False])}
     body, _ = InferenceServerClient.generate_request_body(of_tritonclient(tensors, binary=False))
-    ours, kind = encode(tensors, None, binary=False)
+    ours, kind = encode(tensors, {"binary": False})
     assert kind == "application/json"
     assert json.loads(ours) == json.loads(body) | {"parameters": {"binary_data_output": False}}
 
@@ -100,7 +100,7 @@ def test_a_json_request_has_the_values_of_tritonclient(texts: dict[str, Any]) ->
 @settings(deadline=None)
 @given(tensors=TENSORS)
 def test_an_answer_has_the_arrays_of_tritonclient(tensors: dict[str, Any]) -> None:
-    _, answer = identity(*encode(tensors, None, binary=True))
+    _, answer = identity(*encode(tensors, {}))
 
     found = decode(answer.body, answer.content_type)
 
@@ -112,7 +112,7 @@ def test_an_answer_has_the_arrays_of_tritonclient(tensors: dict[str, Any]) -> No
 
 
 def answered(array: Any) -> tuple[bytes, str]:
-    _, answer = identity(*encode({"x": array}, None, binary=True))
+    _, answer = identity(*encode({"x": array}, {}))
     return answer.body, answer.content_type
 
 
@@ -154,9 +154,9 @@ def test_a_data_type_that_triton_does_not_have_is_an_error() -> None:
     ],
     ids=["half a character", "half a character as JSON", "an output that is a number", "a parameter that is a class"],
 )
-def test_other_things_that_cannot_be_sent(inputs: Any, options: dict[str, Any]) -> None:
+def test_other_things_that_cannot_be_sent(inputs: Any, options: Any) -> None:
     with pytest.raises(ConfigurationError):
-        encode(inputs, **({"outputs": None, "binary": True} | options))
+        encode(inputs, options)
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_arrays_need_neither_gevent_nor_tritonclients_http() -> None:
     program = """
 import sys, numpy as np
 from cdk_triton.client.payload import decode, encode
-encode({"x": np.zeros((1, 4), np.float32), "text": ["one"]}, ["y"], binary=True)
+encode({"x": np.zeros((1, 4), np.float32), "text": ["one"]}, {"outputs": ["y"]})
 decode(b'{"outputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}', "application/json")
 print(sorted({"gevent", "tritonclient.http"} & set(sys.modules)))
 """

@@ -62,7 +62,7 @@ def test_the_default_client_names_itself_as_boto3_does(environment: Any, endpoin
 def test_all_members_of_an_answer_are_those_of_boto3(environment: Any, endpoint: Any, answer: Any) -> None:
     headers = {"X-Amzn-SageMaker-Custom-Attributes": "a=b", "X-Amzn-SageMaker-New-Session-Id": "s; Expires=1"}
     endpoint.answer = lambda: answer(b"bytes", "text/plain", 200, headers)
-    body, content_type = encode(X, None, binary=True)
+    body, content_type = encode(X, {})
     arguments = {"EndpointName": "texts", "Body": body, "ContentType": content_type}
 
     by_boto3, direct = (each.invoke_endpoint(**arguments) for each in (endpoint.runtime(), DirectRuntime()))

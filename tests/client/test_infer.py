@@ -236,7 +236,7 @@ def test_an_output_is_asked_for_once(messages: Messages, client: TritonClient, e
 
 def test_a_reserved_parameter_is_refused() -> None:
     with pytest.raises(ConfigurationError, match='"priority" is a reserved parameter'):
-        encode({"x": np.zeros(1, np.int8)}, None, binary=True, parameters={"priority": 1})
+        encode({"x": np.zeros(1, np.int8)}, {"parameters": {"priority": 1}})
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
@@ -257,13 +257,13 @@ def test_any_numeric_array_survives_encoding(array: Any) -> None:
 def test_any_text_and_any_bytes_survive_encoding(texts: list[str | bytes]) -> None:
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
-    body, content_type = encode({"x": array}, None, binary=True)
+    body, content_type = encode({"x": array}, {})
     answer = decode(*_answered(body, content_type))
     assert list(answer["x"]) == [text.encode() if isinstance(text, str) else text for text in texts]
 
 
 def _round_trip(array: Any) -> None:
-    answer = decode(*_answered(*encode({"x": array}, None, binary=True)))
+    answer = decode(*_answered(*encode({"x": array}, {})))
     assert answer["x"].shape == array.shape
     np.testing.assert_array_equal(answer["x"], array)
 

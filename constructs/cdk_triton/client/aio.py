@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from cdk_triton.client import payload
 from cdk_triton.client.aio_runtime import AioRuntime
 from cdk_triton.client.contract import Contract
-from cdk_triton.client.endpoint import MAX_AGE_SECONDS, fixed_names
 from cdk_triton.client.invocation import Invocation
 from cdk_triton.client.many import Answer, Batch, Batches, arrays_of, can_be_halved, check_bounds
-from cdk_triton.client.names import Names, ParameterNames, Target, is_gone
-from cdk_triton.client.repository_client import AsyncRepositoryClient
+from cdk_triton.client.names import MAX_AGE_SECONDS, FixedNames, Names, ParameterNames, Target, is_gone
+from cdk_triton.client.options import (
+    InferManyOptions,
+    InferOptions,
+    RequestOptions,
+    SingleRequestOptions,
+    SubmitOptions,
+    TargetOptions,
+    listed,
+    takes,
+)
 from cdk_triton.client.runtime import default_client, foreign_errors_translated
 from cdk_triton.client.submission import PERMISSION, Submission
 from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
-from cdk_triton.sagemaker.limits import ASYNC_SECONDS, MAX_QUEUE_SECONDS
 
 if TYPE_CHECKING:
-    from tritonclient.http import InferInput, InferRequestedOutput
-
     from cdk_triton.client.async_result import AsyncResult
     from cdk_triton.client.many import Arrays
-    from cdk_triton.client.tensors import Tensor
+    from cdk_triton.client.payload import InferenceResult
+    from cdk_triton.client.tensors import Inputs, Tensor
     from cdk_triton.triton import ModelRepository
 
-__all__ = ["AsyncTritonClient"]
+__all__ = ["AsyncRepositoryClient", "AsyncTritonClient"]
 
 
 class AsyncTritonClient:
@@ -57,7 +63,7 @@ class AsyncTritonClient:
     def __init__(
         self, endpoint_name: str, *, concurrency: int = 64, input_location: str | None = None, s3: Any = None
     ) -> None:
-        names = fixed_names(endpoint_name, input_location)
+        names = FixedNames.of(endpoint_name, input_location)
         self._prepare(lambda: names, concurrency, s3)
 
     def _prepare(self, find_names: Callable[[], Names], concurrency: int, s3: Any) -> None:
@@ -79,9 +85,7 @@ class AsyncTritonClient:
             max_age: as for `TritonClient.from_parameters`.
         """
         client = cls.__new__(cls)
-        client._prepare(
-            lambda: ParameterNames(path, default_client("ssm") if ssm is None else ssm, max_age, s3=s3), concurrency, s3
-        )
+        client._prepare(lambda: ParameterNames(path, ssm, max_age, s3=s3), concurrency, s3)
         return client
 
     async def __aenter__(self) -> Self:
@@ -107,100 +111,45 @@ class AsyncTritonClient:
         """The name of the endpoint."""
         return self._open[1].endpoint_name
 
-    def for_repository(
-        self,
-        repository: ModelRepository,
-        *,
-        ensemble: str | None = None,
-        target_model: str | None = None,
-        target_variant: str | None = None,
-        inference_component: str | None = None,
-    ) -> AsyncRepositoryClient:
+    @takes(TargetOptions)
+    def for_repository(self, repository: ModelRepository, **target: Unpack[TargetOptions]) -> AsyncRepositoryClient:
         """Return a client that checks requests against the repository, as `TritonClient.for_repository` does."""
-        target = {
-            "ensemble": ensemble,
-            "target_model": target_model,
-            "target_variant": target_variant,
-            "inference_component": inference_component,
-        }
         return AsyncRepositoryClient(self, Contract.of(repository), target)
 
-    async def infer(
-        self,
-        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
-        *,
-        outputs: Iterable[str | InferRequestedOutput] | None = None,
-        ensemble: str | None = None,
-        target_model: str | None = None,
-        target_variant: str | None = None,
-        inference_component: str | None = None,
-        binary: bool = True,
-        request_id: str = "",
-        parameters: Mapping[str, str | int | bool] | None = None,
-    ) -> payload.InferenceResult:
+    @takes(InferOptions)
+    async def infer(self, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
         """Run one inference; arguments, result and errors are those of `TritonClient.infer`."""
-        return await self._infer(
-            inputs,
-            ensemble=ensemble,
-            target_model=target_model,
-            outputs=outputs,
-            target_variant=target_variant,
-            inference_component=inference_component,
-            binary=binary,
-            request_id=request_id,
-            parameters=parameters,
-        )
-
-    async def _infer(
-        self,
-        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
-        *,
-        ensemble: str | None = None,
-        target_model: str | None = None,
-        **options: Any,
-    ) -> payload.InferenceResult:
         names = self._open[1]
-        target = await self._target(ensemble, target_model)
+        target = await self._target(options)
         try:
-            return await self._send(Invocation.of(target, inputs, **options))
+            return await self._send(Invocation.of(target, inputs, options))
         except InvocationError as error:
             if not is_gone(error) or not await asyncio.to_thread(names.renew, target):
                 raise
-        return await self._send(Invocation.of(await self._target(ensemble, target_model), inputs, **options))
+        return await self._send(Invocation.of(await self._target(options), inputs, options))
 
-    async def _target(self, ensemble: str | None, target_model: str | None) -> Target:
-        names = self._open[1]
+    async def _target(self, options: TargetOptions) -> Target:
+        names, ensemble, target_model = self._open[1], options.get("ensemble"), options.get("target_model")
         if names.may_block(ensemble):
             return await asyncio.to_thread(names.target, ensemble, target_model)
         return names.target(ensemble, target_model)
 
-    async def _send(self, invocation: Invocation) -> payload.InferenceResult:
+    async def _send(self, invocation: Invocation) -> InferenceResult:
         with foreign_errors_translated(invocation.where):
             response = await self._open[0].invoke_endpoint(**invocation.arguments)
         return invocation.result(response, response["Body"].read())
 
+    @takes(InferManyOptions)
     async def infer_many(
         self,
         requests: Iterable[Mapping[str, Tensor]],
         *,
         max_batch_size: int,
         concurrency: int = 64,
-        outputs: Iterable[str | InferRequestedOutput] | None = None,
-        ensemble: str | None = None,
-        target_model: str | None = None,
-        target_variant: str | None = None,
-        inference_component: str | None = None,
-        parameters: Mapping[str, str | int | bool] | None = None,
+        **options: Unpack[InferManyOptions],
     ) -> list[Answer]:
         """Run many small requests by sending them as few large ones, as `TritonClient.infer_many` does."""
-        options = {
-            "outputs": outputs if outputs is None or isinstance(outputs, str) else list(outputs),
-            "ensemble": ensemble,
-            "target_model": target_model,
-            "target_variant": target_variant,
-            "inference_component": inference_component,
-            "parameters": parameters,
-        }
+        options["outputs"] = listed(options.get("outputs"))
         return await self._infer_many(requests, max_batch_size, concurrency, arrays_of, lambda result: result, options)
 
     async def _infer_many(
@@ -209,8 +158,8 @@ class AsyncTritonClient:
         max_batch_size: int,
         concurrency: int,
         arrays: Callable[[Mapping[str, Any]], Arrays],
-        check: Callable[[payload.InferenceResult], payload.InferenceResult],
-        options: Mapping[str, Any],
+        check: Callable[[InferenceResult], InferenceResult],
+        options: InferManyOptions,
     ) -> list[Answer]:
         check_bounds(max_batch_size, concurrency)
         work, bound = Batches.of(requests, max_batch_size, arrays), asyncio.Semaphore(concurrency)
@@ -218,7 +167,7 @@ class AsyncTritonClient:
         async def answers(batch: Batch) -> list[Answer]:
             try:
                 async with bound:
-                    return batch.divide(check(await self._infer(batch.inputs(), **options)))
+                    return batch.divide(check(await self.infer(batch.inputs(), **options)))
             except CdkTritonError as error:
                 if not can_be_halved(error, batch):
                     return [error] * len(batch.numbers)
@@ -229,33 +178,60 @@ class AsyncTritonClient:
             tasks = [group.create_task(answers(batch)) for batch in work.batches]
         return work.in_order(task.result() for task in tasks)
 
-    async def submit(
-        self,
-        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
-        *,
-        outputs: Iterable[str | InferRequestedOutput] | None = None,
-        binary: bool = True,
-        request_id: str = "",
-        parameters: Mapping[str, str | int | bool] | None = None,
-        queue_seconds: int = MAX_QUEUE_SECONDS,
-        invocation_seconds: int = ASYNC_SECONDS,
-    ) -> AsyncResult:
+    @takes(SubmitOptions)
+    async def submit(self, inputs: Inputs, **options: Unpack[SubmitOptions]) -> AsyncResult:
         """Send a request to an asynchronous endpoint, as `TritonClient.submit` does.
 
         Returns:
             The request. Its method `result` blocks: `await asyncio.to_thread(request.result, 60)`.
         """
         runtime, names = self._open
-        body, content_type = payload.encode(
-            inputs, outputs, binary=binary, request_id=request_id, parameters=parameters
-        )
-        request = Submission(names.endpoint_name, body, content_type, queue_seconds, invocation_seconds)
+        request = Submission.of(names.endpoint_name, inputs, options)
         s3 = self._s3
         if request.is_inline(names, takes_body=True):
-            source: dict[str, Any] = {"Body": body}
+            source: dict[str, Any] = {"Body": request.body}
         else:
             s3 = await asyncio.to_thread(default_client, "s3") if s3 is None else s3
             source = {"InputLocation": await asyncio.to_thread(request.upload, s3, names.input_location)}
         with foreign_errors_translated(request.where, PERMISSION):
             answer = await runtime.invoke_endpoint_async(**request.arguments(source))
         return request.result(answer, s3)
+
+
+@dataclass(frozen=True)
+class AsyncRepositoryClient:
+    """Does the same as `RepositoryClient`, but with an `AsyncTritonClient`.
+
+    `AsyncTritonClient.for_repository` returns an `AsyncRepositoryClient`.
+
+    Attributes:
+        client: the client that sends the requests.
+        contract: the inputs and outputs of the model.
+        target: the arguments of `infer` that name the model, such as `ensemble`.
+    """
+
+    client: AsyncTritonClient
+    contract: Contract
+    target: TargetOptions
+
+    @takes(SingleRequestOptions)
+    async def infer(self, inputs: Mapping[str, Any], **options: Unpack[SingleRequestOptions]) -> InferenceResult:
+        """Run one inference, as `RepositoryClient.infer` does."""
+        options["outputs"] = self.contract.known_outputs(options.get("outputs"))
+        arrays = self.contract.complete(inputs)
+        return self.contract.check(await self.client.infer(arrays, **self.target, **options))
+
+    @takes(RequestOptions)
+    async def infer_many(
+        self, requests: Iterable[Mapping[str, Any]], *, concurrency: int = 64, **options: Unpack[RequestOptions]
+    ) -> list[Answer]:
+        """Answer many requests, as `RepositoryClient.infer_many` does."""
+        options["outputs"] = self.contract.known_outputs(options.get("outputs"))
+        return await self.client._infer_many(
+            requests,
+            self.contract.max_batch_size or 1,
+            concurrency,
+            self.contract.complete,
+            self.contract.check,
+            {**self.target, **options},
+        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton._wording import did_you_mean, in_words
+from cdk_triton.client.options import listed
 from cdk_triton.client.tensors import datatype_of, numpy_type
 from cdk_triton.errors import ConfigurationError, InvocationError
 
@@ -186,14 +187,18 @@ class Contract:
             )
         return arrays
 
-    def check_outputs(self, outputs: Iterable[str | InferRequestedOutput] | None) -> None:
-        """Reject an output that the model does not have.
+    def known_outputs(
+        self, outputs: Iterable[str | InferRequestedOutput] | None
+    ) -> list[str | InferRequestedOutput] | None:
+        """Return the wanted outputs as a list.
 
         Raises:
-            ConfigurationError: there is one.
+            ConfigurationError: the model does not have one of them.
         """
-        for output in [outputs] if isinstance(outputs, str) else outputs or ():
+        wanted = listed(outputs)
+        for output in wanted or ():
             self._require("output", output if isinstance(output, str) else output.name(), self.outputs)
+        return wanted
 
     def check(self, result: InferenceResult) -> InferenceResult:
         """Return a result whose outputs have the types of the configuration.

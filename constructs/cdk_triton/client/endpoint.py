@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from cdk_triton._wording import quoted
-from cdk_triton.client import objects, payload
 from cdk_triton.client.contract import Contract
 from cdk_triton.client.direct_runtime import DirectRuntime
 from cdk_triton.client.invocation import Invocation
 from cdk_triton.client.many import Answer, Batch, Batches, arrays_of, can_be_halved, check_bounds
-from cdk_triton.client.names import FixedNames, Names, ParameterNames, is_gone
-from cdk_triton.client.repository_client import RepositoryClient
+from cdk_triton.client.names import MAX_AGE_SECONDS, FixedNames, Names, ParameterNames, Target, is_gone
+from cdk_triton.client.options import (
+    InferManyOptions,
+    InferOptions,
+    RequestOptions,
+    SingleRequestOptions,
+    SubmitOptions,
+    TargetOptions,
+    listed,
+    takes,
+)
 from cdk_triton.client.runtime import (
     AsyncRuntime,
     SageMakerRuntime,
@@ -24,21 +31,16 @@ from cdk_triton.client.runtime import (
     takes_body,
 )
 from cdk_triton.client.submission import PERMISSION, Submission
-from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
-from cdk_triton.sagemaker.limits import ASYNC_SECONDS, MAX_NAME_LENGTH, MAX_QUEUE_SECONDS, NAME_PATTERN
+from cdk_triton.errors import CdkTritonError, InvocationError
 
 if TYPE_CHECKING:
-    from tritonclient.http import InferInput, InferRequestedOutput
-
     from cdk_triton.client.async_result import AsyncResult
     from cdk_triton.client.many import Arrays
-    from cdk_triton.client.tensors import Tensor
+    from cdk_triton.client.payload import InferenceResult
+    from cdk_triton.client.tensors import Inputs, Tensor
     from cdk_triton.triton import ModelRepository
 
-__all__ = ["MAX_AGE_SECONDS", "TritonClient", "fixed_names"]
-
-MAX_AGE_SECONDS = 60.0
-"""How old the names of the Parameter Store get before they are refreshed."""
+__all__ = ["RepositoryClient", "TritonClient"]
 
 
 class TritonClient:
@@ -70,7 +72,7 @@ class TritonClient:
         input_location: str | None = None,
         s3: Any = None,
     ) -> None:
-        self._names: Names = fixed_names(endpoint_name, input_location)
+        self._names: Names = FixedNames.of(endpoint_name, input_location)
         self._runtime = default_runtime() if runtime is None else runtime
         self._is_default = runtime is None
         self._direct: DirectRuntime | None = None
@@ -107,40 +109,24 @@ class TritonClient:
                 region is configured.
             InvocationError: the caller may not read the parameters, or the service failed.
         """
-        names = ParameterNames(path, default_client("ssm") if ssm is None else ssm, max_age, s3=s3)
+        names = ParameterNames(path, ssm, max_age, s3=s3)
         client = cls(names.endpoint_name, runtime, s3=s3)
         client._names = names
         return client
 
-    def for_repository(
-        self,
-        repository: ModelRepository,
-        *,
-        ensemble: str | None = None,
-        target_model: str | None = None,
-        target_variant: str | None = None,
-        inference_component: str | None = None,
-    ) -> RepositoryClient:
+    @takes(TargetOptions)
+    def for_repository(self, repository: ModelRepository, **target: Unpack[TargetOptions]) -> RepositoryClient:
         """Return a client that checks requests against the repository's `config.pbtxt` before it sends the requests.
 
         Args:
             repository: the repository that the endpoint serves.
-            ensemble: as for `infer`.
-            target_model: as for `infer`.
-            target_variant: as for `infer`.
-            inference_component: as for `infer`.
+            **target: names the model, as for `infer`; `TargetOptions` has the list.
 
         Raises:
             ConfigurationError: the repository does not determine which model callers invoke, or the model's
                 configuration does not have inputs and outputs.
             ModelConfigError: the model's configuration cannot be read.
         """
-        target = {
-            "ensemble": ensemble,
-            "target_model": target_model,
-            "target_variant": target_variant,
-            "inference_component": inference_component,
-        }
         return RepositoryClient(self, Contract.of(repository), target)
 
     @property
@@ -148,19 +134,8 @@ class TritonClient:
         """The name of the endpoint."""
         return self._names.endpoint_name
 
-    def infer(
-        self,
-        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
-        *,
-        outputs: Iterable[str | InferRequestedOutput] | None = None,
-        ensemble: str | None = None,
-        target_model: str | None = None,
-        target_variant: str | None = None,
-        inference_component: str | None = None,
-        binary: bool = True,
-        request_id: str = "",
-        parameters: Mapping[str, str | int | bool] | None = None,
-    ) -> payload.InferenceResult:
+    @takes(InferOptions)
+    def infer(self, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
         """Run one inference and return every output, or those asked for.
 
         Args:
@@ -168,20 +143,7 @@ class TritonClient:
                 `InferInput`; or an iterable of `InferInput`s alone. The shape includes the batch dimension. The client
                 sends `str` as UTF-8. An array of `bytes` that may end in zero bytes must have `dtype=object`, because
                 numpy strips zero bytes from its `S` types.
-            outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
-            ensemble: the name of the ensemble to invoke on a multi-model endpoint: one of the stack, or a published
-                one. This argument needs a client of `from_parameters`.
-            target_model: the archive to invoke on a multi-model endpoint, as `TritonMultiModel.target_model(…)` returns
-                it.
-            target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
-            inference_component: the component to invoke on an endpoint with components, as
-                `TritonComponent.component_name` returns it.
-            binary: whether to send and request binary tensors. With False, request and answer are JSON. JSON is
-                readable, but several times larger and slower, and cannot contain FP16, BF16 or bytes that are not
-                UTF-8.
-            request_id: an identifier of your own. The result has this identifier as `InferenceResult.request_id`.
-                Triton writes the identifier into its trace and its verbose log.
-            parameters: custom parameters of the request, for models that read them.
+            **options: the model, the wanted outputs and more; `InferOptions` has the list.
 
         Raises:
             ConfigurationError: an input cannot be sent, or boto3 rejects an argument.
@@ -192,48 +154,28 @@ class TritonClient:
             InvocationTimeoutError: the client got no connection or no answer in time.
             InvocationError: any other failure of SageMaker or the network, or an answer that cannot be read.
         """
-        return self._infer(
-            self._runtime,
-            inputs,
-            ensemble=ensemble,
-            target_model=target_model,
-            outputs=outputs,
-            target_variant=target_variant,
-            inference_component=inference_component,
-            binary=binary,
-            request_id=request_id,
-            parameters=parameters,
-        )
+        return self._infer(self._runtime, inputs, **options)
 
-    def _infer(
-        self,
-        runtime: SageMakerRuntime,
-        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
-        *,
-        ensemble: str | None = None,
-        target_model: str | None = None,
-        **options: Any,
-    ) -> payload.InferenceResult:
-        target = self._names.target(ensemble, target_model)
+    def _infer(self, runtime: SageMakerRuntime, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
+        target = self._target(options)
         try:
-            return _send(runtime, Invocation.of(target, inputs, **options))
+            return _send(runtime, Invocation.of(target, inputs, options))
         except InvocationError as error:
             if not is_gone(error) or not self._names.renew(target):
                 raise
-        return _send(runtime, Invocation.of(self._names.target(ensemble, target_model), inputs, **options))
+        return _send(runtime, Invocation.of(self._target(options), inputs, options))
 
+    def _target(self, options: TargetOptions) -> Target:
+        return self._names.target(options.get("ensemble"), options.get("target_model"))
+
+    @takes(InferManyOptions)
     def infer_many(
         self,
         requests: Iterable[Mapping[str, Tensor]],
         *,
         max_batch_size: int,
         concurrency: int = 16,
-        outputs: Iterable[str | InferRequestedOutput] | None = None,
-        ensemble: str | None = None,
-        target_model: str | None = None,
-        target_variant: str | None = None,
-        inference_component: str | None = None,
-        parameters: Mapping[str, str | int | bool] | None = None,
+        **options: Unpack[InferManyOptions],
     ) -> list[Answer]:
         """Run many small requests by sending them as few large ones.
 
@@ -250,12 +192,7 @@ class TritonClient:
                 `config.pbtxt`. With 1, the client sends each request alone, and a request does not need a batch
                 dimension.
             concurrency: how many requests the client sends at a time.
-            outputs: as for `infer`.
-            ensemble: as for `infer`.
-            target_model: as for `infer`.
-            target_variant: as for `infer`.
-            inference_component: as for `infer`.
-            parameters: as for `infer`, for each request.
+            **options: as for `infer`, for each request; `InferManyOptions` has the list.
 
         Returns:
             A result or an error for each request, in the order of the requests. The errors are those that `infer` would
@@ -265,14 +202,7 @@ class TritonClient:
             ConfigurationError: `max_batch_size` or `concurrency` is not a whole number of at least 1; or the
                 environment sets a proxy or a CA bundle, but you did not give the client a `runtime`.
         """
-        options = {
-            "outputs": outputs if outputs is None or isinstance(outputs, str) else list(outputs),
-            "ensemble": ensemble,
-            "target_model": target_model,
-            "target_variant": target_variant,
-            "inference_component": inference_component,
-            "parameters": parameters,
-        }
+        options["outputs"] = listed(options.get("outputs"))
         return self._infer_many(requests, max_batch_size, concurrency, arrays_of, _unchanged, options)
 
     def _infer_many(
@@ -281,8 +211,8 @@ class TritonClient:
         max_batch_size: int,
         concurrency: int,
         arrays: Callable[[Mapping[str, Any]], Arrays],
-        check: Callable[[payload.InferenceResult], payload.InferenceResult],
-        options: Mapping[str, Any],
+        check: Callable[[InferenceResult], InferenceResult],
+        options: InferManyOptions,
     ) -> list[Answer]:
         check_bounds(max_batch_size, concurrency)
         work = Batches.of(requests, max_batch_size, arrays)
@@ -306,17 +236,8 @@ class TritonClient:
             self._direct = DirectRuntime(concurrency)
         return self._direct
 
-    def submit(
-        self,
-        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
-        *,
-        outputs: Iterable[str | InferRequestedOutput] | None = None,
-        binary: bool = True,
-        request_id: str = "",
-        parameters: Mapping[str, str | int | bool] | None = None,
-        queue_seconds: int = MAX_QUEUE_SECONDS,
-        invocation_seconds: int = ASYNC_SECONDS,
-    ) -> AsyncResult:
+    @takes(SubmitOptions)
+    def submit(self, inputs: Inputs, **options: Unpack[SubmitOptions]) -> AsyncResult:
         """Send a request to an asynchronous endpoint, and return before the answer exists.
 
         A request of up to 128,000 bytes is part of the call. The client first uploads a larger request, of up to 1 GiB,
@@ -325,12 +246,7 @@ class TritonClient:
 
         Args:
             inputs: as for `infer`.
-            outputs: as for `infer`.
-            binary: as for `infer`. Triton limits the size of JSON, but not the size of binary tensors.
-            request_id: as for `infer`.
-            parameters: as for `infer`.
-            queue_seconds: how long the request may wait in the queue, 60 to 21,600 seconds.
-            invocation_seconds: how long the container may work on the request, 1 to 3,600 seconds.
+            **options: the wanted outputs, the time limits and more; `SubmitOptions` has the list.
 
         Returns:
             The request; its method `result` waits for the answer.
@@ -342,13 +258,10 @@ class TritonClient:
             InvocationTimeoutError: the client got no connection or no answer in time; the request may be in the queue.
             InvocationError: any other failure of SageMaker, S3 or the network.
         """
-        body, content_type = payload.encode(
-            inputs, outputs, binary=binary, request_id=request_id, parameters=parameters
-        )
-        request = Submission(self.endpoint_name, body, content_type, queue_seconds, invocation_seconds)
+        request = Submission.of(self.endpoint_name, inputs, options)
         s3 = self._s3
         if request.is_inline(self._names, takes_body=takes_body(self._runtime)):
-            source: dict[str, Any] = {"Body": body}
+            source: dict[str, Any] = {"Body": request.body}
         else:
             s3 = default_client("s3") if s3 is None else s3
             source = {"InputLocation": request.upload(s3, self._names.input_location)}
@@ -357,26 +270,73 @@ class TritonClient:
         return request.result(answer, s3)
 
 
-def fixed_names(endpoint_name: str, input_location: str | None) -> FixedNames:
-    """Return the names that a caller gave.
+@dataclass(frozen=True)
+class RepositoryClient:
+    """Checks requests against a repository's `config.pbtxt` before the client sends them.
 
-    Raises:
-        ConfigurationError: one cannot be a name or a location.
+    `TritonClient.for_repository` returns a `RepositoryClient`.
+
+    Attributes:
+        client: the client that sends the requests.
+        contract: the inputs and outputs of the model.
+        target: the arguments of `infer` that name the model, such as `ensemble`.
     """
-    if not isinstance(endpoint_name, str) or re.fullmatch(NAME_PATTERN, endpoint_name) is None:
-        raise ConfigurationError(
-            f"{quoted(endpoint_name)} is not the name of an endpoint: give the name, not the ARN or a CDK token "
-            f"(1 to {MAX_NAME_LENGTH} letters, digits and hyphens)"
+
+    client: TritonClient
+    contract: Contract
+    target: TargetOptions
+
+    @takes(SingleRequestOptions)
+    def infer(self, inputs: Mapping[str, Any], **options: Unpack[SingleRequestOptions]) -> InferenceResult:
+        """Run one inference, as `TritonClient.infer` does.
+
+        Args:
+            inputs: a mapping from each input's name to an array of the type in `config.pbtxt`, or to numbers, text or
+                lists. The client converts numbers, text and lists to such an array if the conversion loses nothing.
+                Dimensions of 1 at the end may be omitted, and so may the batch dimension of a single row.
+            **options: as for `TritonClient.infer`; `SingleRequestOptions` has the list.
+
+        Raises:
+            ConfigurationError: the model does not have an input or an output of that name, an input is missing, or the
+                type or shape of an input differs from `config.pbtxt`; nothing was sent.
+            InvocationError: as for `TritonClient.infer`, or an output has another type than in `config.pbtxt`.
+        """
+        options["outputs"] = self.contract.known_outputs(options.get("outputs"))
+        arrays = self.contract.complete(inputs)
+        return self.contract.check(self.client.infer(arrays, **self.target, **options))
+
+    @takes(RequestOptions)
+    def infer_many(
+        self, requests: Iterable[Mapping[str, Any]], *, concurrency: int = 16, **options: Unpack[RequestOptions]
+    ) -> list[Answer]:
+        """Answer many requests, as `TritonClient.infer_many` does with the `max_batch_size` of `config.pbtxt`.
+
+        Args:
+            requests: the inputs of each request, as for `infer`.
+            concurrency: as for `TritonClient.infer_many`.
+            **options: as for `infer`, for each request; `RequestOptions` has the list.
+
+        Raises:
+            ConfigurationError: the model does not have an output of that name, or `concurrency` is not a whole number
+                of at least 1.
+        """
+        options["outputs"] = self.contract.known_outputs(options.get("outputs"))
+        return self.client._infer_many(
+            requests,
+            self.contract.max_batch_size or 1,
+            concurrency,
+            self.contract.complete,
+            self.contract.check,
+            {**self.target, **options},
         )
-    return FixedNames(endpoint_name, None if input_location is None else objects.location(input_location))
 
 
-def _send(runtime: SageMakerRuntime, invocation: Invocation) -> payload.InferenceResult:
+def _send(runtime: SageMakerRuntime, invocation: Invocation) -> InferenceResult:
     with foreign_errors_translated(invocation.where):
         response = runtime.invoke_endpoint(**invocation.arguments)
         body = response["Body"].read()
     return invocation.result(response, body)
 
 
-def _unchanged(result: payload.InferenceResult) -> payload.InferenceResult:
+def _unchanged(result: InferenceResult) -> InferenceResult:
     return result

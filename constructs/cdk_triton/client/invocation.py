@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,9 @@ from cdk_triton.errors import PayloadTooLargeError
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES
 
 if TYPE_CHECKING:
-    from tritonclient.http import InferInput, InferRequestedOutput
-
     from cdk_triton.client.names import Target
-    from cdk_triton.client.tensors import Tensor
+    from cdk_triton.client.options import InferOptions
+    from cdk_triton.client.tensors import Inputs
 
 __all__ = ["Invocation"]
 
@@ -35,24 +34,17 @@ class Invocation:
     def of(
         cls,
         target: Target,
-        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
-        outputs: Iterable[str | InferRequestedOutput] | None = None,
-        *,
-        target_variant: str | None = None,
-        inference_component: str | None = None,
-        binary: bool = True,
-        request_id: str = "",
-        parameters: Mapping[str, str | int | bool] | None = None,
+        inputs: Inputs,
+        options: InferOptions,
     ) -> Invocation:
-        """Write a request; the arguments are those of `TritonClient.infer`.
+        """Write a request.
 
         Raises:
             ConfigurationError: an input, an output or a parameter cannot be sent.
             PayloadTooLargeError: the body is larger than SageMaker accepts.
         """
-        body, content_type = payload.encode(
-            inputs, outputs, binary=binary, request_id=request_id, parameters=parameters
-        )
+        body, content_type = payload.encode(inputs, options)
+        inference_component = options.get("inference_component")
         asked = {"target model": target.target_model, "component": inference_component}
         where = "".join(
             [f"endpoint '{target.endpoint_name}'", *(f", {what} '{name}'" for what, name in asked.items() if name)]
@@ -61,7 +53,7 @@ class Invocation:
             raise PayloadTooLargeError(
                 f"the request to {where} has {len(body):,} bytes, but SageMaker accepts at most "
                 f"{MAX_INVOCATION_BYTES:,}: "
-                + ("" if binary else "keep binary=True, or ")
+                + ("" if options.get("binary", True) else "keep binary=True, or ")
                 + "send fewer rows or smaller tensors per request",
                 size=len(body),
                 limit=MAX_INVOCATION_BYTES,
@@ -69,7 +61,7 @@ class Invocation:
         arguments: dict[str, Any] = {"EndpointName": target.endpoint_name, "Body": body, "ContentType": content_type}
         more = {
             "TargetModel": target.target_model,
-            "TargetVariant": target_variant,
+            "TargetVariant": options.get("target_variant"),
             "InferenceComponentName": inference_component,
         }
         return cls(where, arguments | {name: value for name, value in more.items() if value is not None})

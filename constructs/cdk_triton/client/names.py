@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cdk_triton._wording import quoted
 from cdk_triton.client.catalogue import PublishedNames
 from cdk_triton.client.objects import Location, location
-from cdk_triton.client.runtime import foreign_errors_translated
+from cdk_triton.client.runtime import default_client, foreign_errors_translated
 from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
+from cdk_triton.sagemaker.limits import MAX_NAME_LENGTH, NAME_PATTERN
 
-__all__ = ["FixedNames", "Names", "ParameterNames", "Target", "is_gone"]
+__all__ = ["MAX_AGE_SECONDS", "FixedNames", "Names", "ParameterNames", "Target", "is_gone"]
+
+MAX_AGE_SECONDS = 60.0
+"""How old the names of the Parameter Store get before they are refreshed."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,6 +81,20 @@ class FixedNames:
     endpoint_name: str
     input_location: Location | None = None
 
+    @classmethod
+    def of(cls, endpoint_name: str, input_location: str | None) -> FixedNames:
+        """Return the names that a caller gave.
+
+        Raises:
+            ConfigurationError: one cannot be a name or a location.
+        """
+        if not isinstance(endpoint_name, str) or re.fullmatch(NAME_PATTERN, endpoint_name) is None:
+            raise ConfigurationError(
+                f"{quoted(endpoint_name)} is not the name of an endpoint: give the name, not the ARN or a CDK token "
+                f"(1 to {MAX_NAME_LENGTH} letters, digits and hyphens)"
+            )
+        return cls(endpoint_name, None if input_location is None else location(input_location))
+
     def target(self, ensemble: str | None, target_model: str | None) -> Target:
         """Return the endpoint and the given target model."""
         if ensemble is not None:
@@ -100,7 +120,7 @@ class ParameterNames:
 
     Args:
         path: the endpoint's `ssm_parameter_path`.
-        ssm: a boto3 `ssm` client.
+        ssm: a boto3 `ssm` client; by default one is made from the environment.
         max_age: seconds after which a use of a name starts a refresh; that of a published ensemble is read first.
         s3: a boto3 `s3` client, for published ensembles; by default one is made from the environment.
         clock: seconds that only grow.
@@ -115,7 +135,8 @@ class ParameterNames:
     ) -> None:
         if not max_age >= 0:
             raise ConfigurationError(f"max_age is {max_age!r}: give a number of seconds, 0 or more")
-        self._path, self._ssm, self._max_age, self._clock = path, ssm, max_age, clock
+        self._path, self._max_age, self._clock = path, max_age, clock
+        self._ssm = default_client("ssm") if ssm is None else ssm
         self._lock = threading.Lock()
         self._looking_up, self._renewing = threading.Lock(), threading.Lock()
         self._is_refreshing = False

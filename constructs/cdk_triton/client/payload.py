@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton._wording import quoted
+from cdk_triton.client.options import listed
 from cdk_triton.client.tensors import decode_tensor, encode_tensor
 from cdk_triton.errors import ConfigurationError, InvocationError
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tritonclient.http import InferInput, InferRequestedOutput, InferResult
 
-    from cdk_triton.client.tensors import Tensor
+    from cdk_triton.client.options import SingleRequestOptions
+    from cdk_triton.client.tensors import Inputs
 
 __all__ = ["InferenceResult", "decode", "decode_stored", "encode"]
 
@@ -92,34 +94,25 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
         return len(self.outputs)
 
 
-def encode(
-    inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
-    outputs: Iterable[str | InferRequestedOutput] | None,
-    *,
-    binary: bool,
-    request_id: str = "",
-    parameters: Mapping[str, str | int | bool] | None = None,
-) -> tuple[bytes, str]:
+def encode(inputs: Inputs, options: SingleRequestOptions) -> tuple[bytes, str]:
     """Return the body of a request and its content type.
 
     Raises:
         ConfigurationError: an input, an output or a parameter cannot be sent in this format.
     """
+    binary, request_id = options.get("binary", True), options.get("request_id")
     if not isinstance(binary, bool):
         raise ConfigurationError(f"binary is {binary!r}: use True for binary tensors, or False for JSON")
     named = inputs.items() if isinstance(inputs, Mapping) else [(None, value) for value in _listed_inputs(inputs)]
     tensors = [encode_tensor(name, value, binary=binary) for name, value in named]
-    wanted = []
-    if outputs is not None:
-        names = [outputs] if isinstance(outputs, str) else outputs
-        wanted = [_requested(each, binary=binary) for each in names]
-        _reject_twice([output["name"] for output in wanted])
+    wanted = [_requested(each, binary=binary) for each in listed(options.get("outputs")) or ()]
     request: dict[str, Any] = {"id": request_id} if request_id else {}
     request["inputs"] = [tensor.entry for tensor in tensors]
     if wanted:
+        _reject_twice([output["name"] for output in wanted])
         request["outputs"] = wanted
     # Triton gives outputs that are not named as JSON, unless the request says otherwise.
-    more = ({} if wanted else {"binary_data_output": binary}) | _custom(parameters)
+    more = ({} if wanted else {"binary_data_output": binary}) | _custom(options.get("parameters"))
     if more:
         request["parameters"] = more
     try:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cdk_triton.client import objects
+from cdk_triton.client import objects, payload
 from cdk_triton.client.async_result import AsyncResult
 from cdk_triton.errors import ConfigurationError, PayloadTooLargeError
 from cdk_triton.sagemaker.limits import (
+    ASYNC_SECONDS,
     MAX_ASYNC_BYTES,
     MAX_ASYNC_SECONDS,
     MAX_INLINE_BYTES,
@@ -20,6 +21,8 @@ from cdk_triton.sagemaker.limits import (
 
 if TYPE_CHECKING:
     from cdk_triton.client.names import Names
+    from cdk_triton.client.options import SubmitOptions
+    from cdk_triton.client.tensors import Inputs
 
 __all__ = ["PERMISSION", "Submission"]
 
@@ -48,6 +51,18 @@ class Submission:
     queue_seconds: int
     invocation_seconds: int
     inference_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @classmethod
+    def of(cls, endpoint_name: str, inputs: Inputs, options: SubmitOptions) -> Submission:
+        """Write a request.
+
+        Raises:
+            ConfigurationError: an input, an output or a parameter cannot be sent, or a time is out of its range.
+        """
+        body, content_type = payload.encode(inputs, options)
+        queue_seconds = options.get("queue_seconds", MAX_QUEUE_SECONDS)
+        invocation_seconds = options.get("invocation_seconds", ASYNC_SECONDS)
+        return cls(endpoint_name, body, content_type, queue_seconds, invocation_seconds)
 
     def __post_init__(self) -> None:
         _check_seconds("queue_seconds", self.queue_seconds, MIN_QUEUE_SECONDS, MAX_QUEUE_SECONDS)

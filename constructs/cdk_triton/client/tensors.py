@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     import numpy as np
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     Tensor: TypeAlias = npt.NDArray[np.generic] | Sequence[Any]
     """An array, or nested lists of text."""
+
+    Inputs: TypeAlias = Mapping[str, Tensor | InferInput] | Iterable[InferInput]
+    """The tensors of a request by name, or tritonclient's own, which contain their names."""
 
 __all__ = ["EncodedTensor", "as_array", "datatype_of", "decode_tensor", "encode_tensor", "numpy_type"]
 

@@ -98,11 +98,13 @@ def run(
     request = Invocation.of(
         Target(plan.endpoint, asked[0]),
         body.inputs,
-        body.outputs or None,
-        target_variant=variant,
-        inference_component=asked[1],
-        request_id=body.request_id,
-        parameters=body.parameters,
+        {
+            "outputs": body.outputs or None,
+            "target_variant": variant,
+            "inference_component": asked[1],
+            "request_id": body.request_id,
+            "parameters": body.parameters,
+        },
     )
     _try(aws, request)
     if plan.max_rate is not None:

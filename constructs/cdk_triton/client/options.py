@@ -1,0 +1,149 @@
+"""The options of calls: the name, type and meaning of each, for all methods of all clients."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+
+if TYPE_CHECKING:
+    from tritonclient.http import InferRequestedOutput
+
+__all__ = [
+    "InferManyOptions",
+    "InferOptions",
+    "RequestOptions",
+    "SingleRequestOptions",
+    "SubmitOptions",
+    "TargetOptions",
+    "listed",
+    "takes",
+]
+
+
+# A mapping of options contains only what the caller gave: the default of an option is in the `get` that reads it.
+
+
+class TargetOptions(TypedDict, total=False):
+    """Options of `infer`, `infer_many` and `for_repository`: which model answers. A `RepositoryClient` has its model.
+
+    Attributes:
+        ensemble: the name of the ensemble to invoke on a multi-model endpoint: one of the stack, or a published one.
+            This option needs a client of `from_parameters`.
+        target_model: the archive to invoke on a multi-model endpoint, as `TritonMultiModel.target_model(…)` returns it.
+        target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
+        inference_component: the component to invoke on an endpoint with components, as
+            `TritonComponent.component_name` returns it.
+    """
+
+    ensemble: str | None
+    target_model: str | None
+    target_variant: str | None
+    inference_component: str | None
+
+
+class RequestOptions(TypedDict, total=False):
+    """Options of `infer`, `infer_many` and `submit`.
+
+    Attributes:
+        outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
+        parameters: custom parameters of each request, for models that read them.
+    """
+
+    outputs: Iterable[str | InferRequestedOutput] | None
+    parameters: Mapping[str, str | int | bool] | None
+
+
+class SingleRequestOptions(RequestOptions, total=False):
+    """Options of `infer` and `submit`, in addition to `RequestOptions`.
+
+    Attributes:
+        binary: whether to send and request binary tensors; True by default. With False, request and answer are JSON.
+            JSON is readable, but several times larger and slower, and cannot contain FP16, BF16 or bytes that are not
+            UTF-8. Triton limits the size of JSON, but not the size of binary tensors.
+        request_id: an identifier of your own. The result has this identifier as `InferenceResult.request_id`. Triton
+            writes the identifier into its trace and its verbose log.
+    """
+
+    binary: bool
+    request_id: str
+
+
+class SubmitOptions(SingleRequestOptions, total=False):
+    """Options of `submit`, in addition to `SingleRequestOptions`.
+
+    Attributes:
+        queue_seconds: how long the request may wait in the queue, 60 to 21,600 seconds; 21,600 by default.
+        invocation_seconds: how long the container may work on the request, 1 to 3,600 seconds; 900 by default.
+    """
+
+    queue_seconds: int
+    invocation_seconds: int
+
+
+class InferOptions(SingleRequestOptions, TargetOptions, total=False):
+    """The options of `infer`: those of one request, and those that name the model."""
+
+
+class InferManyOptions(RequestOptions, TargetOptions, total=False):
+    """The options of `infer_many`: those of any request, and those that name the model."""
+
+
+def listed(outputs: Iterable[str | InferRequestedOutput] | None) -> list[str | InferRequestedOutput] | None:
+    """Return outputs that can be read more than once; a text is the name of one output."""
+    if outputs is None:
+        return None
+    return [outputs] if isinstance(outputs, str) else list(outputs)
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def takes(options: type) -> Callable[[_Method], _Method]:
+    """Have a method with `**options` reject an option that it does not have, as Python rejects an unknown argument.
+
+    The method gets the signature with each option as an argument by name, for `help`, notebooks and mocks.
+
+    Args:
+        options: the TypedDict of the method's `**options`.
+    """
+
+    def decorated(method: _Method) -> _Method:
+        signature = _with_options(inspect.signature(method), options)
+        known = frozenset(signature.parameters)
+
+        def check(given: Mapping[str, object]) -> None:
+            if not known.issuperset(given):
+                unknown = next(name for name in given if name not in known)
+                raise TypeError(f"{method.__qualname__}() got an unexpected keyword argument {unknown!r}")
+
+        @wraps(method)
+        def call(*positional: object, **given: object) -> object:
+            check(given)
+            return method(*positional, **given)
+
+        @wraps(method)
+        async def call_and_wait(*positional: object, **given: object) -> object:
+            check(given)
+            return await method(*positional, **given)
+
+        made: Any = call_and_wait if inspect.iscoroutinefunction(method) else call
+        made.__signature__ = signature
+        return cast("_Method", made)
+
+    return decorated
+
+
+class _Omitted:
+    def __repr__(self) -> str:
+        return "..."
+
+
+def _with_options(signature: inspect.Signature, options: type) -> inspect.Signature:
+    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_Omitted(), annotation=kind.__forward_arg__)
+        for name, kind in options.__annotations__.items()
+    ]
+    return signature.replace(parameters=[*own, *more])

@@ -1,0 +1,111 @@
+"""The options of the clients' methods: which method takes which, for type checkers, at run time and for tools."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from pathlib import Path
+from typing import Any
+from unittest.mock import create_autospec
+
+import numpy as np
+import pytest
+
+from cdk_triton.client import AsyncRepositoryClient, AsyncTritonClient, RepositoryClient, TritonClient
+from cdk_triton.triton import ModelRepository
+
+X: Any = {"x": np.zeros((1, 2), np.float32)}
+
+CONFIG = """
+backend: "python"
+max_batch_size: 4
+input { name: "x" data_type: TYPE_FP32 dims: [ 2 ] }
+output { name: "x" data_type: TYPE_FP32 dims: [ 2 ] }
+"""
+
+TARGET = ["ensemble", "target_model", "target_variant", "inference_component"]
+REQUEST = ["outputs", "parameters"]
+SINGLE = [*REQUEST, "binary", "request_id"]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> ModelRepository:
+    (tmp_path / "model" / "1").mkdir(parents=True)
+    (tmp_path / "model" / "1" / "model.py").touch()
+    (tmp_path / "model" / "config.pbtxt").write_text(CONFIG)
+    return ModelRepository.from_directory(tmp_path)
+
+
+def unexpected(method: str, option: str) -> Any:
+    return pytest.raises(TypeError, match=rf"^{method}\(\) got an unexpected keyword argument '{option}'$")
+
+
+def test_an_option_that_a_method_does_not_have_is_a_type_error(endpoint: Any, repository: ModelRepository) -> None:
+    """For mypy, too: it warns about an ignored error that does not exist."""
+    client = TritonClient("texts", endpoint.runtime())
+    checked = client.for_repository(repository, target_model="a.tar.gz")
+
+    with unexpected("TritonClient.infer", "ensembel"):
+        client.infer(X, ensembel="text")  # type: ignore[call-arg]
+    with unexpected("TritonClient.infer_many", "request_id"):
+        client.infer_many([X], max_batch_size=1, request_id="r")  # type: ignore[call-arg]
+    with unexpected("TritonClient.submit", "target_model"):
+        client.submit(X, target_model="a.tar.gz")  # type: ignore[call-arg]
+    with unexpected("TritonClient.for_repository", "outputs"):
+        client.for_repository(repository, outputs=["x"])  # type: ignore[call-arg]
+    with unexpected("RepositoryClient.infer", "target_model"):
+        checked.infer(X, target_model="b.tar.gz")  # type: ignore[call-arg]
+    with unexpected("RepositoryClient.infer_many", "binary"):
+        checked.infer_many([X], binary=True)  # type: ignore[call-arg]
+    assert endpoint.requests == []
+
+
+def test_an_option_that_a_method_for_asyncio_does_not_have_is_a_type_error(
+    environment: Any, endpoint: Any, repository: ModelRepository
+) -> None:
+    async def use() -> None:
+        async with AsyncTritonClient("texts") as client:
+            checked = client.for_repository(repository)
+            with unexpected("AsyncTritonClient.infer", "ensembel"):
+                await client.infer(X, ensembel="text")  # type: ignore[call-arg]
+            with unexpected("AsyncTritonClient.submit", "target_model"):
+                await client.submit(X, target_model="a.tar.gz")  # type: ignore[call-arg]
+            with unexpected("AsyncRepositoryClient.infer_many", "binary"):
+                await checked.infer_many([X], binary=True)  # type: ignore[call-arg]
+
+    asyncio.run(use())
+    assert endpoint.requests == []
+
+
+def test_a_value_of_another_type_is_an_error_for_mypy(endpoint: Any) -> None:
+    client = TritonClient("texts", endpoint.runtime())
+    client.infer(X, parameters={"temperature": 0.5})  # type: ignore[dict-item]
+    client.infer(X, outputs=None, ensemble=None, target_model=None, parameters=None)
+
+
+@pytest.mark.parametrize(
+    ("client", "asynchronous"), [(TritonClient, AsyncTritonClient), (RepositoryClient, AsyncRepositoryClient)]
+)
+def test_help_notebooks_and_mocks_see_the_options_of_each_method(client: type, asynchronous: type) -> None:
+    single = ["self", "inputs", *SINGLE]
+    many = ["self", "requests", "concurrency", *REQUEST]
+    expected = {"infer": single, "infer_many": many}
+    if client is TritonClient:
+        expected = {
+            "infer": [*single, *TARGET],
+            "infer_many": [*many, "max_batch_size", *TARGET],
+            "submit": [*single, "queue_seconds", "invocation_seconds"],
+            "for_repository": ["self", "repository", *TARGET],
+        }
+    for name, arguments in expected.items():
+        for each in (client, asynchronous):
+            assert sorted(inspect.signature(getattr(each, name)).parameters) == sorted(arguments)
+
+
+def test_a_mock_of_the_client_for_asyncio_is_awaited_and_rejects_an_unknown_option() -> None:
+    mock = create_autospec(AsyncTritonClient, instance=True)
+    mock.infer.return_value = {"y": 1}
+
+    assert asyncio.run(mock.infer(X, outputs=["y"])) == {"y": 1}
+    with pytest.raises(TypeError):
+        mock.infer(X, ensembel="text")
