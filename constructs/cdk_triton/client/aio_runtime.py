@@ -66,7 +66,7 @@ class AioRuntime:
             ) from error
         calls = await asyncio.to_thread(SignedCalls, fix, session)
         # Reading the authorities takes a tenth of a second, and plain HTTP, as of the local AWS, does not need them.
-        tls = await asyncio.to_thread(_tls) if calls.url.startswith("https:") else True
+        tls = await asyncio.to_thread(_tls_context) if calls.url.startswith("https:") else True
         http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=connections, ssl=tls),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout),
@@ -124,11 +124,11 @@ class AioRuntime:
             ) as response:
                 answer = await response.read()
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise _of_botocore(error, call.url) from error
+            raise _as_botocore_error(error, call.url) from error
         return self._calls.read(operation, response.status, response.headers, answer)
 
     async def _credentials(self) -> ReadOnlyCredentials:
-        """Return valid credentials; one thread gets new ones for all calls that wait for them."""
+        """Return valid credentials. One thread renews expired ones, for all calls that wait for them."""
         if not self._calls.may_block():
             return self._calls.credentials()
         if self._renewal is None or self._renewal.done():
@@ -137,8 +137,8 @@ class AioRuntime:
         return await asyncio.shield(self._renewal)
 
 
-def _tls() -> Any:
-    """A context that trusts the authorities that boto3 trusts."""
+def _tls_context() -> Any:
+    """Trusts the certificate authorities that boto3 trusts."""
     import ssl
 
     from botocore.httpsession import where
@@ -146,8 +146,7 @@ def _tls() -> Any:
     return ssl.create_default_context(cafile=where())
 
 
-def _of_botocore(error: Exception, url: str) -> Exception:
-    """The error that botocore would raise for one of aiohttp."""
+def _as_botocore_error(error: Exception, url: str) -> Exception:
     import aiohttp
     import botocore.exceptions as ours
 

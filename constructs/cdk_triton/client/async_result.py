@@ -127,7 +127,7 @@ class AsyncResult:
         if self.failure_location is not None:
             failure = objects.find(s3, objects.location(self.failure_location), where=self._where)
             if failure is not None:
-                raise _failure(failure.body.decode(errors="replace"), self._where)
+                raise _error_of(failure.body.decode(errors="replace"), self._where)
         if is_over:
             raise ResultExpiredError(
                 f"{self._where}: S3 does not have an answer or an error message for the request of "
@@ -136,11 +136,11 @@ class AsyncResult:
         return None
 
 
-def _failure(text: str, where: str) -> InvocationError:
-    """The error that an error message stands for.
+def _error_of(text: str, where: str) -> InvocationError:
+    """Return the error that an error message in S3 describes.
 
-    No page of AWS shows such an object. It is taken to contain the words of SageMaker's ModelError, alone or as JSON
-    with that error's members.
+    No page of AWS shows such a message. It is expected to have the words of SageMaker's ModelError, alone or as JSON
+    with the members of that error.
     """
     message, words = text.strip(), None
     status: int | None = None
@@ -150,7 +150,7 @@ def _failure(text: str, where: str) -> InvocationError:
         members = None
     if isinstance(members, dict):
         message = str(members.get("Message") or members.get("message") or members.get("error") or message)
-        status, words = _whole(members.get("OriginalStatusCode")), members.get("OriginalMessage")
+        status, words = _status(members.get("OriginalStatusCode")), members.get("OriginalMessage")
     if (quoted := _FROM_CONTAINER.search(message)) is not None:
         status, words = status or int(quoted[1]), words or quoted[2]
     if status is None and _EXPIRED.search(message):
@@ -168,6 +168,6 @@ def _failure(text: str, where: str) -> InvocationError:
     )
 
 
-def _whole(value: object) -> int | None:
-    """A status code, or None of anything else: nobody has documented the members."""
+def _status(value: object) -> int | None:
+    """None if the value is not a number, because AWS does not document the members."""
     return int(value) if isinstance(value, int | str) and str(value).isdecimal() else None

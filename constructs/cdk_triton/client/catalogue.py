@@ -99,7 +99,7 @@ class PublishedNames:
                     self._read[ensemble] = (self._read[ensemble][0], self._clock())
 
     def _located(self) -> tuple[Location | None, float]:
-        """The last known place of the catalogue, None if no place was ever found; and when the place was read."""
+        """The last known place of the catalogue, or None if it was never found; and when the place was read."""
         place, read_at = self._place
         if place is None or self._clock() - read_at >= self._max_age / 2:
             started = self._clock()

@@ -73,7 +73,7 @@ class DirectRuntime:
         try:
             answer = self._pool.urlopen("POST", call.path, call.body, call.headers, redirect=False)
         except HTTPError as error:
-            raise _of_botocore(error, call.url) from error
+            raise _as_botocore_error(error, call.url) from error
         return self._calls.read(operation, answer.status, answer.headers, answer.data)
 
     def close(self) -> None:
@@ -81,8 +81,8 @@ class DirectRuntime:
         self._pool.close()
 
 
-def _of_botocore(error: Exception, url: str) -> Exception:
-    """The error of `botocore.httpsession.URLLib3Session` for one of urllib3."""
+def _as_botocore_error(error: Exception, url: str) -> Exception:
+    """As `botocore.httpsession.URLLib3Session` translates the errors of urllib3."""
     import botocore.exceptions as ours
     import urllib3.exceptions as theirs
 

@@ -62,15 +62,15 @@ class Names(Protocol):
         ...
 
     def target(self, ensemble: str | None, target_model: str | None) -> Target:
-        """Return what a request goes to; that may take a call of the Parameter Store or S3."""
+        """Return the target of a request; this may read the Parameter Store or S3."""
         ...
 
     def may_block(self, ensemble: str | None) -> bool:
-        """Whether `target` would take such a call."""
+        """Whether `target` would read one of them first."""
         ...
 
     def renew(self, gone: Target) -> bool:
-        """Look the names up at once; return whether there is another target than one that is gone."""
+        """Read the names again at once, and return whether another target replaces the one that is gone."""
         ...
 
 
@@ -203,7 +203,7 @@ class ParameterNames:
             )
 
     def _catalogue(self) -> str | None:
-        """The URI of the catalogue; None if it cannot be read: nobody may, if the endpoint does not have one."""
+        """The URI of the catalogue; None also if it cannot be read, because nobody may read one that does not exist."""
         try:
             return self._fetch([_CATALOGUE]).get(_CATALOGUE)
         except InvocationError:
@@ -238,7 +238,7 @@ class ParameterNames:
         threading.Thread(target=self._refresh, name="cdk-triton-parameters", daemon=True).start()
 
     def _refresh(self) -> None:
-        """Read every name that was read before; keep the last known ones, and log why, where that fails."""
+        """Read every name that was read before. If that fails, log the reason and keep the last known names."""
         try:
             found = self._fetch({_ENDPOINT, _INPUT, *self._values})
             missing = [name for name in self._values if name not in found and name != _INPUT]

@@ -64,7 +64,7 @@ def put(s3: Any, place: Location, body: bytes, content_type: str, *, where: str)
 
 
 def find(s3: Any, place: Location, *, where: str) -> Stored | None:
-    """Read an object; None: it is not there, or not yet.
+    """Read an object; return None if it does not exist, or not yet.
 
     S3 answers 403 instead of 404 to a caller who may not list the bucket (GetObject in the API of S3). No page of AWS's
     documentation states whether a permission to list with a condition on `s3:prefix` is enough for a 404. So after a
@@ -94,7 +94,7 @@ def find(s3: Any, place: Location, *, where: str) -> Stored | None:
 
 
 def _reject_hidden(s3: Any, place: Location, where: str, denied: ClientError) -> None:
-    """Raise an error if an object is there, or if the caller may not check that."""
+    """Raise an error if the object exists, or if the caller may not check whether it exists."""
     from botocore.exceptions import ClientError
 
     try:
@@ -115,7 +115,7 @@ def _reject_hidden(s3: Any, place: Location, where: str, denied: ClientError) ->
 
 
 def _reject_deleted(error: ClientError, place: Location, where: str) -> None:
-    """A bucket with versions reports that it had the object (header `x-amz-delete-marker`)."""
+    """Raise an error if the object existed: a bucket with versions reports that in `x-amz-delete-marker`."""
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if headers.get("x-amz-delete-marker") == "true":
         raise ResultExpiredError(

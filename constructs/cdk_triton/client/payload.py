@@ -192,7 +192,7 @@ def decode_stored(body: bytes, content_type: str, *, where: str) -> InferenceRes
 
 
 def _whole_json(text: bytes) -> Any:
-    """`json.loads`, in half of the time for a text as Triton writes it: without spaces around it, and in UTF-8."""
+    """`json.loads`, but twice as fast for text as Triton writes it: in UTF-8 and without spaces around it."""
     if text.startswith(b"{"):
         characters = text.decode()
         head, end = _HEAD.raw_decode(characters)

@@ -129,7 +129,7 @@ def default_runtime(session: boto3.Session | None = None) -> SageMakerRuntime:
 
 
 def _user_agent(config: Any) -> str:
-    """The User-Agent of a client's configuration, with the name of the application (`AWS_SDK_UA_APP_ID`), if any."""
+    """The User-Agent of the configuration, and the name of the application if `AWS_SDK_UA_APP_ID` has one."""
     from botocore.useragent import sanitize_user_agent_string_component
 
     agent, application = str(config.user_agent), config.user_agent_appid

@@ -63,8 +63,8 @@ class SignedCalls:
         self._host = urlsplit(self.url).netloc.rpartition("@")[2]
         self._region, self._model = client.meta.region_name, client.meta.service_model
         self._operations = {name: self._model.operation_model(name) for name in _OPERATIONS}
-        self._headers = {name: _headers(operation.input_shape) for name, operation in self._operations.items()}
-        self._answered = {name: _headers(operation.output_shape) for name, operation in self._operations.items()}
+        self._headers = {name: _header_names(operation.input_shape) for name, operation in self._operations.items()}
+        self._answered = {name: _header_names(operation.output_shape) for name, operation in self._operations.items()}
         self._parser = create_parser("rest-json")
         self._session = boto3.DEFAULT_SESSION if session is None else session
         self._credentials: Credentials | None = None
@@ -152,8 +152,7 @@ class SignedCalls:
         return header
 
 
-def _headers(shape: Any) -> dict[str, str]:
-    """The members of a shape that are headers, and the names of these."""
+def _header_names(shape: Any) -> dict[str, str]:
     return {
         member: each.serialization["name"]
         for member, each in shape.members.items()

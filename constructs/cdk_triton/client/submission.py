@@ -78,7 +78,7 @@ class Submission:
         return len(self.body) <= MAX_INLINE_BYTES and (names.input_location is None or takes_body)
 
     def arguments(self, source: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of boto3's `invoke_endpoint_async`.
+        """Return the arguments of boto3's `invoke_endpoint_async`.
 
         Args:
             source: where the request is: its `Body` or its `InputLocation`.

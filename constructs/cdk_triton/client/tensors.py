@@ -64,7 +64,7 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
     import numpy as np
 
     if name is None or not isinstance(value, (np.ndarray, list, tuple)):
-        return _prepared(name, value)
+        return _encoded_by_tritonclient(name, value)
     array = as_array(name, value)
     datatype = datatype_of(name, array)
     if not binary and datatype in _BINARY_ONLY:
@@ -73,8 +73,8 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
         )
     entry: dict[str, Any] = {"name": name, "shape": array.shape, "datatype": datatype}
     if not binary:
-        return EncodedTensor(entry | {"data": _texts(name, array) if datatype == "BYTES" else _flat(array)}, None)
-    data = _strings(name, array) if datatype == "BYTES" else _bytes(array)
+        return EncodedTensor(entry | {"data": _json_texts(name, array) if datatype == "BYTES" else _flat(array)}, None)
+    data = _length_prefixed(name, array) if datatype == "BYTES" else _bytes(array)
     entry["parameters"] = {"binary_data_size": len(data)}
     return EncodedTensor(entry, data)
 
@@ -127,7 +127,7 @@ def decode_tensor(tensor: Mapping[str, Any], body: bytes, offset: int) -> npt.ND
     if offset + size > len(body):
         raise ValueError(f"output '{name}' ends after {offset + size} bytes and the body has {len(body)}")
     if datatype == "BYTES":
-        return np.array(_split(name, body, offset, offset + size), dtype=object).reshape(shape)
+        return np.array(_elements(name, body, offset, offset + size), dtype=object).reshape(shape)
     count, rest = divmod(size, kind.itemsize)
     if rest or count != math.prod(shape):
         raise ValueError(f"output '{name}' has {size} bytes, which is not the size of {datatype} {shape}")
@@ -135,8 +135,7 @@ def decode_tensor(tensor: Mapping[str, Any], body: bytes, offset: int) -> npt.ND
     return array.reshape(shape)
 
 
-def _prepared(name: str | None, value: Any) -> EncodedTensor:
-    """A tensor that the caller made with tritonclient, which renders it."""
+def _encoded_by_tritonclient(name: str | None, value: Any) -> EncodedTensor:
     from tritonclient.http import InferenceServerClient, InferInput
 
     if not isinstance(value, InferInput):
@@ -204,7 +203,7 @@ def _flat(array: npt.NDArray[Any]) -> list[Any]:
 
 
 def _bytes(array: npt.NDArray[Any]) -> memoryview:
-    """The elements of a tensor of numbers; a copy only where they are not in a row."""
+    """The elements of a numeric tensor: a view if they are contiguous, otherwise a copy."""
     import numpy as np
 
     if not array.flags.c_contiguous:
@@ -212,10 +211,9 @@ def _bytes(array: npt.NDArray[Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _strings(name: str, array: npt.NDArray[Any]) -> bytes:
-    """The elements of a BYTES tensor, each behind its length."""
+def _length_prefixed(name: str, array: npt.NDArray[Any]) -> bytes:
     elements = _flat(array)
-    if (ascii_only := _ascii_strings(elements)) is not None:
+    if (ascii_only := _length_prefixed_ascii(elements)) is not None:
         return ascii_only
     parts: list[bytes] = []
     append, pack = parts.append, _LENGTH.pack
@@ -229,10 +227,10 @@ def _strings(name: str, array: npt.NDArray[Any]) -> bytes:
     return b"".join(parts)
 
 
-def _ascii_strings(elements: list[Any]) -> bytes | None:
-    """The same of `str` without other characters, in half the time; None: there is something else.
+def _length_prefixed_ascii(elements: list[Any]) -> bytes | None:
+    """The same in half the time if all elements are `str` of ASCII; otherwise None.
 
-    Characters and bytes of ASCII are as many, and Latin-1 has one character for each byte of a length.
+    An ASCII character is one byte, and Latin-1 has a character for each byte of a length.
     """
     try:
         is_ascii = "".join(elements).isascii()
@@ -247,14 +245,13 @@ def _ascii_strings(elements: list[Any]) -> bytes | None:
 
 
 class _LengthAsText(dict[int, str]):
-    """Lengths as they stand before an element, a character for each byte; many elements have the same."""
+    """The bytes of a length as characters, cached because many elements have the same length."""
 
     def __missing__(self, length: int) -> str:
         return self.setdefault(length, _LENGTH.pack(length).decode("latin-1"))
 
 
-def _texts(name: str, array: npt.NDArray[Any]) -> list[str]:
-    """The elements of a BYTES tensor as JSON has them."""
+def _json_texts(name: str, array: npt.NDArray[Any]) -> list[str]:
     texts = _flat(array)
     for number, element in enumerate(texts):
         if isinstance(element, str):
@@ -288,8 +285,7 @@ def _not_text(name: str, element: object) -> ConfigurationError:
     )
 
 
-def _split(name: str, body: bytes, start: int, end: int) -> list[bytes]:
-    """The elements of a BYTES tensor."""
+def _elements(name: str, body: bytes, start: int, end: int) -> list[bytes]:
     elements: list[bytes] = []
     append, unpack = elements.append, _LENGTH.unpack_from
     while start < end:
