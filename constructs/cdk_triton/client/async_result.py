@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cdk_triton._load_failures import refused_model
 from cdk_triton.client import objects
 from cdk_triton.client.payload import decode_stored
-from cdk_triton.client.runtime import default_client, server_words
-from cdk_triton.errors import ConfigurationError, InvocationError, ModelError, ResultExpiredError, ResultNotReadyError
+from cdk_triton.client.runtime import default_client, model_error, server_words
+from cdk_triton.errors import ConfigurationError, InvocationError, ResultExpiredError, ResultNotReadyError
 from cdk_triton.sagemaker.limits import ASYNC_SECONDS, MAX_QUEUE_SECONDS
 
 if TYPE_CHECKING:
@@ -160,12 +159,7 @@ def _error_of(text: str, where: str) -> InvocationError:
             f"{where}: SageMaker did not process the request: {message}; read more in the log of the endpoint"
         )
     said = server_words(str(words if words is not None else message)).strip().removesuffix(".")
-    deed = f"answered {status}" if status else "did not answer"
-    return ModelError(
-        f"{where}: the model container {deed}: {refused_model(said) or said}; read more in the log of the endpoint",
-        status=status,
-        original_message=said,
-    )
+    return model_error(where, status, said)
 
 
 def _status(value: object) -> int | None:

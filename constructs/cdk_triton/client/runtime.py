@@ -33,6 +33,7 @@ __all__ = [
     "default_client",
     "default_runtime",
     "foreign_errors_translated",
+    "model_error",
     "server_words",
     "takes_body",
 ]
@@ -212,12 +213,24 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
     hint = _LOCAL_HINT.search(message)
     here = f"; {hint[1]}" if hint else ""
     log = f" ({arn}{here})" if arn else ""
-    # SageMaker's status is 0 where the container died or took longer than 60 seconds.
-    deed = f"answered {status}" if status else "did not answer"
+    return model_error(where, status, words, log)
+
+
+def model_error(where: str, status: int, words: str, log: str = "") -> ModelError:
+    """Return the error of a model container.
+
+    Args:
+        where: the endpoint and what it is asked for, for the message.
+        status: the status of its answer; 0 if the container died or took longer than SageMaker waits.
+        words: the text of its answer.
+        log: where its log is, as the message ends.
+    """
+    _, fix = SERVICE_ERRORS["ModelError"]
+    outcome = f"answered {status}" if status else "did not answer"
     # What the server answers about a model that does not load has many lines, with the cause in the last ones.
     reason = refused_model(words) or _without_full_stop(words)
     return ModelError(
-        f"{where}: the model container {deed}: {reason}; {fix}{log}",
+        f"{where}: the model container {outcome}: {reason}; {fix}{log}",
         status=status,
         original_message=words,
     )
