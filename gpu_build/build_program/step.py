@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Protocol, Sequence
+from typing import Any, Dict, Mapping, Protocol, Sequence
 
-if TYPE_CHECKING:
-    from .stop import Stop
+from .stop import BuildError, Stop
 
 __all__ = ["BuildError", "Report", "Work"]
-
-
-class BuildError(Exception):
-    """Ends an ensemble's build.
-
-    Args:
-        reason: the one sentence that the user reads.
-        log: the last lines of what failed, if a command did.
-    """
-
-    def __init__(self, reason: str, log: Sequence[str] = ()) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.log = tuple(log)
 
 
 class Work(Protocol):

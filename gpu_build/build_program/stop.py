@@ -1,15 +1,27 @@
-"""When the program has to end: its deadline, or a signal."""
+"""What ends a build: a fault, the deadline of the program, or a signal."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from typing import Any
+from typing import Any, Sequence
 
-from .step import BuildError
+__all__ = ["BuildError", "Stop", "StoppedError", "deadline_from"]
 
-__all__ = ["Stop", "StoppedError", "deadline_from"]
+
+class BuildError(Exception):
+    """Ends an ensemble's build.
+
+    Args:
+        reason: the one sentence that the user reads.
+        log: the last lines of what failed, if a command did.
+    """
+
+    def __init__(self, reason: str, log: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.log = tuple(log)
 
 
 class StoppedError(BuildError):

@@ -15,11 +15,11 @@ import io
 import json
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from email.message import Message
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Protocol, cast
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
@@ -28,11 +28,8 @@ from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.wrappers import Response as WsgiResponse
 
 from cdk_triton.sagemaker import limits
-from cdk_triton_local.endpoints import Invocation, Response
-from cdk_triton_local.front.signatures import SignedRequest
-
-if TYPE_CHECKING:
-    from cdk_triton_local.front.server import Routes
+from cdk_triton_local.endpoints import EndpointHost, Invocation, Response
+from cdk_triton_local.front.signatures import Signatures, SignedRequest
 
 __all__ = ["HOST", "MAILBOX", "Listener"]
 
@@ -52,6 +49,17 @@ _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _STATUSES = {status.value for status in HTTPStatus}
 
 
+class Application(Protocol):
+    """The WSGI application that a connection brings requests to, and what it asks for invocations."""
+
+    signatures: Signatures
+    host: EndpointHost
+    submit: Callable[[Invocation], Response]
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request."""
+
+
 class _Connection(MotoRequestHandler):
     """Requests to endpoints are answered here, and others by WSGI."""
 
@@ -60,8 +68,8 @@ class _Connection(MotoRequestHandler):
     timeout = _IDLE_SECONDS
 
     @property
-    def _routes(self) -> Routes:
-        return cast("Routes", self.server.app)  # Server puts it there
+    def _application(self) -> Application:
+        return cast("Application", self.server.app)  # Server puts it there
 
     def parse_request(self) -> bool:
         """Read a request's line and headers; a rejected request goes no further, neither to moto nor past it."""
@@ -93,12 +101,12 @@ class _Connection(MotoRequestHandler):
             self.close_connection = True  # the client has hung up
             return
         headers = _joined(self.headers)
-        refusal = self._routes.signatures.refusal(SignedRequest("POST", self.path, headers, lambda: body))
+        refusal = self._application.signatures.refusal(SignedRequest("POST", self.path, headers, lambda: body))
         if refusal:
             self._send(_denial(refusal, headers))
             return
         invocation = Invocation(unquote(path[1]), headers, body)
-        self._send(self._routes.submit(invocation) if path[2] else self._routes.host.invoke(invocation))
+        self._send(self._application.submit(invocation) if path[2] else self._application.host.invoke(invocation))
 
     def run_wsgi(self) -> None:
         """Answer any other request."""
@@ -106,7 +114,7 @@ class _Connection(MotoRequestHandler):
         body = functools.cache(self._plain_body)
         if not self.path.startswith(MAILBOX):
             request = SignedRequest(self.command, self.path, headers, body)
-            if refusal := self._routes.signatures.refusal(request):
+            if refusal := self._application.signatures.refusal(request):
                 self._send(_denial(refusal, headers), last=True)
                 return
         if "Transfer-Encoding" in headers:
@@ -191,15 +199,15 @@ class Listener(ThreadedWSGIServer):
 
     Args:
         port: of the socket.
-        routes: the WSGI application.
+        application: answers.
         fd: the socket, which listens.
 
     Attributes:
         is_closing: whether no further request is answered.
     """
 
-    def __init__(self, port: int, routes: Routes, fd: int) -> None:
-        super().__init__(HOST, port, routes, handler=_Connection, fd=fd)
+    def __init__(self, port: int, application: Application, fd: int) -> None:
+        super().__init__(HOST, port, application, handler=_Connection, fd=fd)
         self.is_closing = False
         self._connections = set[socket.socket]()
 

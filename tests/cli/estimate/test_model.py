@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cdk_triton.cli.estimate.cron import cron
-from cdk_triton.cli.estimate.model import Instance, Outcome, simulate
+from cdk_triton.cli.estimate.model import Outcome, simulate
 from cdk_triton.cli.estimate.policies import Policy, Schedule, of_text
+from cdk_triton.cli.estimate.trace import Instance
 from cdk_triton.errors import ConfigurationError
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdk_triton.cli.estimate.model import Instance, simulate
+from cdk_triton.cli.estimate.model import simulate
 from cdk_triton.cli.estimate.policies import Policy, of_app
 from cdk_triton.cli.estimate.steps import StepPolicy
+from cdk_triton.cli.estimate.trace import Instance
 
 if TYPE_CHECKING:
     from golden_messages import Messages

@@ -15,11 +15,10 @@ from cdk_triton.cli.numbers import finite
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from cdk_triton.cli.estimate.model import Instance
     from cdk_triton.cli.estimate.policies import Policy
     from cdk_triton.cli.estimate.price import Price
     from cdk_triton.cli.estimate.report import Report, Row
-    from cdk_triton.cli.estimate.trace import Trace
+    from cdk_triton.cli.estimate.trace import Instance, Trace
 
 __all__ = ["estimate"]
 
@@ -84,7 +83,7 @@ def estimate(
             require_plots(plot)
         requests = _trace(trace, shape)
         chosen, omitted = _policies(application, policies or (), instance_type)
-        from cdk_triton.cli.estimate.model import Instance
+        from cdk_triton.cli.estimate.trace import Instance
 
         instance = Instance(requests_per_second * 60, gpu_percent, start_up)
         report = _report(requests, chosen, omitted, instance, price_per_hour)

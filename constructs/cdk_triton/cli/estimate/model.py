@@ -16,27 +16,13 @@ from datetime import datetime, timedelta
 
 from cdk_triton.cli.estimate.policies import Policy
 from cdk_triton.cli.estimate.steps import StepState
+from cdk_triton.cli.estimate.trace import Instance
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["Instance", "Outcome", "simulate"]
+__all__ = ["Outcome", "simulate"]
 
 OUT_MINUTES, IN_MINUTES = 3, 15
 IN_SHARE = 0.9
-
-
-@dataclass(frozen=True)
-class Instance:
-    """The measured limits of one instance.
-
-    Attributes:
-        requests: requests per minute that it answers at most.
-        gpu_percent: the utilization of one GPU at that rate; None if it was not measured.
-        start_minutes: from the decision until it answers.
-    """
-
-    requests: float
-    gpu_percent: float | None
-    start_minutes: int
 
 
 @dataclass(frozen=True)

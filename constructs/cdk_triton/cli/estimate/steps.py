@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cdk_triton.cli.doctor.endpoints import flat, referred
 
 if TYPE_CHECKING:
-    from cdk_triton.cli.estimate.model import Instance
+    from cdk_triton.cli.estimate.trace import Instance
 
 __all__ = ["StepPolicy", "StepState", "read_steps"]
 

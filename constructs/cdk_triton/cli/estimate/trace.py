@@ -1,4 +1,7 @@
-"""Requests over time: from a CSV file, an export of CloudWatch, or a shape of a week, as requests in each minute."""
+"""What the user has measured: requests over time, and the limits of one instance.
+
+Requests come from a CSV file, an export of CloudWatch, or a shape of a week, as requests in each minute.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from typing import Any
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["Trace", "read_trace", "shape"]
+__all__ = ["Instance", "Trace", "read_trace", "shape"]
 
 _MINUTE = 60
 _DAY_MINUTES = 24 * 60
@@ -32,6 +35,21 @@ _SHAPE = re.compile(
 )
 _REST = re.compile(r"else *= *(\d+(?:\.\d+)?)")
 _A_MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The measured limits of one instance.
+
+    Attributes:
+        requests: requests per minute that it answers at most.
+        gpu_percent: the utilization of one GPU at that rate; None if it was not measured.
+        start_minutes: from the decision until it answers.
+    """
+
+    requests: float
+    gpu_percent: float | None
+    start_minutes: int
 
 
 @dataclass(frozen=True)
