@@ -34,7 +34,7 @@ CONTROL = 'sequence_batching { control_input { name: "S" control { %s } } }'
 WHOLE = "%s"
 
 NUMBERS = words("0 00 -0 - 0x1 0X1 0x 0xg 010 018 1f 1. 1e1 1_0 +1 -1 --1 2147483648 4294967296 18446744073709551616")
-BOOLEANS = [*NUMBERS, *words("01 0x01 000001 02 t T True TRUE f False FALSE yes '1'")]
+BOOLEANS = [*NUMBERS, *words("01 0x01 000001 02 -00 -0x0 t T True TRUE f False FALSE yes '1'")]
 FRACTIONS = [*NUMBERS, *words("0.5 .5 0.5F 1ff inf inff nan nanf infinity infinityf INF -nan 0x1p-1 00.5 0.5e 1e999")]
 ENUMS = [
     *NUMBERS,
@@ -114,6 +114,7 @@ SYNTAX = [
     'parameters { "a": "b" }',
     "dynamic_batching { preferred_batch_size: 4, 8 }",
     "max_batch_size: 8 }",
+    "model_metrics { metric_control { histogram_options { buckets: [ -inf ] } } } input { data_type: 2147483648 }",
 ]
 
 ROWS: Mapping[str, tuple[str, list[str]]] = {

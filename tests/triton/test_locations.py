@@ -79,6 +79,10 @@ def test_a_field_is_where_it_is_written(path: str, place: str) -> None:
     assert at(TEXT, path) == place
 
 
+def test_strings_without_a_comma_between_them_are_one_value() -> None:
+    assert at('instance_group { profile: [ "a" "b", "c" ] }', "instance_group[0].profile[1]") == '1:38 "c"'
+
+
 @pytest.mark.parametrize(
     ("path", "place"),
     [

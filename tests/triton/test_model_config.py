@@ -86,6 +86,7 @@ def test_reads_every_kind_of_field() -> None:
         pytest.param("max_batch_size: 8 }", 1, 19, id="a brace too many"),
         pytest.param('input [\n  {\n    name: "a"\n    dims: [ 1 ]\n]', 5, 1, id="a brace too few in a list"),
         pytest.param('name: "be', 1, 7, id="truncated in a text"),
+        pytest.param('name: "be\\"', 1, 7, id="truncated after an escaped quote"),
         pytest.param('name: "a" name: "b"', 1, 17, id="said twice"),
         pytest.param(b'name: "a"\nbackend: caf\xe9', 2, 13, id="not UTF-8"),
         pytest.param("\ufeffname: 'a'", 1, 1, id="byte order mark"),
@@ -97,6 +98,12 @@ def test_reads_every_kind_of_field() -> None:
         pytest.param("input { data_type: 2147483648 }", 1, 20, id="more than 32 bits in an enum"),
         pytest.param("input {\n  data_type: -2147483649 }", 2, 14, id="less than 32 bits in an enum"),
         pytest.param(f"input {{ data_type: {'9' * 5000} }}", 1, 20, id="thousands of digits in an enum"),
+        pytest.param(
+            "model_metrics { metric_control { histogram_options { buckets: -inf } } } input { data_type: 2147483648 }",
+            1,
+            93,
+            id="more than 32 bits in an enum after minus infinity",
+        ),
         pytest.param("dynamic_batching { priority_levels: -0 }", 1, 37, id="a minus before an unsigned zero"),
         pytest.param(
             "dynamic_batching { priority_levels: - 0 }", 1, 38, id="a minus by itself before an unsigned zero"
@@ -108,6 +115,7 @@ def test_reads_every_kind_of_field() -> None:
         pytest.param('metric_tags { key: "" key: "b" }', 1, 23, id="a key twice"),
         pytest.param('metric_tags { value: "" value: "" }', 1, 25, id="a value twice"),
         pytest.param("input { optional: 02 }", 1, 20, id="a bool beyond one"),
+        pytest.param("input { optional: -00 }", 1, 19, id="a bool with a minus"),
         pytest.param("max_batch_size: +1", 1, 17, id="plus"),
         pytest.param("max_batch_size: 1_000", 1, 17, id="underscore in a number"),
         pytest.param('name: "\0"', 1, 8, id="zero"),

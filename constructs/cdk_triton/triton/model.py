@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from cdk_triton.errors import ModelConfigError, RepositoryError
-from cdk_triton.triton.text_format_dialect import decoded
+from cdk_triton.triton.text_format_reader import decoded
 from cdk_triton.triton.tree import RepositoryFile, Tree
 from cdk_triton.triton.versions import is_version_name, served_versions
 

@@ -6,21 +6,18 @@ have. So does this module. `cdk_triton.checks` judges the meaning of a configura
 
 from __future__ import annotations
 
-import re
-
 from google.protobuf import text_format
 
 from cdk_triton._checked import checked
 from cdk_triton.errors import ModelConfigError
 from cdk_triton.triton.schema import ModelConfig
-from cdk_triton.triton.text_format_dialect import as_python_reads_it, decoded, refused_characters
+from cdk_triton.triton.text_format_dialect import as_python_reads_it
 from cdk_triton.triton.text_format_faults import explained
-from cdk_triton.triton.text_format_values import Refused, as_python_reads_values
+from cdk_triton.triton.text_format_reader import TextFormatError, decoded, line_and_column
 
 __all__ = ["format_model_config", "parse_model_config"]
 
 _LONG = 400
-_PREFIX = re.compile(r"^(?:\d+:\d+ : )?(?:'.*': )?(?=\S)", re.DOTALL)
 
 
 @checked
@@ -44,21 +41,17 @@ def parse_model_config(
     """
     if isinstance(text, bytes):
         text = decoded(text)
-    try:
-        for offset, reason in refused_characters(text):
-            raise Refused(offset, reason)
-        readable = as_python_reads_values(as_python_reads_it(text))
-    except Refused as fault:
-        reason, _, fix = fault.reason.rpartition("; ")  # each of these reasons ends with what to do
-        raise _error(_shortened(reason), path, *_place(text, fault.offset), fix) from None
     config = ModelConfig()
     try:
+        readable = as_python_reads_it(text)
         text_format.Parse(readable, config, allow_unknown_field=allow_unknown_fields)
+    except TextFormatError as fault:
+        raise _error(fault, path, text) from None
     except text_format.ParseError as error:
-        found = explained(_PREFIX.sub("", str(error), count=1), readable, _offset(readable, error))
-        raise _error(_shortened(found.reason), path, *_place(readable, found.offset), found.fix) from None
+        raise _error(explained(error, readable), path, readable) from None
     except RecursionError:
-        raise _error("the blocks are nested too deeply; remove levels of nesting", path) from None
+        fix = "remove levels of nesting"
+        raise ModelConfigError(f"{path}: the blocks are nested too deeply; {fix}", path=path, fix=fix) from None
     return config
 
 
@@ -79,28 +72,13 @@ def fault_of(error: ModelConfigError) -> str:
     return reason if error.line is None else f"line {error.line}, column {error.column}: {reason}"
 
 
-def _offset(text: str, error: text_format.ParseError) -> int:
-    """The place in a text of which the parser complains."""
-    lines = text.split("\n")
-    line, column = (error.GetLine() or 1) - 1, (error.GetColumn() or 1) - 1
-    return sum(len(each) + 1 for each in lines[:line]) + column
-
-
-def _place(text: str, offset: int) -> tuple[int, int]:
-    """Line and column of an offset, from 1 on."""
-    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
-
-
-def _shortened(reason: str) -> str:
-    """The reason without the middle of what it quotes: the parser repeats a word of any length."""
-    return reason if len(reason) <= 2 * _LONG else f"{reason[:_LONG]} … {reason[-_LONG:]}"
-
-
-def _error(
-    reason: str, path: str, line: int | None = None, column: int | None = None, fix: str = ""
-) -> ModelConfigError:
-    said = f"{_where(path, line, column)}: {reason}" + (f"; {fix}" if fix else "")
-    return ModelConfigError(said, path=path, line=line, column=column, fix=fix)
+def _error(fault: TextFormatError, path: str, text: str) -> ModelConfigError:
+    line, column = line_and_column(text, fault.offset)
+    reason = fault.reason  # the parser repeats a word of any length
+    if len(reason) > 2 * _LONG:
+        reason = f"{reason[:_LONG]} … {reason[-_LONG:]}"
+    said = f"{_where(path, line, column)}: {reason}" + (f"; {fault.fix}" if fault.fix else "")
+    return ModelConfigError(said, path=path, line=line, column=column, fix=fault.fix)
 
 
 def _where(path: str, line: int | None, column: int | None) -> str:

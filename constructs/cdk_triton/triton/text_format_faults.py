@@ -7,16 +7,18 @@ bracket, and where a block is not closed, of the last token of the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
+from google.protobuf import text_format
 from google.protobuf.descriptor import FieldDescriptor
 
 from cdk_triton._wording import nearest
-from cdk_triton.triton.schema import ModelConfig
-from cdk_triton.triton.text_format_values import Reader, read_up_to
+from cdk_triton.triton.text_format_reader import Reader, TextFormatError, Token, Value, line_and_column, tokens
 
-__all__ = ["TextFault", "explained"]
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import EnumDescriptor
+
+__all__ = ["explained"]
 
 _LONGEST_WORD = 400
 # What other frameworks call a type, whose nearest spelling here is another type's.
@@ -33,19 +35,9 @@ _CALLED_ELSEWHERE = {
     "TYPE_INT": "TYPE_INT32",
     "TYPE_LONG": "TYPE_INT64",
 }
-_UNKNOWN_FIELD = re.compile(r'Message type "([\w.]+)" has no field named "(\w+)"')
-_UNKNOWN_VALUE = re.compile(r'Enum type "([\w.]+)" has no value (?:named|with number) (\S+?)\.$')
-_SECOND_SCHEDULER = re.compile(
-    r'Field "(?:inference\.ModelConfig\.)?(\w+)" is specified along with field "(?:inference\.ModelConfig\.)?(\w+)", '
-    r'another member of oneof "scheduling_choice"'
-)
-_ONE_OF_TWO = re.compile(r".*(?:, another member of oneof \"\w+\" for | should not have multiple \"\w+\" fields)")
-_NUMBER = re.compile(r"(?:Couldn't parse (?:integer|float)|Value out of range): ")
-_FIELD_EXPECTED = re.compile(r"Expected identifier or number, got ")
-_UNCLOSED = re.compile(r'Expected "[}>]"\.$')
-_UNCLOSED_TEXT = re.compile("String missing ending quote: ")
-_WORD = re.compile(r""""(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|[^\s"',;:{}<>\[\]#]+|.|$""")
+_WORD = re.compile(r"""[^\s"',;:{}<>\[\]#]+""")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+_FLOAT = (FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE)
 _RANGES = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
@@ -54,115 +46,150 @@ _RANGES = {
 }
 
 
-class TextFault(NamedTuple):
-    """A fault in the text of a configuration.
-
-    Attributes:
-        reason: the fault.
-        fix: what to do, or "".
-        offset: the place of the fault in the text.
-    """
-
-    reason: str
-    fix: str
-    offset: int
-
-
-class _At(NamedTuple):
-    """The place of which a parser complains, and what was read before it."""
-
-    text: str
-    offset: int
-    before: Reader
-
-    @property
-    def word(self) -> str:
-        match = _WORD.match(self.text, self.offset)
-        return match.group()[:_LONGEST_WORD] if match is not None else ""
-
-    @property
-    def field(self) -> FieldDescriptor | None:
-        """The field whose value is expected here."""
-        return self.before.pending_field
-
-    @property
-    def name(self) -> str:
-        return "the field" if self.field is None else self.field.name
-
-    def trailing_comma(self) -> TextFault | None:
-        """The comma before the end of a list, if that is the fault."""
-        if self.word != "]" or self.before.comma is None:
-            return None
-        return TextFault("a comma stands before the end of a list", "remove it", self.before.comma)
-
-
-def explained(reason: str, text: str, offset: int) -> TextFault:
+def explained(error: text_format.ParseError, text: str) -> TextFormatError:
     """Write a parser's complaint in the words of somebody who writes a config.pbtxt.
 
     Args:
-        reason: the complaint, without its place.
+        error: the complaint.
         text: the configuration as the parser read it.
-        offset: the place of which the parser complains.
     """
-    at = _At(text, offset, read_up_to(text, offset))
-    for pattern, explain in _EXPLANATIONS.items():
-        if (match := pattern.match(reason)) is not None and (fault := explain(match, at)) is not None:
-            return fault
-    return TextFault(reason.rstrip("."), "", offset)
+    line, column, lines = error.GetLine(), error.GetColumn(), text.split("\n")
+    reason = str(error).removeprefix(f"{line}:{column} : ")
+    if line is None or column is None:
+        return TextFormatError(reason.rstrip("."), "", 0)
+    reason = reason.removeprefix(f"'{lines[line - 1]}': ").removeprefix("'': ")
+    offset = sum(len(each) + 1 for each in lines[: line - 1]) + column - 1
+    reader, rest = Reader(), tokens(text)
+    for token in rest:
+        if token.start >= offset:
+            break
+        reader.take(token)
+    else:
+        token = Token("end", "", offset, offset)
+    block, last = reader.open[-1], reader.last
+    if block.in_list and (last.text, token.text) == (",", "]"):
+        return TextFormatError("a comma stands before the end of a list", "remove it", last.start)
+    if reason in ('Expected "}".', 'Expected ">".'):
+        for each in (token, *rest):
+            reader.take(each)
+        if len(reader.open) > 1:
+            brace = reader.open[-1].token
+            return TextFormatError("the block that begins here is not closed", "close the block", brace.start)
+    found, fix = _fault(reason, text, token, reader) or (reason.rstrip("."), "")
+    return TextFormatError(found, fix, offset)
 
 
-def _unknown_field(match: re.Match[str], at: _At) -> TextFault:
-    message, field = match.groups()
-    if field[0].isdecimal():
-        several = "write several values as a list, such as [ 4, 8 ], if the field may have several"
-        return TextFault(f"{field!r} stands where the name of a field is expected", several, at.offset)
-    known = ModelConfig.DESCRIPTOR.file.pool.FindMessageTypeByName(message).fields_by_name
-    other, fix = _suggestion(field, list(known))
-    return TextFault(f"{message.removeprefix('inference.')} has no field {field!r}{other}", fix, at.offset)
+def _fault(reason: str, text: str, token: Token, reader: Reader) -> tuple[str, str] | None:
+    """The fault at a token and its fix; None if there is no better word than the parser's."""
+    block = reader.open[-1]
+    if reason.startswith('Field "'):
+        return reason.rstrip("."), _which_to_keep(token, block)
+    if reason.startswith('Message type "') and " should not have multiple " in reason:
+        return reason.rstrip("."), "keep one of them"
+    if token.kind == "unclosed" and block.expects != "value" and reader.last.kind == "string":
+        return _unclosed(token)
+    if reader.is_lost or reason.startswith("Invalid octal float: "):
+        return None
+    if block.expects == "name":
+        return _name_fault(text, token, reader)
+    match = _WORD.match(text, token.start)
+    word = (token.text if match is None else match.group())[:_LONGEST_WORD]
+    return _fault_after_name(word, token, block, block.field.descriptor)
 
 
-def _unknown_value(match: re.Match[str], at: _At) -> TextFault:
-    enum, value = match.groups()
-    values = ModelConfig.DESCRIPTOR.file.pool.FindEnumTypeByName(enum).values_by_name
-    name = enum.removeprefix("inference.")
-    if value.strip("\"'") in values:
-        fix = f"write {value[1:-1]} without quotes"
-        return TextFault(f"{at.name} takes a name of {name}, but {value} is a text", fix, at.offset)
-    other, fix = _suggestion(value, list(values))
-    return TextFault(f"{name} has no value {value!r}{other}", fix, at.offset)
+def _unclosed(token: Token) -> tuple[str, str]:
+    return "the text that begins here is not closed in its line", f"write {token.text[0]} after it"
 
 
-def _second_scheduler(match: re.Match[str], at: _At) -> TextFault:
-    fields = {match[1], match[2]}
-    fix = "keep one of them; sequence_batching { oldest { } } batches too"
-    if "ensemble_scheduling" in fields:
-        other = next(iter(fields - {"ensemble_scheduling"}))
-        fix = f"an ensemble has no scheduler of its own: put {other} into the models of its steps"
-    return TextFault(match.string.rstrip("."), fix, at.offset)
+def _which_to_keep(token: Token, block: Value) -> str:
+    message = block.message
+    choice = None if message is None else message.fields_by_name[token.text].containing_oneof
+    if choice is None or choice.name != "scheduling_choice":
+        return "keep one of them"
+    schedulers = {each.name for each in choice.fields} & {token.text, *block.fields}
+    if "ensemble_scheduling" not in schedulers:
+        return "keep one of them; sequence_batching { oldest { } } batches too"
+    (other,) = schedulers - {"ensemble_scheduling"}
+    return f"an ensemble has no scheduler of its own: put {other} into the models of its steps"
 
 
-def _one_of_two(match: re.Match[str], at: _At) -> TextFault:
-    return TextFault(match.string.rstrip("."), "keep one of them", at.offset)
+def _name_fault(text: str, token: Token, reader: Reader) -> tuple[str, str] | None:
+    block, word, ahead = reader.open[-1], token.text, text[token.start : token.start + 2]
+    first = ahead[:1]
+    if ahead in ("//", "/*") or first == "-":
+        return f"{ahead.strip()!r} does not begin a comment", "begin it with '#'"
+    if first == "{":
+        return "a block has no name", "if the file is JSON, write protobuf text instead, such as max_batch_size: 8"
+    if first in (",", ";"):
+        return f"{first!r} stands where a field is expected", "remove it"
+    if first in ("}", "]", ">"):
+        if len(reader.open) == 1:
+            return f"{first!r} closes no block or list", "remove it, or open a block before it"
+        line, _ = line_and_column(text, block.token.start)
+        found = f"the block that begins in line {line} is not closed before the {first!r} here"
+        return found, f"write the missing '}}' before the {first!r}, or remove the {first!r}"
+    if first in ("'", '"'):
+        fix = "write the name of a field without quotes; an entry of a map is { key: … value: … }"
+        return f"the text {word[:_LONGEST_WORD]} stands where the name of a field is expected", fix
+    if block.message is None or not (word.isalnum() or word.isidentifier()):
+        return None
+    if first.isdecimal():
+        fix = "write several values as a list, such as [ 4, 8 ], if the field may have several"
+        return f"{word!r} stands where the name of a field is expected", fix
+    other, fix = _suggestion(word, list(block.message.fields_by_name))
+    return f"{block.message.full_name.removeprefix('inference.')} has no field {word!r}{other}", fix
 
 
-def _number(match: re.Match[str], at: _At) -> TextFault:
-    return at.trailing_comma() or TextFault(*_number_fault(at), at.offset)
+def _fault_after_name(word: str, token: Token, block: Value, field: FieldDescriptor | None) -> tuple[str, str] | None:
+    name = "the field" if field is None else field.name
+    if block.expects == "comma":
+        fix = "write ',' between two values, or ']' after the last one"
+        return f"the list of {name} cannot continue with {word!r}", fix
+    if field is None or field.message_type is not None:
+        fix = f"write {name} {{ … }}"
+        if field is not None and field.message_type is not None and field.message_type.name == "ModelParameter":
+            fix = "write value {{ string_value: {} }}".format(word if word[:1] in ("'", '"') else f'"{word}"')
+        return f"{name} takes a block in braces", fix
+    if block.expects == "colon":
+        found = "'=' stands in its place" if word.startswith("=") else "the colon is missing"
+        return f"a colon has to follow the name {name}, but {found}", f"write {name}: before the value"
+    return _value_fault(word, token, field)
 
 
-def _number_fault(at: _At) -> tuple[str, str]:
-    word, is_float = at.word, at.field is not None and at.field.cpp_type not in _RANGES
-    takes = f"{at.name} takes {'a number' if is_float else 'a whole number'}"
-    if word in ("", "}", ">", "]", ",", ";"):
-        return _missing(at)[:2]
+def _value_fault(word: str, token: Token, field: FieldDescriptor) -> tuple[str, str] | None:
+    kind = field.cpp_type
+    if field.enum_type is not None:
+        return _enum_fault(token.text, field.name, field.enum_type)
+    is_number = kind in _RANGES or kind in _FLOAT
+    if word in ("", "}", ">") or (is_number and word in ("]", ",", ";")):
+        return f"the value of {field.name} is missing", "write the value, or remove the field"
+    if is_number:
+        return _number_fault(word, field)
+    if kind == FieldDescriptor.CPPTYPE_BOOL:
+        inner = word.strip("\"'")
+        if inner != word and inner.lower() in ("true", "false"):
+            return f"{field.name} takes true or false, but {word} is a text", f"write {inner.lower()}"
+        return f"{field.name} takes true or false, not {word!r}", "write true or false"
+    if token.kind == "unclosed":
+        return _unclosed(token)
+    if token.kind == "string":
+        return None
     if word == "[":
-        return f"{at.name} takes one number, not a list", "remove the brackets"
+        return f"{field.name} takes one text, not a list", "remove the brackets"
+    return f"{field.name} takes a text in quotes", f'write "{word}"'
+
+
+def _number_fault(word: str, field: FieldDescriptor) -> tuple[str, str]:
+    takes = f"{field.name} takes {'a whole number' if field.cpp_type in _RANGES else 'a number'}"
+    if word == "[":
+        return f"{field.name} takes one number, not a list", "remove the brackets"
     if word[0] in "\"'":
         return f"{takes}, but {word} is a text", "write it without quotes" if word[1:-1].isdecimal() else "write digits"
-    if at.field is not None and _WHOLE.fullmatch(word) and at.field.cpp_type in _RANGES:
-        low, high = _RANGES[at.field.cpp_type]
+    if _WHOLE.fullmatch(word) and field.cpp_type in _RANGES:
+        low, high = _RANGES[field.cpp_type]
         if word.isdecimal() and word[0] == "0":
             return f"{word!r} is not a number, because a number that begins with 0 is octal", "remove the leading 0"
-        return f"{word} is outside the range of {at.name}", f"write a number from {low} to {high}"
+        return f"{word} is outside the range of {field.name}", f"write a number from {low} to {high}"
     return f"{takes}, but {word!r} is not such a number", _whole_number(word)
 
 
@@ -175,96 +202,14 @@ def _whole_number(word: str) -> str:
     return f"write {number:.0f}" if number.is_integer() and abs(number) < 2**53 else "write digits alone"
 
 
-def _flag(match: re.Match[str], at: _At) -> TextFault:
-    inner = at.word.strip("\"'")
-    if inner != at.word and inner.lower() in ("true", "false"):
-        return TextFault(f"{at.name} takes true or false, but {at.word} is a text", f"write {inner.lower()}", at.offset)
-    if at.word in ("", "}", ">"):
-        return _missing(at)
-    return TextFault(f"{at.name} takes true or false, not {at.word!r}", "write true or false", at.offset)
-
-
-def _text(match: re.Match[str], at: _At) -> TextFault:
-    if at.word == "[":
-        return TextFault(f"{at.name} takes one text, not a list", "remove the brackets", at.offset)
-    if at.word in ("", "}", ">"):
-        return _missing(at)
-    if fault := at.trailing_comma():
-        return fault
-    return TextFault(f"{at.name} takes a text in quotes", f'write "{at.word}"', at.offset)
-
-
-def _missing(at: _At) -> TextFault:
-    return TextFault(f"the value of {at.name} is missing", "write the value, or remove the field", at.offset)
-
-
-def _unclosed_text(match: re.Match[str], at: _At) -> TextFault:
-    return TextFault("the text that begins here is not closed in its line", f"write {at.word[:1]} after it", at.offset)
-
-
-def _colon(match: re.Match[str], at: _At) -> TextFault:
-    found = "'=' stands in its place" if at.word.startswith("=") else "the colon is missing"
-    fix = f"write {at.name}: before the value"
-    return TextFault(f"a colon has to follow the name {at.name}, but {found}", fix, at.offset)
-
-
-def _comma(match: re.Match[str], at: _At) -> TextFault:
-    fix = "write ',' between two values, or ']' after the last one"
-    return TextFault(f"the list of {at.name} cannot continue with {at.word!r}", fix, at.offset)
-
-
-def _block(match: re.Match[str], at: _At) -> TextFault:
-    if fault := at.trailing_comma():
-        return fault
-    fix = f"write {at.name} {{ … }}"
-    if at.field is not None and at.field.message_type is not None and at.field.message_type.name == "ModelParameter":
-        text = at.word if at.word[:1] in ("'", '"') else f'"{at.word}"'
-        fix = f"write value {{ string_value: {text} }}"
-    return TextFault(f"{at.name} takes a block in braces", fix, at.offset)
-
-
-def _not_closed(match: re.Match[str], at: _At) -> TextFault | None:
-    start = read_up_to(at.text, len(at.text)).open_block
-    return None if start is None else TextFault("the block that begins here is not closed", "close the block", start)
-
-
-def _field_expected(match: re.Match[str], at: _At) -> TextFault:
-    ahead = at.text[at.offset : at.offset + 2]
-    if ahead in ("//", "/*") or ahead[:1] == "-":
-        return TextFault(f"{ahead.strip()!r} does not begin a comment", "begin it with '#'", at.offset)
-    if ahead[:1] == "{":
-        fix = "if the file is JSON, write protobuf text instead, such as max_batch_size: 8"
-        return TextFault("a block has no name", fix, at.offset)
-    if ahead[:1] in (",", ";"):
-        return TextFault(f"{ahead[:1]!r} stands where a field is expected", "remove it", at.offset)
-    if ahead[:1] in ("}", "]", ">"):
-        if (start := at.before.open_block) is not None:
-            line = at.text.count("\n", 0, start) + 1
-            reason = f"the block that begins in line {line} is not closed before the {ahead[:1]!r} here"
-            fix = f"write the missing '}}' before the {ahead[:1]!r}, or remove the {ahead[:1]!r}"
-            return TextFault(reason, fix, at.offset)
-        return TextFault(f"{ahead[:1]!r} closes no block or list", "remove it, or open a block before it", at.offset)
-    if ahead[:1] in ("'", '"'):
-        fix = "write the name of a field without quotes; an entry of a map is { key: … value: … }"
-        return TextFault(f"the text {at.word} stands where the name of a field is expected", fix, at.offset)
-    return TextFault(match.string.rstrip("."), "", at.offset)
-
-
-_EXPLANATIONS: Mapping[re.Pattern[str], Callable[[re.Match[str], _At], TextFault | None]] = {
-    _UNKNOWN_FIELD: _unknown_field,
-    _UNKNOWN_VALUE: _unknown_value,
-    _SECOND_SCHEDULER: _second_scheduler,
-    _ONE_OF_TWO: _one_of_two,
-    _NUMBER: _number,
-    _FIELD_EXPECTED: _field_expected,
-    _UNCLOSED: _not_closed,
-    _UNCLOSED_TEXT: _unclosed_text,
-    re.compile('Expected "true" or "false"'): _flag,
-    re.compile("Expected string but found: "): _text,
-    re.compile('Expected ":"'): _colon,
-    re.compile('Expected ","'): _comma,
-    re.compile('Expected "{"'): _block,
-}
+def _enum_fault(word: str, field: str, enum: EnumDescriptor) -> tuple[str, str] | None:
+    name = enum.full_name.removeprefix("inference.")
+    if len(word.split()) != 1:
+        return None
+    if word.strip("\"'") in enum.values_by_name:
+        return f"{field} takes a name of {name}, but {word} is a text", f"write {word[1:-1]} without quotes"
+    other, fix = _suggestion(word, list(enum.values_by_name))
+    return f"{name} has no value {word!r}{other}", fix
 
 
 def _suggestion(word: str, known: list[str]) -> tuple[str, str]:
