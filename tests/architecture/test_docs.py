@@ -161,8 +161,8 @@ def test_no_text_of_the_library_names_a_file_of_the_checkout(root: Path) -> None
 def test_no_message_names_a_file_of_the_checkout(root: Path) -> None:
     """Findings, errors, and the descriptions of alarms. The example app runs in the checkout only."""
     golden = (root / "tests" / "messages.golden").read_text(encoding="utf-8")
-    assert "\n== alarm\n" in golden
-    messages = [line for line in golden.splitlines() if line.startswith(">") and not line.startswith("> app.py:")]
+    assert "\nalarm\n" in golden
+    messages = [line for line in golden.splitlines() if line.startswith("  ") and not line.startswith("  app.py:")]
     assert [message for message in messages if files_of_the_checkout(root, message)] == []
 
 

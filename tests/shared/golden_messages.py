@@ -1,4 +1,4 @@
-"""The full text of each finding and error stands once, in `tests/messages.golden`, with the tests that reach it.
+"""The full text of each finding and error is one line of `tests/messages.golden`, sorted by kind and text.
 
 A test of behaviour asserts code, path and field. It takes its findings and errors through the fixture `messages`, which
 records their texts::
@@ -10,10 +10,13 @@ records their texts::
         with messages.raises(ConfigurationError):
             write().check("serverless")
 
-A test fails if it reaches other texts than the golden file lists for it. `pytest --rewrite-messages [TESTS]` lists the
-texts that these tests reach, and keeps those of all other tests; it works with `--numprocesses`, too. A listed test
-that does not exist any more fails each run that collects all tests of its file. A program that must not change the
-golden file calls pytest with `--rewrite-messages --messages-file=COPY`.
+A test fails if it reaches a text that is not in the golden file. A whole run, in which every test with the fixture
+passed, fails for a text of the file that no test reached; a run of some tests says nothing about the others.
+
+`pytest --rewrite-messages TESTS` adds what these tests reach. Without TESTS, it runs all tests with the fixture and no
+others, and also removes what none of them reaches. It works with `--numprocesses`, too. After a rewording it is quicker
+to edit the line by hand. A program that must not change the golden file calls pytest with
+`--rewrite-messages --messages-file=COPY`.
 
 To convert a test that asserts a text:
 
@@ -28,9 +31,10 @@ To convert a test that asserts a text:
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Generator, Iterable, Iterator, Set
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,17 +49,15 @@ Place = tuple[str, str, str]
 """Where a finding is: code, path, field."""
 
 _Text = tuple[str, str]
-"""The code of a rule or the class of an error, and the text."""
-_Golden = dict[str, list[_Text]]
-"""The texts that each test reaches, by the test's id."""
+"""The code of a rule or the class of an error, and the text in one line."""
 
 _Error = TypeVar("_Error", bound=BaseException)
 
 _HEAD = """\
-# The texts of findings and errors, and below each text the tests that reach it.
+# The texts of findings and errors, by kind.
 # Written by `pytest --rewrite-messages`; see tests/shared/golden_messages.py.
 """
-_KIND, _LINE, _TEST = "== ", ">", "  "
+_INDENT = "  "
 _PROPERTY = "messages"
 
 
@@ -84,9 +86,7 @@ class Messages:
     def record(self, kind: str, text: str) -> None:
         """Record a text; `kind` orders the golden file."""
         plain = text.replace(self._directory, "TMP")
-        entry = kind, "".join(each if each == "\n" or each.isprintable() else _escaped(each) for each in plain)
-        if entry not in self.texts:
-            self.texts.append(entry)
+        self.texts.append((kind, "".join(each if each.isprintable() else _escaped(each) for each in plain)))
 
 
 def _escaped(character: str) -> str:
@@ -95,40 +95,27 @@ def _escaped(character: str) -> str:
 
 @pytest.fixture
 def messages(tmp_path: Path) -> Messages:
-    """Record texts and compare them with the golden file when the test ends."""
+    """Record texts and look for them in the golden file when the test ends."""
     return Messages(tmp_path)
 
 
-def read(path: Path) -> _Golden:
-    """The texts that a golden file lists; none if the file is missing."""
-    golden: _Golden = {}
-    kind, text, complete = "", [""], True
-    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
-        if line.startswith(_KIND):
-            kind = line.removeprefix(_KIND)
-        elif line.startswith(_LINE):
-            text = [line[2:]] if complete else [*text, line[2:]]
-            complete = False
-        elif line.startswith(_TEST):
-            golden.setdefault(line.removeprefix(_TEST), []).append((kind, "\n".join(text)))
-            complete = True
-    return golden
+def read(path: Path) -> set[_Text]:
+    """The texts of a golden file; none if the file is missing."""
+    texts, kind = set(), ""
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        if line.startswith(_INDENT):
+            texts.add((kind, line.removeprefix(_INDENT)))
+        elif line and not line.startswith("#"):
+            kind = line
+    return texts
 
 
-def written(golden: Mapping[str, Sequence[_Text]]) -> str:
-    """A golden file. Its order does not depend on the words of a text: by kind, first test, and order in that test."""
-    tests: dict[_Text, list[str]] = {}
-    for test in sorted(golden):
-        for entry in golden[test]:
-            tests.setdefault(entry, []).append(test)
-    lines, kind = [_HEAD], ""
-    for entry in sorted(tests, key=lambda entry: (entry[0], tests[entry][0])):  # stable: the order in that test
-        if entry[0] != kind:
-            kind = entry[0]
-            lines.append(f"{_KIND}{kind}\n")
-        text = [f"{_LINE} {line}" if line else _LINE for line in entry[1].split("\n")]
-        lines.append("\n".join([*text, *(f"{_TEST}{test}" for test in tests[entry])]) + "\n")
-    return "\n".join(lines)
+def written(texts: Set[_Text]) -> str:
+    """A golden file."""
+    parts = [_HEAD]
+    for kind, entries in groupby(sorted(texts), key=lambda entry: entry[0]):
+        parts.append("".join([f"{kind}\n", *(f"{_INDENT}{text}\n" for _, text in entries)]))
+    return "\n".join(parts)
 
 
 class _Plugin:
@@ -138,40 +125,38 @@ class _Plugin:
         self.path = Path(config.getoption("--messages-file") or config.rootpath / "tests" / "messages.golden")
         self.rewrites = bool(config.getoption("--rewrite-messages"))
         self.golden = read(self.path)
-        self.reached: _Golden = {}
-        self.gone: set[str] = set()
+        self.recording: set[str] = set()
+        """The ids of the tests with the fixture, before -k and -m select."""
+        self.reached: dict[str, list[_Text]] = {}
+        """The texts of each of these tests that passed."""
         self.worker: dict[str, Any] | None = getattr(config, "workeroutput", None)  # of pytest-xdist
 
-    @pytest.hookimpl(tryfirst=True)  # before -k and -m select
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Find the listed tests that do not exist any more."""
-        collected = {item.nodeid for item in items}
-        files = {_file(test) for test in collected}
-        parts = any("::" in argument for argument in config.args) or bool(config.getoption("lf", default=False))
-        self.gone = {
-            test
-            for test in self.golden
-            if test not in collected
-            and (not (config.rootpath / _file(test)).exists() or (not parts and _file(test) in files))
-        }
+        """Find the tests with the fixture; a whole run that rewrites needs no others."""
+        recording = [item for item in items if "messages" in getattr(item, "fixturenames", ())]
+        self.recording = {item.nodeid for item in recording}
         if self.worker is not None:
-            self.worker[_PROPERTY] = sorted(self.gone)
+            self.worker[_PROPERTY] = sorted(self.recording)
+        if self.rewrites and _is_of_all(config):
+            config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in self.recording])
+            items[:] = recording
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Learn from a worker of pytest-xdist what it collected."""
-        self.gone |= set(getattr(node, "workeroutput", {}).get(_PROPERTY, ()))
+        self.recording |= set(getattr(node, "workeroutput", {}).get(_PROPERTY, ()))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         """Compare a test that passes."""
         result = yield
         recorder = pyfuncitem.funcargs.get("messages")
-        reached = recorder.texts if isinstance(recorder, Messages) else []
-        if self.rewrites:
-            pyfuncitem.user_properties.append((_PROPERTY, reached))
-        elif set(reached) != set(listed := self.golden.get(pyfuncitem.nodeid, [])):
-            pytest.fail(_difference(pyfuncitem.nodeid, listed, reached), pytrace=False)
+        if isinstance(recorder, Messages):
+            new = [entry for entry in recorder.texts if entry not in self.golden]
+            if new and not self.rewrites:
+                pytest.fail(self._difference(new), pytrace=False)
+            pyfuncitem.user_properties.append((_PROPERTY, recorder.texts))
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -182,38 +167,43 @@ class _Plugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the golden file, or fail for tests that do not exist any more."""
+        """Write the golden file, or fail for texts that no test reaches."""
         if self.worker is not None or session.config.getoption("collectonly"):
             return
         if self.rewrites:
-            kept = {test: texts for test, texts in self.golden.items() if test not in self.gone}
-            _replace(self.path, written(kept | self.reached))
-        elif self.gone and session.exitstatus == pytest.ExitCode.OK:
+            reached = {entry for texts in self.reached.values() for entry in texts}
+            _replace(self.path, written((self.golden | reached) - self._unused(session.config)))
+        elif self._unused(session.config) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name the tests that do not exist any more."""
-        if self.gone and not self.rewrites:
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+        """Name the texts that no test reaches."""
+        if not self.rewrites and (unused := self._unused(config)):
             terminalreporter.section("messages", red=True)
-            terminalreporter.line(f"{self.path} lists tests that do not exist; run: pytest --rewrite-messages")
-            for test in sorted(self.gone):
-                terminalreporter.line(f"{_TEST}{test}")
+            terminalreporter.line(f"No test reaches these texts of {self.path}; run: pytest --rewrite-messages")
+            for kind, text in sorted(unused):
+                terminalreporter.line(f"{_INDENT}{kind}: {text}")
+
+    def _unused(self, config: pytest.Config) -> set[_Text]:
+        """The texts that no test reaches; none after a run that was not whole."""
+        if not _is_of_all(config) or self.recording - self.reached.keys():
+            return set()
+        return self.golden - {entry for texts in self.reached.values() for entry in texts}
+
+    def _difference(self, new: Iterable[_Text]) -> str:
+        lines = ["The test reaches texts (+) that are not in tests/messages.golden."]
+        for kind, text in new:
+            similar = difflib.get_close_matches(text, [each for of, each in self.golden if of == kind], n=1)
+            lines += [f"- {kind}: {each}" for each in similar]
+            lines.append(f"+ {kind}: {text}")
+        return "\n".join([*lines, "If they are meant, edit the line (-), or run: pytest --rewrite-messages"])
 
 
-def _file(test: str) -> str:
-    return test.partition("::")[0]
-
-
-def _difference(test: str, listed: Sequence[_Text], reached: Sequence[_Text]) -> str:
-    lines = [f"- {kind}: {text}" for kind, text in listed if (kind, text) not in reached]
-    lines += [f"+ {kind}: {text}" for kind, text in reached if (kind, text) not in listed]
-    return "\n".join(
-        [
-            "The test reaches other texts (+) than tests/messages.golden lists for it (-).",
-            *lines,
-            f"If the texts are meant, run: pytest --rewrite-messages {shlex.quote(test)}",
-        ]
-    )
+def _is_of_all(config: pytest.Config) -> bool:
+    """Whether pytest collects all tests."""
+    tests = config.rootpath / "tests"
+    given = any(tests.is_relative_to(config.invocation_params.dir / argument) for argument in config.args)
+    return given and not any(config.getoption(option, default=None) for option in ("lf", "ignore", "ignore_glob"))
 
 
 def _replace(path: Path, text: str) -> None:

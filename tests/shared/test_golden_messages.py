@@ -49,37 +49,21 @@ def test_other():
     pass
 """
 LISTED = """\
-# The texts of findings and errors, and below each text the tests that reach it.
+# The texts of findings and errors, by kind.
 # Written by `pytest --rewrite-messages`; see tests/shared/golden_messages.py.
 
-== CT100
+CT100
+  a: CT100: 1 pears
+  a: CT100: 2 pears
 
-> a: CT100: 1 pears
-  tests/test_it.py::test_each[1]
+CT101
+  a: CT101: apple
+  a: CT101: zebra
 
-> a: CT100: 2 pears
-  tests/test_it.py::test_each[2]
-
-== CT101
-
-> a: CT101: apple
-  tests/test_it.py::test_each[1]
-  tests/test_it.py::test_each[2]
-  tests/test_it.py::test_one
-
-> a: CT101: zebra
-  tests/test_it.py::test_one
-
-== ValueError
-
-> TMP/x is empty;
->
-> use \\x1b another
-  tests/test_it.py::test_error
+ValueError
+  TMP/x is empty;\\n\\nuse \\x1b another
 """
-GONE = (
-    "messages.golden lists tests that do not exist; run: pytest --rewrite-messages\n  tests/test_it.py::test_each[2]\n"
-)
+ZEBRA = "messages.golden; run: pytest --rewrite-messages\n  CT101: a: CT101: zebra\n"
 
 
 @pytest.fixture
@@ -111,13 +95,12 @@ def test_what_is_listed_passes(pytester: pytest.Pytester) -> None:
 
 
 def test_a_text_that_is_not_listed_fails(pytester: pytest.Pytester, tests: Path) -> None:
-    replace(tests, "messages.of([]) == []", 'messages.of([found("apple")])')
+    replace(tests, "messages.of([]) == []", 'messages.of([found("plum")])')
     status, shown = ended(pytester)
     assert status == 1
     assert "FAILED tests/test_it.py::test_none" in shown
     assert "1 failed, 5 passed" in shown
-    assert "\n+ CT101: a: CT101: apple\n" in shown
-    assert "run: pytest --rewrite-messages tests/test_it.py::test_none\n" in shown
+    assert "\n+ CT101: a: CT101: plum\n" in shown
 
 
 def test_a_reworded_text_fails_and_both_are_shown(pytester: pytest.Pytester, tests: Path) -> None:
@@ -125,65 +108,48 @@ def test_a_reworded_text_fails_and_both_are_shown(pytester: pytest.Pytester, tes
     status, shown = ended(pytester, "-k", "test_each")
     assert status == 1
     assert "\n- CT101: a: CT101: apple\n+ CT101: a: CT101: an apple\n" in shown
-    assert "run: pytest --rewrite-messages 'tests/test_it.py::test_each[1]'\n" in shown
 
 
-def test_a_text_that_is_not_reached_any_more_fails(pytester: pytest.Pytester, tests: Path) -> None:
+def test_a_text_that_no_test_reaches_fails_a_whole_run(pytester: pytest.Pytester, tests: Path) -> None:
     replace(tests, 'found("zebra"), ', "")
     replace(tests, "* 2", "")
-    status, shown = ended(pytester)
-    assert status == 1
-    assert "\n- CT101: a: CT101: zebra\n" in shown
+    for part in (["-k", "test_each"], ["tests/test_it.py"], ["--ignore", "tests/test_other.py"]):
+        assert ended(pytester, *part)[0] == 0
+    for whole in (["tests"], ["-k", "not test_other"], ["-n", "2"]):
+        status, shown = ended(pytester, *whole)
+        assert status == 1
+        assert ZEBRA in shown
 
 
-def test_rewriting_repairs_it_in_the_same_order(pytester: pytest.Pytester, tests: Path) -> None:
-    replace(tests, "zebra", "a zebra")
-    replace(tests, "apple", "an apple")
-    assert ended(pytester, "--rewrite-messages")[0] == 0
-    assert (pytester.path / GOLDEN).read_text() == LISTED.replace("zebra", "a zebra").replace("apple", "an apple")
+def test_a_run_that_skips_a_test_is_not_whole(pytester: pytest.Pytester, tests: Path) -> None:
+    replace(tests, "def test_one(messages):", "@pytest.mark.skip\ndef test_one(messages):")
     assert ended(pytester)[0] == 0
 
 
-def test_tests_that_did_not_run_or_failed_keep_their_texts(pytester: pytest.Pytester, tests: Path) -> None:
-    replace(tests, "apple", "an apple")
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_rewriting_with_all_tests_adds_and_removes(
+    pytester: pytest.Pytester, tests: Path, workers: tuple[str, ...]
+) -> None:
+    replace(tests, "zebra", "a zebra")
+    replace(tests, "[1, 2]", "[1, 3]")
+    replace(tests, "pass", "raise ValueError('a test without texts does not run')")
+    assert ended(pytester, "--rewrite-messages", *workers)[0] == 0
+    assert (pytester.path / GOLDEN).read_text() == LISTED.replace("zebra", "a zebra").replace(
+        "  a: CT101: apple\n  a: CT101: a zebra\n", "  a: CT101: a zebra\n  a: CT101: apple\n"
+    ).replace("2 pears", "3 pears")
+
+
+def test_rewriting_with_some_tests_adds(pytester: pytest.Pytester, tests: Path) -> None:
+    replace(tests, "zebra", "a zebra")
     replace(tests, "[]) == []", "[found('plum')]) == []")
     status, _ = ended(pytester, "--rewrite-messages", "-k", "test_one or test_none")
-    assert status == 1
-    listed = (pytester.path / GOLDEN).read_text()
-    assert "> a: CT101: apple\n  tests/test_it.py::test_each[1]\n  tests/test_it.py::test_each[2]\n\n" in listed
-    assert "> a: CT101: an apple\n  tests/test_it.py::test_one\n\n" in listed
-    assert "plum" not in listed
-
-
-def test_a_test_that_does_not_exist_any_more_fails_the_run(pytester: pytest.Pytester, tests: Path) -> None:
-    replace(tests, "[1, 2]", "[1, 3]")
-    assert ended(pytester, "tests/test_it.py::test_other")[0] == 0
-    status, shown = ended(pytester, "-k", "test_other")
-    assert status == 1
-    assert GONE in shown
-
-
-def test_workers_hand_over_what_they_collect_and_reach(pytester: pytest.Pytester, tests: Path) -> None:
-    replace(tests, "[1, 2]", "[1, 3]")
-    replace(tests, "apple", "an apple")
-    status, shown = ended(pytester, "-k", "test_other", "-n", "2")
-    assert status == 1
-    assert GONE in shown
-
-    assert ended(pytester, "--rewrite-messages", "-n", "2")[0] == 0
-    listed = LISTED.replace("apple", "an apple").replace("2 pears", "3 pears").replace("each[2]", "each[3]")
+    assert status == 1  # a test that fails records nothing
+    listed = LISTED.replace("  a: CT101: apple\n", "  a: CT101: a zebra\n  a: CT101: apple\n")
     assert (pytester.path / GOLDEN).read_text() == listed
 
 
-def test_a_file_of_tests_that_does_not_exist_any_more_fails_the_run(pytester: pytest.Pytester, tests: Path) -> None:
-    tests.rename(tests.with_name("test_new.py"))
-    status, shown = ended(pytester, "tests/test_new.py::test_other")
-    assert status == 1
-    assert "  tests/test_it.py::test_error\n" in shown
-
-
 def test_another_file_can_be_rewritten(pytester: pytest.Pytester, tests: Path) -> None:
-    replace(tests, "apple", "an apple")
+    replace(tests, "zebra", "zebras")
     assert ended(pytester, "--rewrite-messages", "--messages-file", "new.golden")[0] == 0
     assert (pytester.path / GOLDEN).read_text() == LISTED
-    assert (pytester.path / "new.golden").read_text() == LISTED.replace("apple", "an apple")
+    assert (pytester.path / "new.golden").read_text() == LISTED.replace("zebra", "zebras")
