@@ -94,6 +94,11 @@ class CheckContext:
         models = self.repository.models
         return tuple(model for model in models if model.is_recognisable) or models  # not `scripts/` and the like
 
+    @property
+    def release(self) -> str | None:
+        """The Triton release that serves; None if it is not given."""
+        return self.platform.release if self.platform is not None else None
+
     def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
         """The result of `read` for a file, cached for the other rules of this check.
 

@@ -1,23 +1,38 @@
-"""The type of a rule, and the register in which each rule enters itself."""
+"""The type of a rule, the problems that it reports, and the register in which each rule enters itself."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final, Literal
+from functools import cached_property, wraps
+from inspect import unwrap
+from typing import Final, Literal, TypeVar
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.documentation import Documentation
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.repository import Mode
 
-__all__ = ["CRASH", "Judge", "Need", "Problem", "Rule", "registered_rules", "rule"]
+__all__ = [
+    "CRASH",
+    "UNREADABLE",
+    "Judge",
+    "Need",
+    "Problem",
+    "Rule",
+    "registered_rules",
+    "rule",
+    "rules_about",
+    "would_not_load",
+]
 
 Need = Literal["platform", "preflight"]
 """An input that some rules need, and that a user may omit."""
+
+Subject = TypeVar("Subject")
 
 _OUR_CODES: Final = re.compile(r"CT\d{3}")
 _OTHER_CODES: Final = re.compile(r"X[A-Z]*\d{2,}")
@@ -40,6 +55,11 @@ class Problem:
     fix: str
     field: str = ""
     line: int | None = None
+
+
+def would_not_load(model: Model, found: str, words: str, joint: str = ", so ") -> str:
+    """The message about a fault for which the server does not load a model; `words` are the server's."""
+    return f"{found}{joint}the server would not load {model.name!r}: {words}"
 
 
 Judge = Callable[[CheckContext], Iterator[Problem]]
@@ -90,7 +110,7 @@ class Rule:
     @property
     def defined_in(self) -> str:
         """The place of the function, as `path/to/module.py:line` below the directory of its top package."""
-        return f"{self.function.__module__.replace('.', '/')}.py:{self.function.__code__.co_firstlineno}"
+        return f"{self.function.__module__.replace('.', '/')}.py:{unwrap(self.function).__code__.co_firstlineno}"
 
     @property
     def condition(self) -> str:
@@ -200,6 +220,31 @@ def rule(
         return function
 
     return register
+
+
+def rules_about(
+    subjects: Callable[[CheckContext], Iterable[Subject]],
+) -> Callable[..., Callable[[Callable[[Subject], Iterator[Problem]]], Judge]]:
+    """Return a decorator like `rule`, whose functions judge one of the subjects at a time.
+
+    For example, `model_rule = rules_about(configured)` registers a function of one configured model:
+
+        @model_rule("CT230", Severity.ERROR, "max_batch_size is negative", source=core(_UTILS, 1479, 1483))
+        def negative_batch_size(each: ConfiguredModel) -> Iterator[Problem]:
+    """
+
+    def decorator(*arguments: object, **options: object) -> Callable[[Callable[[Subject], Iterator[Problem]]], Judge]:
+        def register(function: Callable[[Subject], Iterator[Problem]]) -> Judge:
+            @wraps(function)
+            def judge(context: CheckContext) -> Iterator[Problem]:
+                for subject in subjects(context):
+                    yield from function(subject)
+
+            return rule(*arguments, **options)(judge)  # type: ignore[arg-type]
+
+        return register
+
+    return decorator
 
 
 def registered_rules() -> tuple[Rule, ...]:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cdk_triton._wording import did_you_mean
-from cdk_triton.checks.derived.parameter_values import BOOLEAN, COUNT, INTEGER, Reader
 from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.option_values import BOOLEAN, COUNT, INTEGER, Reader
 from cdk_triton.triton.schema import ModelConfig, ModelInstanceGroup
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.completion import completes_tensors, known_backend
+from cdk_triton.checks.derived.completion import SIDES, completes_tensors, known_backend
 from cdk_triton.onnx_models.reader.file import OnnxFile, OnnxTensor
 from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_models
 from cdk_triton.triton.model import CONFIG_NAME, Model
@@ -41,12 +41,9 @@ def _completed(context: CheckContext) -> Mapping[str, ModelConfig]:
 
 def _complete(context: CheckContext, versions: list[OnnxModelFile]) -> ModelConfig | None:
     """The completed configuration; None where nothing is completed, or what is cannot be known."""
-    model, config, onnx = versions[0].backend_file.model, versions[0].config, versions[0].onnx
-    sides = [
-        side
-        for side in ("input", "output")
-        if completes_tensors(context, model, config, "input" if side == "input" else "output")
-    ]
+    owner, onnx = versions[0].backend_file.owner, versions[0].onnx
+    model, config = owner.model, owner.config
+    sides = [side for side in SIDES if completes_tensors(owner, side)]
     if not sides or known_backend(context, model) != "onnxruntime" or not _is_plain(config):
         return None
     if CONFIG_NAME in model.subdirectories:

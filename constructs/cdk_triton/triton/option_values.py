@@ -1,7 +1,9 @@
 """The values of tritonserver's options: what its parser takes, by the kinds of `data/server_options.json`.
 
 The server reads numbers with std::stoi and its like, which skip what follows the number, and flags as `true`, `on`, `1`
-and their opposites: `src/command_line_parser.cc` of triton-inference-server/server.
+and their opposites: `src/command_line_parser.cc` of triton-inference-server/server. Backends convert the texts of
+parameters alike: `ParseBoolValue` and `ParseIntValue` in src/backend_common.cc of triton-inference-server/backend,
+3f57fb90, lines 1045 to 1081.
 """
 
 from __future__ import annotations
@@ -15,7 +17,18 @@ from typing import Final
 from cdk_triton._wording import in_words
 from cdk_triton.triton.releases import release_order
 
-__all__ = ["MAX_INT32", "MAX_INT64", "MAX_THREADS", "cut_number", "least_shared_memory", "value_fault"]
+__all__ = [
+    "BOOLEAN",
+    "COUNT",
+    "INTEGER",
+    "MAX_INT32",
+    "MAX_INT64",
+    "MAX_THREADS",
+    "Reader",
+    "cut_number",
+    "least_shared_memory",
+    "value_fault",
+]
 
 MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
@@ -59,6 +72,21 @@ _RESTRICTED = (  # RESTRICTED_CATEGORY_NAMES in src/restricted_features.h
     "logging",
 )
 _TRACE_LEVELS = ("off", "false", "true", "on", "min", "max", "timestamps", "tensors")
+
+Reader = tuple[re.Pattern[str], str, str]
+"""The texts that can be converted, the server's words for the others (`{0}` stands for the text), and what to write."""
+
+BOOLEAN: Reader = (
+    re.compile(r"true|on|1|false|off|0", re.IGNORECASE),
+    "failed to convert '{0}' to boolean",
+    "true or false",
+)
+INTEGER: Reader = (
+    re.compile(r"\s*[+-]?\d+.*", re.DOTALL),
+    "failed to convert '{0}' to integral number",
+    "a whole number",
+)
+COUNT: Reader = (INTEGER[0], "failed to convert '{0}' to unsigned long long integral number", INTEGER[2])
 
 MIB: Final = 1 << 20
 _LESS_SHARED_MEMORY_SINCE = "23.09"

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import (
     PLATFORMS,
+    ConfiguredModel,
     completed_pair,
     configured,
     configured_or_not,
     is_wrong_pair,
-    said_name,
+    model_rule,
 )
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
@@ -40,24 +41,24 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
     """
     suggestions = Suggestions()
-    fix = 'name the backend, for example backend: "python"'
-    for model, config in configured(context):
-        platform, backend = completed_pair(context, model)
-        if backend or platform == "ensemble" or not (platform or config.default_model_filename):
+    for each in configured(context):
+        platform, backend = completed_pair(context, each.model)
+        name = each.config.default_model_filename
+        if backend or platform == "ensemble" or not (platform or name):
             continue  # the last: nothing tells the backend, which CT105 reports
-        if config.HasField("ensemble_scheduling"):
+        if each.config.HasField("ensemble_scheduling"):
             continue  # meant as an ensemble: reported by CT311
         found = f"the platform {platform!r} does not belong to a backend"
         if not platform:
-            name = config.default_model_filename
             found = f"the configuration does not name a backend, and the file name {name!r} does not identify one"
         meant = suggestions.closest(platform, _KNOWN_PLATFORMS, other_than=platform) if platform else None
-        yield Problem(
-            model.config_path,
-            f"{found}, so the server would not load {model.name!r}: unexpected platform type '{platform}' for "
-            f"{said_name(model)}",
-            fix if meant is None else f'did you mean platform: "{meant}"?',
+        yield each.unloadable(
             "platform" if platform else "backend",
+            found,
+            f"unexpected platform type '{platform}' for {each.said_name}",
+            'name the backend, for example backend: "python"'
+            if meant is None
+            else f'did you mean platform: "{meant}"?',
         )
 
 
@@ -85,26 +86,21 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         input { name: "x" data_type: TYPE_FP32 dims: 4 }
         output { name: "y" data_type: TYPE_FP32 dims: 4 }
     """
-    for model, _ in configured_or_not(context):
-        platform, backend = completed_pair(context, model)
+    for each in configured_or_not(context):
+        platform, backend = completed_pair(context, each.model)
         if not is_wrong_pair(platform, backend, context.platform):
             continue
         found = f"the platform is {repr(platform) if platform else 'empty'}, but the backend is {backend!r}"
         fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or remove `platform`")
-        if model.name.partition(".")[2] == backend and not platform:
+        if each.name.partition(".")[2] == backend and not platform:
             found = f"the model's name implies the backend {backend!r}, but the platform is empty"
             fix = f'write backend: "{backend}"' if backend != "tensorflow" else fix
-        yield Problem(
-            model.config_path,
-            f"{found}, so the server would not load {model.name!r}: unexpected 'platform' and 'backend' pair, "
-            f"got:{platform}, {backend}",
-            fix,
-            "platform",
-        )
+        words = f"unexpected 'platform' and 'backend' pair, got:{platform}, {backend}"
+        yield each.unloadable("platform", found, words, fix)
 
 
-@rule("CT285", Severity.ERROR, "an ensemble has a backend", source=core(_UTILS, 1453, 1460))
-def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT285", Severity.ERROR, "an ensemble has a backend", source=core(_UTILS, 1453, 1460))
+def ensemble_with_backend(each: ConfiguredModel) -> Iterator[Problem]:
     """An ensemble has a `backend`, so the server does not load the ensemble.
 
     The server itself runs ensembles, without a backend. A `default_model_filename` such as `model.py` also gives the
@@ -143,14 +139,13 @@ def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
           }
         }
     """
-    for model, config in configured(context):
-        platform, backend = completed_pair(context, model)
-        if platform == "ensemble" and backend:
-            origin = "" if config.backend else " (from default_model_filename)"
-            yield Problem(
-                model.config_path,
-                f"the ensemble has the backend {backend!r}{origin}, so the server would not load it: Ensemble model "
-                f"'{said_name(model)}' must have platform type 'ensemble' and empty backend type",
-                "remove `backend`" if config.backend else "remove default_model_filename",
-                "backend" if config.backend else "default_model_filename",
-            )
+    platform, backend = completed_pair(each.context, each.model)
+    if platform == "ensemble" and backend:
+        field = "backend" if each.config.backend else "default_model_filename"
+        origin = "" if each.config.backend else " (from default_model_filename)"
+        yield each.problem(
+            field,
+            f"the ensemble has the backend {backend!r}{origin}, so the server would not load it: Ensemble model "
+            f"'{each.said_name}' must have platform type 'ensemble' and empty backend type",
+            "remove `backend`" if each.config.backend else "remove default_model_filename",
+        )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured
-from cdk_triton.checks.derived.queues import effective_policies, least_instances
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
 from cdk_triton.checks.derived.releases import is_older, is_within
-from cdk_triton.checks.derived.response_cache import SOUND_SINCE, breaks_ordering, has_freed_memory
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.scheduling import (
+    SOUND_SINCE,
+    breaks_ordering,
+    effective_policies,
+    has_freed_memory,
+    least_instances,
+)
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core, core_commit, release_notes
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig
@@ -18,14 +22,14 @@ _UNORDERED_SINCE, _ORDERED_SINCE = "25.09", "26.08"  # core b06d69b, and the not
 _MISCOUNTS_SINCE, _COUNTS_SINCE = "23.08", "26.08"  # core 66c61d2, and the notes of 2.72.0
 
 
-@rule(
+@model_rule(
     "CT286",
     Severity.WARNING,
     "the release does not keep the order of responses",
     source=core_commit("b06d69b0e9afe0f5e6552a3362573e8651f73038"),
     applies=lambda platform: is_within(platform, _UNORDERED_SINCE, _ORDERED_SINCE),
 )
-def unordered_responses(context: CheckContext) -> Iterator[Problem]:
+def unordered_responses(each: ConfiguredModel) -> Iterator[Problem]:
     """Servers from 25.09 to 26.07 do not keep the order of responses, although `preserve_ordering` is on.
 
     If a model has several instances, these servers send each response when the response is ready. The release notes of
@@ -52,27 +56,25 @@ def unordered_responses(context: CheckContext) -> Iterator[Problem]:
         `gpus`, the server may create instances on each GPU. Without `count`, the server creates two instances of an
         ONNX model on the CPU, but the rule counts one.
     """
-    for model, config in configured(context):
-        instances = _instances(context, config)
-        if config.dynamic_batching.preserve_ordering and instances > 1:
-            yield Problem(
-                model.config_path,
-                f"preserve_ordering is true, but {model.name!r} has {instances} instances, so the server of "
-                f"{_release(context)} would send responses as they become ready, not in the order of the requests",
-                f"serve with {_ORDERED_SINCE} or newer, use one instance, or acknowledge CT286 if no client needs "
-                "the order",
-                "dynamic_batching.preserve_ordering",
-            )
+    instances = _instances(each)
+    if each.config.dynamic_batching.preserve_ordering and instances > 1:
+        yield each.problem(
+            "dynamic_batching.preserve_ordering",
+            f"preserve_ordering is true, but {each.name!r} has {instances} instances, so the server of "
+            f"{each.context.release} would send responses as they become ready, not in the order of the requests",
+            f"serve with {_ORDERED_SINCE} or newer, use one instance, or acknowledge CT286 if no client needs the "
+            "order",
+        )
 
 
-@rule(
+@model_rule(
     "CT287",
     Severity.WARNING,
     "preserve_ordering and the response cache do not go together in the release",
     source=release_notes("2.75.0"),
     applies=lambda platform: is_older(platform, SOUND_SINCE),
 )
-def ordering_with_cache(context: CheckContext) -> Iterator[Problem]:
+def ordering_with_cache(each: ConfiguredModel) -> Iterator[Problem]:
     """Servers before 26.11 cannot use `preserve_ordering` and `response_cache` together.
 
     A response from the cache overtakes earlier requests that wait in the queue (triton-inference-server/core#520). The
@@ -97,29 +99,27 @@ def ordering_with_cache(context: CheckContext) -> Iterator[Problem]:
         For servers before 26.08, the rule reports a model only if `additional_args` of the container's environment give
         the server a cache. For servers from 26.08 to 26.10, the rule also reports a model if no environment is given.
     """
-    may_crash = has_freed_memory(context.platform)
-    for model, config in configured(context):
-        if breaks_ordering(context, config):
-            said = "may use freed memory and crash" if may_crash else "would send cached responses out of order"
-            yield Problem(
-                model.config_path,
-                f"preserve_ordering and response_cache are enabled for {model.name!r}, so the server of "
-                f"{_release(context)} {said}",
-                f"remove one of the two settings, serve with {SOUND_SINCE} or newer"
-                + (" or with a release before 26.08" if may_crash else "")
-                + ", or acknowledge CT287",
-                "response_cache.enable",
-            )
+    if breaks_ordering(each):
+        may_crash = has_freed_memory(each.context.platform)
+        effect = "may use freed memory and crash" if may_crash else "would send cached responses out of order"
+        yield each.problem(
+            "response_cache.enable",
+            f"preserve_ordering and response_cache are enabled for {each.name!r}, so the server of "
+            f"{each.context.release} {effect}",
+            f"remove one of the two settings, serve with {SOUND_SINCE} or newer"
+            + (" or with a release before 26.08" if may_crash else "")
+            + ", or acknowledge CT287",
+        )
 
 
-@rule(
+@model_rule(
     "CT288",
     Severity.WARNING,
     "the release runs a model with a queue policy slower and slower",
     source=core("src/instance_queue.cc", 57, 106),
     applies=lambda platform: is_within(platform, _MISCOUNTS_SINCE, _COUNTS_SINCE),
 )
-def starved_instances(context: CheckContext) -> Iterator[Problem]:
+def starved_instances(each: ConfiguredModel) -> Iterator[Problem]:
     """Servers from 23.08 to 26.07 miscount the free instances of a model with a queue policy and a queue delay.
 
     The fault needs several instances. With a queue policy or priority levels, the server counts the instances that wait
@@ -149,24 +149,21 @@ def starved_instances(context: CheckContext) -> Iterator[Problem]:
         `gpus`, the server may create instances on each GPU. Without `count`, the server creates two instances of an
         ONNX or TensorFlow model on the CPU, but the rule counts one.
     """
-    for model, config in configured(context):
-        batching = config.dynamic_batching
-        policy = _policy(config)
-        merges = batching.max_queue_delay_microseconds > 0 and config.max_batch_size > 1
-        if policy is not None and merges and _instances(context, config) > 1:
-            yield Problem(
-                model.config_path,
-                f"{model.name!r} has {policy} and max_queue_delay_microseconds, so the server of {_release(context)} "
-                "would miscount the model's free instances and run the model slower and slower until it reloads the "
-                "model",
-                f"remove max_queue_delay_microseconds or {policy}, serve with {_COUNTS_SINCE} or newer, or acknowledge "
-                "CT288",
-                "dynamic_batching.max_queue_delay_microseconds",
-            )
+    batching = each.config.dynamic_batching
+    policy = _policy(each.config)
+    merges = batching.max_queue_delay_microseconds > 0 and each.config.max_batch_size > 1
+    if policy is not None and merges and _instances(each) > 1:
+        yield each.problem(
+            "dynamic_batching.max_queue_delay_microseconds",
+            f"{each.name!r} has {policy} and max_queue_delay_microseconds, so the server of {each.context.release} "
+            "would miscount the model's free instances and run the model slower and slower until it reloads the model",
+            f"remove max_queue_delay_microseconds or {policy}, serve with {_COUNTS_SINCE} or newer, or acknowledge "
+            "CT288",
+        )
 
 
 def _policy(config: ModelConfig) -> str | None:
-    """The setting of a queue for which the server counts free instances; without one it works ahead."""
+    """The setting of a queue for which the server counts free instances; None if it does not count them."""
     if config.dynamic_batching.priority_levels:
         return "priority_levels"
     for _, policy in effective_policies(config):
@@ -176,9 +173,6 @@ def _policy(config: ModelConfig) -> str | None:
     return None
 
 
-def _instances(context: CheckContext, config: ModelConfig) -> int:
-    return least_instances(config, context.platform.instance.gpu_count if context.platform is not None else 1)
-
-
-def _release(context: CheckContext) -> str | None:
-    return context.platform.release if context.platform is not None else None
+def _instances(each: ConfiguredModel) -> int:
+    platform = each.context.platform
+    return least_instances(each.config, platform.instance.gpu_count if platform is not None else 1)

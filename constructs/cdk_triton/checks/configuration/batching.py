@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_batch_size
-from cdk_triton.checks.derived.configured import configured, said_name
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.schema import ModelConfig
 
 if TYPE_CHECKING:
-    from cdk_triton.triton.model import Model
     from cdk_triton.triton.schema import ModelQueuePolicy
 
 _UTILS = "src/model_config_utils.cc"
 
 
-@rule("CT230", Severity.ERROR, "max_batch_size is negative", source=core(_UTILS, 1479, 1483))
-def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT230", Severity.ERROR, "max_batch_size is negative", source=core(_UTILS, 1479, 1483))
+def negative_batch_size(each: ConfiguredModel) -> Iterator[Problem]:
     """`max_batch_size` is negative, so the server does not load the model.
 
     Write 0 if the model does not batch. If the model batches, write the size of the largest batch. The server then adds
@@ -37,19 +34,18 @@ def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         max_batch_size: 0
     """
-    for model, config in configured(context):
-        if config.max_batch_size < 0:
-            yield Problem(
-                model.config_path,
-                f"max_batch_size is {config.max_batch_size}, so the server would not load {model.name!r}: "
-                f"'max_batch_size' must be non-negative value for {said_name(model)}",
-                "write 0 if the model does not batch, or the largest batch size if it does",
-                "max_batch_size",
-            )
+    most = each.config.max_batch_size
+    if most < 0:
+        yield each.unloadable(
+            "max_batch_size",
+            f"max_batch_size is {most}",
+            f"'max_batch_size' must be non-negative value for {each.said_name}",
+            "write 0 if the model does not batch, or the largest batch size if it does",
+        )
 
 
-@rule("CT231", Severity.ERROR, "a preferred batch size is not positive", source=core(_UTILS, 1491, 1500))
-def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT231", Severity.ERROR, "a preferred batch size is not positive", source=core(_UTILS, 1491, 1500))
+def preferred_size_not_positive(each: ConfiguredModel) -> Iterator[Problem]:
     """A preferred batch size of the dynamic batcher is 0 or negative, so the server does not load the model.
 
     Without preferred sizes, the server prefers the largest batch.
@@ -66,20 +62,20 @@ def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
         max_batch_size: 8
         dynamic_batching { preferred_batch_size: [ 4, 8 ] }
     """
-    for model, config in configured(context):
-        for index, size in enumerate(config.dynamic_batching.preferred_batch_size):
-            if size <= 0:
-                yield Problem(
-                    model.config_path,
-                    f"the preferred batch size is {size}, so the server would not load "
-                    f"{model.name!r}: dynamic batching preferred size must be positive for {said_name(model)}",
-                    "remove the size, or write one from 1 to max_batch_size",
-                    f"dynamic_batching.preferred_batch_size[{index}]",
-                )
+    for index, size in enumerate(each.config.dynamic_batching.preferred_batch_size):
+        if size <= 0:
+            yield each.unloadable(
+                f"dynamic_batching.preferred_batch_size[{index}]",
+                f"the preferred batch size is {size}",
+                f"dynamic batching preferred size must be positive for {each.said_name}",
+                "remove the size, or write one from 1 to max_batch_size",
+            )
 
 
-@rule("CT232", Severity.ERROR, "a preferred batch size is larger than max_batch_size", source=core(_UTILS, 1501, 1507))
-def preferred_size_too_large(context: CheckContext) -> Iterator[Problem]:
+@model_rule(
+    "CT232", Severity.ERROR, "a preferred batch size is larger than max_batch_size", source=core(_UTILS, 1501, 1507)
+)
+def preferred_size_too_large(each: ConfiguredModel) -> Iterator[Problem]:
     """A preferred batch size of the dynamic batcher is above `max_batch_size`, so the server does not load the model.
 
     The server compares the two before the backend completes `max_batch_size` from the model, so write `max_batch_size`
@@ -97,21 +93,19 @@ def preferred_size_too_large(context: CheckContext) -> Iterator[Problem]:
         max_batch_size: 16
         dynamic_batching { preferred_batch_size: 16 }
     """
-    for model, config in configured(context):
-        for index, size in enumerate(config.dynamic_batching.preferred_batch_size):
-            if size > config.max_batch_size >= 0 and size > 0:
-                yield Problem(
-                    model.config_path,
-                    f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, so the server "
-                    f"would not load {model.name!r}: dynamic batching preferred size must be <= max batch size for "
-                    f"{said_name(model)}",
-                    f"set max_batch_size to {size} or more, or remove the preferred size",
-                    f"dynamic_batching.preferred_batch_size[{index}]",
-                )
+    most = each.config.max_batch_size
+    for index, size in enumerate(each.config.dynamic_batching.preferred_batch_size):
+        if size > most >= 0 and size > 0:
+            yield each.unloadable(
+                f"dynamic_batching.preferred_batch_size[{index}]",
+                f"the preferred batch size is {size} and max_batch_size is {most}",
+                f"dynamic batching preferred size must be <= max batch size for {each.said_name}",
+                f"set max_batch_size to {size} or more, or remove the preferred size",
+            )
 
 
-@rule("CT233", Severity.ERROR, "the default priority level is out of range", source=core(_UTILS, 1510, 1519))
-def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT233", Severity.ERROR, "the default priority level is out of range", source=core(_UTILS, 1510, 1519))
+def default_priority_out_of_range(each: ConfiguredModel) -> Iterator[Problem]:
     """If `priority_levels` is set, `default_priority_level` must be a number from 1 to `priority_levels`.
 
     Otherwise the server does not load the model. The server serves requests of level 1 first.
@@ -128,27 +122,24 @@ def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
         max_batch_size: 8
         dynamic_batching { priority_levels: 2 default_priority_level: 2 }
     """
-    for model, config in configured(context):
-        batching = config.dynamic_batching
-        levels, default = batching.priority_levels, batching.default_priority_level
-        if levels and not 1 <= default <= levels:
-            given = f"is {default}" if default else "is missing"
-            yield Problem(
-                model.config_path,
-                f"default_priority_level {given} and priority_levels is {levels}, so the server would not load "
-                f"{model.name!r}: default priority level must be in range [1, {levels}] for {said_name(model)}",
-                f"write a default_priority_level from 1 (served first) to {levels}",
-                "dynamic_batching.default_priority_level",
-            )
+    batching = each.config.dynamic_batching
+    levels, default = batching.priority_levels, batching.default_priority_level
+    if levels and not 1 <= default <= levels:
+        yield each.unloadable(
+            "dynamic_batching.default_priority_level",
+            f"default_priority_level is {default or 'missing'} and priority_levels is {levels}",
+            f"default priority level must be in range [1, {levels}] for {each.said_name}",
+            f"write a default_priority_level from 1 (served first) to {levels}",
+        )
 
 
-@rule(
+@model_rule(
     "CT234",
     Severity.ERROR,
     "a queue policy is for a priority level that does not exist",
     source=core(_UTILS, 1520, 1528),
 )
-def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
+def queue_policy_out_of_range(each: ConfiguredModel) -> Iterator[Problem]:
     """If `priority_levels` is set, each key of `priority_queue_policy` must be a level from 1 to `priority_levels`.
 
     Otherwise the server does not load the model.
@@ -173,22 +164,19 @@ def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
           priority_queue_policy { key: 2 value { max_queue_size: 100 } }
         }
     """
-    for model, config in configured(context):
-        levels = config.dynamic_batching.priority_levels
-        for level in sorted(config.dynamic_batching.priority_queue_policy) if levels else ():
-            if not 1 <= level <= levels:
-                yield Problem(
-                    model.config_path,
-                    f"a queue policy is for priority level {level} and priority_levels is {levels}, so the server "
-                    f"would not load {model.name!r}: priority queue policy must have priority level in range "
-                    f"[1, {levels}] for {said_name(model)}",
-                    "write the policy for an existing level, or raise priority_levels",
-                    f'dynamic_batching.priority_queue_policy["{level}"]',
-                )
+    levels = each.config.dynamic_batching.priority_levels
+    for level in sorted(each.config.dynamic_batching.priority_queue_policy) if levels else ():
+        if not 1 <= level <= levels:
+            yield each.unloadable(
+                f'dynamic_batching.priority_queue_policy["{level}"]',
+                f"a queue policy is for priority level {level} and priority_levels is {levels}",
+                f"priority queue policy must have priority level in range [1, {levels}] for {each.said_name}",
+                "write the policy for an existing level, or raise priority_levels",
+            )
 
 
-@rule("CT235", Severity.WARNING, "settings of priorities have no effect", source=core("src/model.cc", 128, 141))
-def priorities_without_levels(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT235", Severity.WARNING, "settings of priorities have no effect", source=core("src/model.cc", 128, 141))
+def priorities_without_levels(each: ConfiguredModel) -> Iterator[Problem]:
     """Without `priority_levels`, the server ignores `default_priority_level` and `priority_queue_policy`.
 
     All requests then have the same priority. The server prints no message.
@@ -205,26 +193,24 @@ def priorities_without_levels(context: CheckContext) -> Iterator[Problem]:
         max_batch_size: 8
         dynamic_batching { default_queue_policy { max_queue_size: 100 } }
     """
-    for model, config in configured(context):
-        batching = config.dynamic_batching
-        if batching.priority_levels:
-            continue
-        for field, fix in (
-            ("default_priority_level", "set priority_levels, or remove default_priority_level"),
-            ("priority_queue_policy", "set priority_levels, or move the policy to default_queue_policy"),
-        ):
-            if getattr(batching, field):
-                yield Problem(
-                    model.config_path,
-                    f"{field} is set and priority_levels is not, so {field} would have no effect: all requests to "
-                    f"{model.name!r} have the same priority",
-                    fix,
-                    f"dynamic_batching.{field}",
-                )
+    batching = each.config.dynamic_batching
+    if batching.priority_levels:
+        return
+    for field, fix in (
+        ("default_priority_level", "set priority_levels, or remove default_priority_level"),
+        ("priority_queue_policy", "set priority_levels, or move the policy to default_queue_policy"),
+    ):
+        if getattr(batching, field):
+            yield each.problem(
+                f"dynamic_batching.{field}",
+                f"{field} is set and priority_levels is not, so {field} would have no effect: all requests to "
+                f"{each.name!r} have the same priority",
+                fix,
+            )
 
 
-@rule("CT236", Severity.ERROR, "priorities contradict preserve_ordering", source=core(_UTILS, 1531, 1540))
-def ordering_with_priorities(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT236", Severity.ERROR, "priorities contradict preserve_ordering", source=core(_UTILS, 1531, 1540))
+def ordering_with_priorities(each: ConfiguredModel) -> Iterator[Problem]:
     """The server does not load a model with both `preserve_ordering` and several priority levels.
 
     Requests with a higher priority overtake other requests, so the server cannot keep the order of the responses.
@@ -241,21 +227,18 @@ def ordering_with_priorities(context: CheckContext) -> Iterator[Problem]:
         max_batch_size: 8
         dynamic_batching { priority_levels: 2 default_priority_level: 2 }
     """
-    for model, config in configured(context):
-        levels = config.dynamic_batching.priority_levels
-        if config.dynamic_batching.preserve_ordering and levels > 1:
-            yield Problem(
-                model.config_path,
-                f"priority_levels is {levels} and preserve_ordering is true, so the server would not load "
-                f"{model.name!r}: Only one priority level is allowed when 'preserve_ordering' is true for "
-                f"{said_name(model)}",
-                "remove preserve_ordering or priority_levels",
-                "dynamic_batching.preserve_ordering",
-            )
+    levels = each.config.dynamic_batching.priority_levels
+    if each.config.dynamic_batching.preserve_ordering and levels > 1:
+        yield each.unloadable(
+            "dynamic_batching.preserve_ordering",
+            f"priority_levels is {levels} and preserve_ordering is true",
+            f"Only one priority level is allowed when 'preserve_ordering' is true for {each.said_name}",
+            "remove preserve_ordering or priority_levels",
+        )
 
 
-@rule("CT237", Severity.ERROR, "delayed requests contradict preserve_ordering", source=core(_UTILS, 1541, 1566))
-def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT237", Severity.ERROR, "delayed requests contradict preserve_ordering", source=core(_UTILS, 1541, 1566))
+def ordering_with_delay(each: ConfiguredModel) -> Iterator[Problem]:
     """The server does not load a model with both `preserve_ordering` and a queue policy that delays requests.
 
     With `timeout_action: DELAY`, a request that has waited longer than its timeout moves to the end of the queue. The
@@ -279,21 +262,20 @@ def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
           default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 100000 }
         }
     """
-    for model, config, field, policy in _queue_policies(context):
+    for field, policy in _queue_policies(each):
         delays = policy.timeout_action == policy.DELAY and policy.default_timeout_microseconds
-        if config.dynamic_batching.preserve_ordering and delays:
-            yield Problem(
-                model.config_path,
-                "timeout_action is DELAY and preserve_ordering is true, so the server would not load "
-                f"{model.name!r}: Queue policy can not have DELAY as timeout action when 'preserve_ordering' is "
-                f"true for {said_name(model)}",
-                "write timeout_action: REJECT, or remove preserve_ordering",
+        if each.config.dynamic_batching.preserve_ordering and delays:
+            yield each.unloadable(
                 f"{field}.timeout_action",
+                "timeout_action is DELAY and preserve_ordering is true",
+                "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for "
+                f"{each.said_name}",
+                "write timeout_action: REJECT, or remove preserve_ordering",
             )
 
 
-@rule("CT238", Severity.WARNING, "a queue policy has no timeout", source=core("src/scheduler_utils.cc", 169, 198))
-def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT238", Severity.WARNING, "a queue policy has no timeout", source=core("src/scheduler_utils.cc", 169, 198))
+def policy_without_timeout(each: ConfiguredModel) -> Iterator[Problem]:
     """`allow_timeout_override` or `timeout_action` has no effect, because `default_timeout_microseconds` is 0.
 
     With 0, no request times out in the queue. `allow_timeout_override` only lets a request shorten the default timeout,
@@ -313,7 +295,7 @@ def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
           default_queue_policy { allow_timeout_override: true default_timeout_microseconds: 60000000 }
         }
     """
-    for model, _, field, policy in _queue_policies(context):
+    for field, policy in _queue_policies(each):
         if policy.default_timeout_microseconds:
             continue
         for name, is_set in (
@@ -321,22 +303,21 @@ def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
             ("timeout_action", policy.timeout_action == policy.DELAY),
         ):
             if is_set:
-                yield Problem(
-                    model.config_path,
-                    f"{name} is set and default_timeout_microseconds is not, so no request to "
-                    f"{model.name!r} would ever time out, even if the request sets a timeout",
-                    "set default_timeout_microseconds to the longest time that a request may wait",
+                yield each.problem(
                     f"{field}.{name}",
+                    f"{name} is set and default_timeout_microseconds is not, so no request to {each.name!r} would "
+                    "ever time out, even if the request sets a timeout",
+                    "set default_timeout_microseconds to the longest time that a request may wait",
                 )
 
 
-@rule(
+@model_rule(
     "CT239",
     Severity.WARNING,
     "dynamic batching is set for a model that does not batch",
     source=core("src/dynamic_batch_scheduler.cc", 81, 100),
 )
-def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
+def batching_without_batch(each: ConfiguredModel) -> Iterator[Problem]:
     """With `max_batch_size` 0, the dynamic batcher does not form batches and runs each request alone.
 
     The server prints no message.
@@ -361,28 +342,23 @@ def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
         `max_batch_size`. It accepts a dynamic batcher with `priority_levels`, `default_queue_policy` or
         `preserve_ordering`, because these settings of the queue have an effect without batches.
     """
-    for model, config in configured(context):
-        batching = config.dynamic_batching
-        queue = batching.HasField("default_queue_policy") or batching.priority_levels or batching.preserve_ordering
-        if not config.HasField("dynamic_batching") or queue or batching.preferred_batch_size or model.is_ensemble:
-            continue
-        if config.max_batch_size == 0 and not completes_batch_size(context, model, config):
-            yield Problem(
-                model.config_path,
-                "dynamic_batching is set and max_batch_size is 0, so the server would run each request to "
-                f"{model.name!r} alone",
-                "set max_batch_size and remove the batch dimension from dims, or remove dynamic_batching",
-                "dynamic_batching",
-            )
+    batching = each.config.dynamic_batching
+    queue = batching.HasField("default_queue_policy") or batching.priority_levels or batching.preserve_ordering
+    if not each.config.HasField("dynamic_batching") or queue or batching.preferred_batch_size or each.model.is_ensemble:
+        return
+    if each.config.max_batch_size == 0 and not completes_batch_size(each):
+        yield each.problem(
+            "dynamic_batching",
+            "dynamic_batching is set and max_batch_size is 0, so the server would run each request to "
+            f"{each.name!r} alone",
+            "set max_batch_size and remove the batch dimension from dims, or remove dynamic_batching",
+        )
 
 
-@per_check
-def _queue_policies(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, str, ModelQueuePolicy]]:
-    """Every queue policy of a dynamic batcher, with its model and field."""
-    for model, config in configured(context):
-        if not config.HasField("dynamic_batching"):
-            continue
-        batching = config.dynamic_batching
-        yield model, config, "dynamic_batching.default_queue_policy", batching.default_queue_policy
+def _queue_policies(each: ConfiguredModel) -> Iterator[tuple[str, ModelQueuePolicy]]:
+    """Every queue policy of a dynamic batcher, with its field."""
+    if each.config.HasField("dynamic_batching"):
+        batching = each.config.dynamic_batching
+        yield "dynamic_batching.default_queue_policy", batching.default_queue_policy
         for level, policy in sorted(batching.priority_queue_policy.items()):
-            yield model, config, f'dynamic_batching.priority_queue_policy["{level}"]', policy
+            yield f'dynamic_batching.priority_queue_policy["{level}"]', policy

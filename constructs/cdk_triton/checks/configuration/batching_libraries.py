@@ -6,26 +6,24 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from posixpath import normpath
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
 from cdk_triton.checks.derived.releases import is_at_least
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.model import Model
 
 _LIBRARY_PATH = "TRITON_BATCH_STRATEGY_PATH"
 _UNPACKED = "/opt/ml/model"
 _INSIDE_SINCE = "26.06"  # core dcb315d, on the branch r26.06: IsChildPathEscapingParentPath
 
 
-@rule(
+@model_rule(
     "CT240",
     Severity.ERROR,
     "a batching library is set for a model of sequences",
     source=core("src/backend_model.cc", 185, 193),
 )
-def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
+def library_with_sequences(each: ConfiguredModel) -> Iterator[Problem]:
     """A model has both `TRITON_BATCH_STRATEGY_PATH` and `sequence_batching`, so the server does not load the model.
 
     A custom batching strategy works only with the dynamic batcher.
@@ -41,20 +39,18 @@ def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         sequence_batching { }
     """
-    for model, config in configured(context):
-        if config.HasField("sequence_batching") and _LIBRARY_PATH in config.parameters and not model.is_ensemble:
-            yield Problem(
-                model.config_path,
-                f"{_LIBRARY_PATH} is set together with sequence_batching, so the server would not load "
-                f"{model.name!r}: {_LIBRARY_PATH} cannot be specified with sequence batcher, using default batching "
-                "strategy",
-                "remove the parameter",
-                f'parameters["{_LIBRARY_PATH}"]',
-            )
+    config = each.config
+    if config.HasField("sequence_batching") and _LIBRARY_PATH in config.parameters and not each.model.is_ensemble:
+        yield each.unloadable(
+            f'parameters["{_LIBRARY_PATH}"]',
+            f"{_LIBRARY_PATH} is set together with sequence_batching",
+            f"{_LIBRARY_PATH} cannot be specified with sequence batcher, using default batching strategy",
+            "remove the parameter",
+        )
 
 
-@rule("CT241", Severity.ERROR, "a batching library is missing", source=core("src/backend_model.cc", 194, 213))
-def library_missing(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT241", Severity.ERROR, "a batching library is missing", source=core("src/backend_model.cc", 194, 213))
+def library_missing(each: ConfiguredModel) -> Iterator[Problem]:
     """`TRITON_BATCH_STRATEGY_PATH` names a file that the server does not find, so the server does not load the model.
 
     A single-model container unpacks the archive in `/opt/ml/model`, so write an absolute path below this directory. On
@@ -85,26 +81,25 @@ def library_missing(context: CheckContext) -> Iterator[Problem]:
         Before 26.06, or if no release is given, the rule accepts a path outside `/opt/ml`, because your own image may
         have a library there.
     """
-    for model, config in configured(context):
-        if _LIBRARY_PATH not in config.parameters or config.HasField("sequence_batching") or model.is_ensemble:
-            continue  # an ensemble has no batcher, and looks for none
-        path = config.parameters[_LIBRARY_PATH].string_value
-        said = _refusal(context, model, path)
-        if said:
-            yield Problem(
-                model.config_path,
-                f"{_LIBRARY_PATH} is {path!r}, so the server would not load {model.name!r}: {said}",
-                f"put batchstrategy.so into the directory {model.directory}, where the server finds the library, and "
-                "remove the parameter",
-                f'parameters["{_LIBRARY_PATH}"]',
-            )
+    config = each.config
+    if _LIBRARY_PATH not in config.parameters or config.HasField("sequence_batching") or each.model.is_ensemble:
+        return  # an ensemble has no batcher, and looks for none
+    path = config.parameters[_LIBRARY_PATH].string_value
+    if words := _words(each, path):
+        yield each.unloadable(
+            f'parameters["{_LIBRARY_PATH}"]',
+            f"{_LIBRARY_PATH} is {path!r}",
+            words,
+            f"put batchstrategy.so into the directory {each.model.directory}, where the server finds the library, and "
+            "remove the parameter",
+        )
 
 
-def _refusal(context: CheckContext, model: Model, path: str) -> str:
+def _words(each: ConfiguredModel, path: str) -> str:
     """The server's message about a library's path; "" if it accepts the path, or if that is not known."""
-    unpacked = PurePosixPath(_UNPACKED)
+    context, unpacked = each.context, PurePosixPath(_UNPACKED)
     plain = PurePosixPath(normpath(path))
-    is_outside = plain.is_absolute() and not plain.is_relative_to(unpacked / model.directory)
+    is_outside = plain.is_absolute() and not plain.is_relative_to(unpacked / each.model.directory)
     if context.mode == "multi":  # SageMaker names the directory of an archive
         is_outside = plain.is_absolute() and not plain.is_relative_to("/opt/ml")
     if is_outside and context.platform is not None and is_at_least(context.platform, _INSIDE_SINCE):

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured, said_name
-from cdk_triton.checks.derived.instance_groups import group_name
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.derived.scheduling import said_group
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.model import Model
-from cdk_triton.triton.schema import ModelConfig, enum_name
+from cdk_triton.triton.schema import enum_name
 
 _UTILS = "src/model_config_utils.cc"
 _EXAMPLES = {"input": "BATCH_ELEMENT_COUNT", "output": "BATCH_SCATTER_WITH_INPUT_SHAPE"}
 
 
-@rule("CT242", Severity.ERROR, "a kind is a number without a meaning", source=core(_UTILS, 1786, 1790))
-def unknown_kind(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT242", Severity.ERROR, "a kind is a number without a meaning", source=core(_UTILS, 1786, 1790))
+def unknown_kind(each: ConfiguredModel) -> Iterator[Problem]:
     """The kind of an instance group, a batch input or a batch output is a number that Triton does not define.
 
     `config.pbtxt` may contain the number of an enum value instead of its name, and the server can read every 32-bit
@@ -38,28 +36,26 @@ def unknown_kind(context: CheckContext) -> Iterator[Problem]:
         The rule does not check `data_type`, `format` and the kind of a control. The server itself accepts an unknown
         number in these fields, but some backends do not load the model.
     """
-    for model, config in configured(context):
-        for field, number, words, example in _kinds(model, config):
-            yield Problem(
-                model.config_path,
-                f"the kind is {number}, which Triton does not define, so the server would not load {model.name!r}: "
-                f"{words}",
-                f"write the name of a kind, for example {example}",
-                field,
-            )
+    for field, number, words, example in _kinds(each):
+        yield each.unloadable(
+            field,
+            f"the kind is {number}, which Triton does not define",
+            words,
+            f"write the name of a kind, for example {example}",
+        )
 
 
-def _kinds(model: Model, config: ModelConfig) -> Iterator[tuple[str, int, str, str]]:
+def _kinds(each: ConfiguredModel) -> Iterator[tuple[str, int, str, str]]:
     """Every kind without a name: its field, the number, the message of the server, and a valid kind."""
-    has_instances = not model.is_ensemble and not config.HasField("ensemble_scheduling")
-    for index, group in enumerate(config.instance_group if has_instances else ()):
-        if not enum_name(group, "kind").startswith("KIND_"):
-            name = group_name(model, index, group)
-            words = f"instance group {name} of model {said_name(model)} has unexpected kind KIND_AUTO"
-            yield f"instance_group[{index}].kind", group.kind, words, "KIND_CPU"
+    config = each.config
+    has_instances = not each.model.is_ensemble and not config.HasField("ensemble_scheduling")
+    for group in each.parts("instance_group", config.instance_group) if has_instances else ():
+        if not enum_name(group.message, "kind").startswith("KIND_"):
+            words = f"{said_group(group)} has unexpected kind KIND_AUTO"
+            yield group.field("kind"), group.message.kind, words, "KIND_CPU"
     found = [("input", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_input)]
     found += [("output", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_output)]
     for side, index, number, kind in found:
         if not kind.startswith("BATCH_"):
-            words = f"unknown batch {side} kind '' for {said_name(model)}"
+            words = f"unknown batch {side} kind '' for {each.said_name}"
             yield f"batch_{side}[{index}].kind", number, words, _EXAMPLES[side]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument, said_name
-from cdk_triton.checks.derived.instance_groups import group_name, no_such_gpu
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.configured import (
+    ConfiguredModel,
+    Part,
+    completed_pair,
+    configured,
+    has_argument,
+    model_rule,
+)
+from cdk_triton.checks.derived.scheduling import no_such_gpu, said_group
+from cdk_triton.checks.registry import Problem, rules_about
 from cdk_triton.checks.sources import backend, core, server
 from cdk_triton.sagemaker import gpu_instances
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.model import Model
-
-if TYPE_CHECKING:
-    from cdk_triton.triton.schema import ModelInstanceGroup
+from cdk_triton.triton.schema import ModelInstanceGroup, enum_name
 
 _UTILS = "src/model_config_utils.cc"
 _SERVE = server("docker/sagemaker/serve", 183, 183)
@@ -29,8 +32,24 @@ _STOI = re.compile(r"\s*([+-]?[0-9]+)", re.ASCII)
 _OWN_POLICIES = re.compile(r"cpu|model|gpu_[0-9]+")
 
 
-@rule("CT270", Severity.ERROR, "an instance group that does not use GPUs lists GPUs", source=core(_UTILS, 1729, 1785))
-def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
+Group = Part[ModelInstanceGroup]
+
+
+@per_check
+def _groups(context: CheckContext) -> Iterator[Group]:
+    """Every instance group; an ensemble may have none, which is reported on its own."""
+    for each in configured(context):
+        if not each.model.is_ensemble and not each.config.HasField("ensemble_scheduling"):
+            yield from each.parts("instance_group", each.config.instance_group)
+
+
+_group_rule = rules_about(_groups)
+
+
+@_group_rule(
+    "CT270", Severity.ERROR, "an instance group that does not use GPUs lists GPUs", source=core(_UTILS, 1729, 1785)
+)
+def gpus_without_gpu_kind(group: Group) -> Iterator[Problem]:
     """An instance group of `KIND_CPU` or `KIND_MODEL` lists `gpus`, so the server does not load the model.
 
     Only a group of `KIND_GPU` or `KIND_AUTO` may list `gpus`. `KIND_AUTO`, which is the default, lets the server choose
@@ -46,23 +65,21 @@ def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         instance_group { kind: KIND_CPU }
     """
-    for model, index, group in _groups(context):
-        undecided = group.kind == group.KIND_AUTO and any(gpu < 0 for gpu in group.gpus)
-        if not group.gpus or not (group.kind in (group.KIND_CPU, group.KIND_MODEL) or undecided):
-            continue
-        kind = "KIND_MODEL" if group.kind == group.KIND_MODEL else "KIND_CPU"
-        yield Problem(
-            model.config_path,
-            f"gpus is {list(group.gpus)}, so the server would not load {model.name!r}: instance group "
-            f"{group_name(model, index, group)} of model {said_name(model)} has kind {kind} but specifies one or more "
-            "GPUs",
-            "remove gpus, or write kind: KIND_GPU and ids from 0 on",
-            f"instance_group[{index}].gpus",
-        )
+    kind, gpus = group.message.kind, group.message.gpus
+    undecided = kind == ModelInstanceGroup.KIND_AUTO and any(gpu < 0 for gpu in gpus)
+    if not gpus or not (kind in (ModelInstanceGroup.KIND_CPU, ModelInstanceGroup.KIND_MODEL) or undecided):
+        return
+    said = "KIND_MODEL" if kind == ModelInstanceGroup.KIND_MODEL else "KIND_CPU"
+    yield group.unloadable(
+        "gpus",
+        f"gpus is {list(gpus)}",
+        f"{said_group(group)} has kind {said} but specifies one or more GPUs",
+        "remove gpus, or write kind: KIND_GPU and ids from 0 on",
+    )
 
 
-@rule("CT271", Severity.ERROR, "the id of a GPU is negative", source=core(_UTILS, 1757, 1778))
-def negative_gpu(context: CheckContext) -> Iterator[Problem]:
+@_group_rule("CT271", Severity.ERROR, "the id of a GPU is negative", source=core(_UTILS, 1757, 1778))
+def negative_gpu(group: Group) -> Iterator[Problem]:
     """An instance group of `KIND_GPU` lists a negative id in `gpus`, so the server does not load the model.
 
     The ids of GPUs begin with 0. A group without `gpus` has its instances on every GPU.
@@ -77,22 +94,20 @@ def negative_gpu(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         instance_group { kind: KIND_GPU gpus: 0 }
     """
-    for model, index, group in _groups(context):
-        for position, gpu in enumerate(group.gpus) if group.kind == group.KIND_GPU else ():
-            if gpu < 0:
-                yield Problem(
-                    model.config_path,
-                    f"the GPU {gpu} does not exist, so the server would not load {model.name!r}: "
-                    f"{no_such_gpu(model, index, group, gpu)}",
-                    "write ids from 0 on, or remove gpus to use all GPUs",
-                    f"instance_group[{index}].gpus[{position}]",
-                )
+    for position, gpu in enumerate(group.message.gpus) if group.message.kind == ModelInstanceGroup.KIND_GPU else ():
+        if gpu < 0:
+            yield group.unloadable(
+                f"gpus[{position}]",
+                f"the GPU {gpu} does not exist",
+                no_such_gpu(group, gpu),
+                "write ids from 0 on, or remove gpus to use all GPUs",
+            )
 
 
-@rule(
+@_group_rule(
     "CT244", Severity.ERROR, "an instance group lists a GPU that no instance type has", source=core(_UTILS, 1757, 1778)
 )
-def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
+def gpu_beyond_any_instance(group: Group) -> Iterator[Problem]:
     """An instance group lists an id in `gpus` that is too high for every instance type of SageMaker.
 
     The server does not load the model. The ids of GPUs begin with 0. If a platform is given, CT610 compares the ids
@@ -108,23 +123,24 @@ def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         instance_group { kind: KIND_GPU gpus: 0 }
     """
+    gpus = group.message.gpus
+    takes_gpus = group.message.kind in (ModelInstanceGroup.KIND_GPU, ModelInstanceGroup.KIND_AUTO)
+    if group.owner.context.platform is not None or not takes_gpus or min(gpus, default=-1) < 0:
+        return  # reported by CT610, CT270 or CT271
     count = max(instance.gpu_count or 0 for instance in gpu_instances().values())
-    for model, index, group in _groups(context):
-        if context.platform is not None or group.kind not in (group.KIND_GPU, group.KIND_AUTO):
-            continue
-        for position, gpu in enumerate(group.gpus):
-            if gpu >= count and min(group.gpus) >= 0:
-                yield Problem(
-                    model.config_path,
-                    f"gpus lists {gpu}, but no instance type has more than {count} GPUs, numbered from 0; the server "
-                    f"would not load {model.name!r}: {no_such_gpu(model, index, group, gpu)}",
-                    "remove gpus to use every GPU, or list only GPUs that the instance type has",
-                    f"instance_group[{index}].gpus[{position}]",
-                )
+    for position, gpu in enumerate(gpus):
+        if gpu >= count:
+            yield group.unloadable(
+                f"gpus[{position}]",
+                f"gpus lists {gpu}, but no instance type has more than {count} GPUs, numbered from 0",
+                no_such_gpu(group, gpu),
+                "remove gpus to use every GPU, or list only GPUs that the instance type has",
+                joint="; ",
+            )
 
 
-@rule("CT272", Severity.WARNING, "the number of instances is negative", source=core(_UTILS, 928, 942))
-def negative_count(context: CheckContext) -> Iterator[Problem]:
+@_group_rule("CT272", Severity.WARNING, "the number of instances is negative", source=core(_UTILS, 928, 942))
+def negative_count(group: Group) -> Iterator[Problem]:
     """The server treats a negative `count` as a missing `count`, without a message.
 
     The server then creates one instance. It creates two if the ONNX Runtime or TensorFlow backend runs the model on the
@@ -140,24 +156,23 @@ def negative_count(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         instance_group { count: 1 }
     """
-    for model, index, group in _groups(context):
-        if group.count < 0:
-            yield Problem(
-                model.config_path,
-                f"count is {group.count}, so the server would create the default number of instances of "
-                f"{model.name!r} instead: at least one",
-                "write the number of instances",
-                f"instance_group[{index}].count",
-            )
+    count = group.message.count
+    if count < 0:
+        yield group.problem(
+            "count",
+            f"count is {count}, so the server would create the default number of instances of {group.owner.name!r} "
+            "instead: at least one",
+            "write the number of instances",
+        )
 
 
-@rule(
+@_group_rule(
     "CT273",
     Severity.ERROR,
     "profiles are set for a model that is not a TensorRT plan",
     source=core(_UTILS, 1792, 1800),
 )
-def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
+def profile_without_plan(group: Group) -> Iterator[Problem]:
     """An instance group has a `profile`, but the model is not a TensorRT plan, so the server does not load the model.
 
     Only TensorRT plans have optimization profiles.
@@ -172,21 +187,19 @@ def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         instance_group { }
     """
-    for model, index, group in _groups(context):
-        platform, runs = _pair(context, model)
-        if group.profile and runs and platform != "tensorrt_plan":
-            yield Problem(
-                model.config_path,
-                f"profile is {list(group.profile)} and the backend is {runs!r}, so the server would not load "
-                f"{model.name!r}: instance group {group_name(model, index, group)} of model {said_name(model)} and "
-                f"platform {platform}specifies profile field which is only supported for TensorRT models",
-                "remove `profile`",
-                f"instance_group[{index}].profile",
-            )
+    platform, runs = _pair(group.owner)
+    if group.message.profile and runs and platform != "tensorrt_plan":
+        yield group.unloadable(
+            "profile",
+            f"profile is {list(group.message.profile)} and the backend is {runs!r}",
+            f"{said_group(group)} and platform {platform}specifies profile field which is only supported for TensorRT "
+            "models",
+            "remove `profile`",
+        )
 
 
-@rule("CT274", Severity.ERROR, "the profile of a TensorRT plan is not a number", source=core(_UTILS, 1800, 1816))
-def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
+@_group_rule("CT274", Severity.ERROR, "the profile of a TensorRT plan is not a number", source=core(_UTILS, 1800, 1816))
+def profile_is_no_index(group: Group) -> Iterator[Problem]:
     """A `profile` is not the index of an optimization profile, so the server does not load the model.
 
     Write the index of the profile in the plan as a string, for example `"1"`. The first profile has the index `"0"`.
@@ -205,35 +218,29 @@ def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule does not compare the index with the number of profiles, which only TensorRT can read from a plan.
     """
-    for model, index, group in _groups(context):
-        if _pair(context, model) != ("tensorrt_plan", "tensorrt"):
+    for position, profile in enumerate(group.message.profile):
+        number = int(match[1]) if (match := _STOI.match(profile)) else None
+        is_index = number is not None and 0 <= number <= _LARGEST_INT
+        if is_index or _pair(group.owner) != ("tensorrt_plan", "tensorrt"):
             continue
-        for position, profile in enumerate(group.profile):
-            number = int(match[1]) if (match := _STOI.match(profile)) else None
-            if number is not None and 0 <= number <= _LARGEST_INT:
-                continue
-            consequence = f"would not load {model.name!r}: unable to parse '{profile}': stoi"
-            if not profile:
-                consequence = f"would not load {model.name!r}: profile name must not be empty"
-            elif number is not None and not -_LARGEST_INT - 1 <= number <= _LARGEST_INT:
-                consequence = "would crash: std::out_of_range"
-            elif number is not None:
-                consequence = f"would not load {model.name!r}: specifies invalid profile {profile}"
-            yield Problem(
-                model.config_path,
-                f"the profile {profile!r} is not an index, so the server {consequence}",
-                'write the index of a profile of the plan, for example "0"',
-                f"instance_group[{index}].profile[{position}]",
-            )
+        field, found = f"profile[{position}]", f"the profile {profile!r} is not an index"
+        fix = 'write the index of a profile of the plan, for example "0"'
+        if number is not None and not -_LARGEST_INT - 1 <= number <= _LARGEST_INT:
+            yield group.problem(field, f"{found}, so the server would crash: std::out_of_range", fix)
+        elif number is not None:
+            yield group.unloadable(field, found, f"specifies invalid profile {profile}", fix)
+        else:
+            words = f"unable to parse '{profile}': stoi" if profile else "profile name must not be empty"
+            yield group.unloadable(field, found, words, fix)
 
 
-@rule(
+@_group_rule(
     "CT275",
     Severity.ERROR,
     "the backend does not support the kind of an instance group",
     source=backend("tensorrt_backend", "src/instance_state.cc", 262, 269),
 )
-def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
+def kind_without_backend(group: Group) -> Iterator[Problem]:
     """The backend of a model does not support the kind of an instance group, so the server does not load the model.
 
     The TensorRT backend needs `KIND_GPU`. From 26.06 on, it needs `KIND_MODEL` instead for a model whose parameter
@@ -253,27 +260,26 @@ def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
         The rule skips a group whose kind the server chooses, because the choice depends on the instance type. With
         `enable_multi_device`, the rule accepts both `KIND_GPU` and `KIND_MODEL`, whatever the value and the release.
     """
-    for model, index, group in _groups(context):
-        runs = _pair(context, model)[1]
-        kind = {group.KIND_GPU: "KIND_GPU", group.KIND_CPU: "KIND_CPU", group.KIND_MODEL: "KIND_MODEL"}.get(group.kind)
-        several_gpus = model.config is not None and "enable_multi_device" in model.config.parameters
-        if runs == "tensorrt" and kind in ("KIND_CPU", "KIND_MODEL") and not (kind == "KIND_MODEL" and several_gpus):
-            words, right = "TensorRT backend supports only GPU device", "KIND_GPU"
-        elif runs == "openvino" and kind in ("KIND_GPU", "KIND_MODEL"):
-            words, right = "Triton OpenVINO backend supports only Kind CPU and AUTO", "KIND_CPU"
-        else:
-            continue
-        yield Problem(
-            model.config_path,
-            f"the kind is {kind} and the backend is {runs!r}, so the server would not load {model.name!r}: unable "
-            f"to load model '{said_name(model)}', {words}",
-            f"write kind: {right}",
-            f"instance_group[{index}].kind",
-        )
+    runs, kind = _pair(group.owner)[1], enum_name(group.message, "kind")
+    several_gpus = "enable_multi_device" in group.owner.config.parameters
+    if runs == "tensorrt" and (kind == "KIND_CPU" or (kind == "KIND_MODEL" and not several_gpus)):
+        words, right = "TensorRT backend supports only GPU device", "KIND_GPU"
+    elif runs == "openvino" and kind in ("KIND_GPU", "KIND_MODEL"):
+        words, right = "Triton OpenVINO backend supports only Kind CPU and AUTO", "KIND_CPU"
+    else:
+        return
+    yield group.unloadable(
+        "kind",
+        f"the kind is {kind} and the backend is {runs!r}",
+        f"unable to load model '{group.owner.said_name}', {words}",
+        f"write kind: {right}",
+    )
 
 
-@rule("CT276", Severity.ERROR, "all instances of a model are passive", source=core("src/rate_limiter.cc", 207, 229))
-def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
+@model_rule(
+    "CT276", Severity.ERROR, "all instances of a model are passive", source=core("src/rate_limiter.cc", 207, 229)
+)
+def only_passive_instances(each: ConfiguredModel) -> Iterator[Problem]:
     """All instance groups of a model are `passive`, so the first request to the model crashes the whole server.
 
     The server loads passive instances, but never sends them a request. The server prints no message when it loads such
@@ -290,20 +296,17 @@ def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         instance_group { }
     """
-    for model, config in configured(context):
-        if model.is_ensemble or not config.instance_group:
-            continue
-        if all(group.passive for group in config.instance_group):
-            yield Problem(
-                model.config_path,
-                f"all instances of {model.name!r} are passive, so the server would crash at the first request",
-                "remove `passive`, or add an instance group that is not passive",
-                "instance_group",
-            )
+    groups = each.config.instance_group
+    if groups and not each.model.is_ensemble and all(group.passive for group in groups):
+        yield each.problem(
+            "instance_group",
+            f"all instances of {each.name!r} are passive, so the server would crash at the first request",
+            "remove `passive`, or add an instance group that is not passive",
+        )
 
 
-@rule("CT277", Severity.WARNING, "a model sets the rate limiter, but the server does not use it", source=_SERVE)
-def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
+@_group_rule("CT277", Severity.WARNING, "a model sets the rate limiter, but the server does not use it", source=_SERVE)
+def rate_limiter_off(group: Group) -> Iterator[Problem]:
     """SageMaker starts the server without `--rate-limit`, so resources and priorities of instances have no effect.
 
     To switch the rate limiter on, write `--rate-limit=execution_count` into `additional_args` of the container's
@@ -321,24 +324,22 @@ def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         instance_group { }
     """
-    for model, index, group in _groups(context):
-        if group.HasField("rate_limiter") and not has_argument(context, "--rate-limit="):
-            yield Problem(
-                model.config_path,
-                "the server that SageMaker starts does not limit rates (--rate-limit=off), so rate_limiter would "
-                f"have no effect on {model.name!r}",
-                "remove rate_limiter, or switch rate limits on with --rate-limit=execution_count in additional_args",
-                f"instance_group[{index}].rate_limiter",
-            )
+    if group.message.HasField("rate_limiter") and not has_argument(group.owner.context, "--rate-limit="):
+        yield group.problem(
+            "rate_limiter",
+            "the server that SageMaker starts does not limit rates (--rate-limit=off), so rate_limiter would have no "
+            f"effect on {group.owner.name!r}",
+            "remove rate_limiter, or switch rate limits on with --rate-limit=execution_count in additional_args",
+        )
 
 
-@rule(
+@_group_rule(
     "CT278",
     Severity.WARNING,
     "an instance group uses a deep learning accelerator",
     source=backend("tensorrt_backend", "src/tensorrt_model_instance.cc", 45, 76),
 )
-def secondary_device(context: CheckContext) -> Iterator[Problem]:
+def secondary_device(group: Group) -> Iterator[Problem]:
     """`secondary_devices` needs a deep learning accelerator (`KIND_NVDLA`), which no SageMaker instance has.
 
     Only NVIDIA's embedded boards have such an accelerator. The TensorRT backend passes the device to TensorRT, and
@@ -354,19 +355,17 @@ def secondary_device(context: CheckContext) -> Iterator[Problem]:
         platform: "tensorrt_plan"
         instance_group { kind: KIND_GPU }
     """
-    for model, index, group in _groups(context):
-        if group.secondary_devices:
-            yield Problem(
-                model.config_path,
-                f"an instance group of {model.name!r} uses a deep learning accelerator (KIND_NVDLA), which no "
-                "SageMaker instance has",
-                "remove secondary_devices",
-                f"instance_group[{index}].secondary_devices",
-            )
+    if group.message.secondary_devices:
+        yield group.problem(
+            "secondary_devices",
+            f"an instance group of {group.owner.name!r} uses a deep learning accelerator (KIND_NVDLA), which no "
+            "SageMaker instance has",
+            "remove secondary_devices",
+        )
 
 
-@rule("CT279", Severity.WARNING, "the server does not have the host policy of an instance group", source=_SERVE)
-def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
+@_group_rule("CT279", Severity.WARNING, "the server does not have the host policy of an instance group", source=_SERVE)
+def unknown_host_policy(group: Group) -> Iterator[Problem]:
     """An instance group names a `host_policy` that the server does not have, so its instances run without a policy.
 
     The server prints no message. A host policy sets NUMA nodes and CPU cores. The server itself has the policies `cpu`,
@@ -384,27 +383,16 @@ def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         instance_group { }
     """
-    for model, index, group in _groups(context):
-        known = not group.host_policy or _OWN_POLICIES.fullmatch(group.host_policy)
-        if not known and not has_argument(context, f"--host-policy={group.host_policy},"):
-            yield Problem(
-                model.config_path,
-                f"the server that SageMaker starts has no host policy {group.host_policy!r}, so the instances "
-                f"of {model.name!r} would run without one",
-                f"remove host_policy, or define it with --host-policy={group.host_policy},<setting>=<value> in "
-                "additional_args",
-                f"instance_group[{index}].host_policy",
-            )
+    policy = group.message.host_policy
+    is_known = not policy or _OWN_POLICIES.fullmatch(policy)
+    if not is_known and not has_argument(group.owner.context, f"--host-policy={policy},"):
+        yield group.problem(
+            "host_policy",
+            f"the server that SageMaker starts has no host policy {policy!r}, so the instances of "
+            f"{group.owner.name!r} would run without one",
+            f"remove host_policy, or define it with --host-policy={policy},<setting>=<value> in additional_args",
+        )
 
 
-@per_check
-def _groups(context: CheckContext) -> Iterator[tuple[Model, int, ModelInstanceGroup]]:
-    """Every instance group with its model and index; an ensemble may have none, which is reported on its own."""
-    for model, config in configured(context):
-        if not model.is_ensemble and not config.HasField("ensemble_scheduling"):
-            for index, group in enumerate(config.instance_group):
-                yield model, index, group
-
-
-def _pair(context: CheckContext, model: Model) -> tuple[str, str]:
-    return ("", "") if model.config is None else completed_pair(context, model)
+def _pair(each: ConfiguredModel) -> tuple[str, str]:
+    return completed_pair(each.context, each.model)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import known_backend
-from cdk_triton.checks.derived.configured import configured
-from cdk_triton.checks.derived.parameter_values import BOOLEAN, INTEGER, Reader
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
 from cdk_triton.checks.derived.releases import is_newer_than_schema
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.onnx_models.accelerators import Fault, accelerator_faults
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.option_values import BOOLEAN, INTEGER, Reader
 from cdk_triton.triton.schema import ModelConfig
 
 _TAG = re.compile(r"(?!_)[A-Za-z0-9_]*")
@@ -73,13 +72,13 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
 }
 
 
-@rule(
+@model_rule(
     "CT226",
     Severity.ERROR,
     "a metric tag crashes the server",
     source=core("src/metric_model_reporter.cc", 366, 396),
 )
-def metric_tag(context: CheckContext) -> Iterator[Problem]:
+def metric_tag(each: ConfiguredModel) -> Iterator[Problem]:
     """The server uses each metric tag as a label of the model's metrics, and crashes if the label is invalid.
 
     The library for metrics throws an exception that the server does not catch. The whole server ends when it loads the
@@ -96,21 +95,21 @@ def metric_tag(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         metric_tags { key: "cost_centre" value: "4711" }
     """
-    for model, config in configured(context):
-        for tag in sorted(config.metric_tags):
-            if not _TAG.fullmatch(tag):
-                yield Problem(
-                    model.config_path,
-                    f"the metric tag {tag!r} is not a valid label name, so the server would crash when it loads "
-                    f"{model.name!r}: terminate called after throwing an instance of 'std::invalid_argument', what():  "
-                    "Invalid label name",
-                    "write only letters, digits and underscores, and do not begin with an underscore",
-                    f'metric_tags["{tag}"]',
-                )
+    for tag in sorted(each.config.metric_tags):
+        if not _TAG.fullmatch(tag):
+            yield each.problem(
+                f'metric_tags["{tag}"]',
+                f"the metric tag {tag!r} is not a valid label name, so the server would crash when it loads "
+                f"{each.name!r}: terminate called after throwing an instance of 'std::invalid_argument', what():  "
+                "Invalid label name",
+                "write only letters, digits and underscores, and do not begin with an underscore",
+            )
 
 
-@rule("CT227", Severity.ERROR, "a metric control is incomplete", source=core("src/model_config_utils.cc", 454, 486))
-def metric_control(context: CheckContext) -> Iterator[Problem]:
+@model_rule(
+    "CT227", Severity.ERROR, "a metric control is incomplete", source=core("src/model_config_utils.cc", 454, 486)
+)
+def metric_control(each: ConfiguredModel) -> Iterator[Problem]:
     """A `metric_control` lacks the metric family, or the buckets of the histogram.
 
     The server does not load the model.
@@ -133,34 +132,33 @@ def metric_control(context: CheckContext) -> Iterator[Problem]:
     Limits:
         Servers before 24.11 do not have the field `model_metrics`. CT103 reports the field if a platform is given.
     """
-    for model, config in configured(context):
-        for index, control in enumerate(config.model_metrics.metric_control):
-            if not control.HasField("metric_identifier"):
-                words, field = "metric control must specify 'metric_identifier'", "metric_identifier"
-            elif not control.metric_identifier.family:
-                words, field = "metric identifier must specify non-empty 'family'", "metric_identifier.family"
-            elif not control.HasField("histogram_options"):
-                words, field = "metric control must specify 'histogram_options'", "histogram_options"
-            elif not control.histogram_options.buckets:
-                words, field = "histogram options must specify non-empty 'buckets'", "histogram_options.buckets"
-            else:
-                continue
-            yield Problem(
-                model.config_path,
-                f"metric control {index} has no {field.rpartition('.')[2]}, so the server would not load "
-                f"{model.name!r}: {words}",
-                "write the metric family and the bucket boundaries of its histogram",
-                f"model_metrics.metric_control[{index}].{field}",
-            )
+    for control in each.parts("model_metrics.metric_control", each.config.model_metrics.metric_control):
+        given = control.message
+        if not given.HasField("metric_identifier"):
+            words, field = "metric control must specify 'metric_identifier'", "metric_identifier"
+        elif not given.metric_identifier.family:
+            words, field = "metric identifier must specify non-empty 'family'", "metric_identifier.family"
+        elif not given.HasField("histogram_options"):
+            words, field = "metric control must specify 'histogram_options'", "histogram_options"
+        elif not given.histogram_options.buckets:
+            words, field = "histogram options must specify non-empty 'buckets'", "histogram_options.buckets"
+        else:
+            continue
+        yield control.unloadable(
+            field,
+            f"metric control {control.index} has no {field.rpartition('.')[2]}",
+            words,
+            "write the metric family and the bucket boundaries of its histogram",
+        )
 
 
-@rule(
+@model_rule(
     "CT228",
     Severity.ERROR,
     "a parameter has a value that the backend cannot read",
     source=backend("backend", "src/backend_common.cc", 1045, 1083),
 )
-def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
+def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
     """A backend reads some `parameters` as a number, a boolean or one of a few words, and rejects every other value.
 
     The server then does not load the model. The PyTorch and ONNX Runtime backends accept the booleans `true`, `on`,
@@ -180,29 +178,28 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule checks only the ONNX Runtime, OpenVINO, PyTorch and Python backends.
     """
-    for model, config in configured(context):
-        if not config.parameters or is_newer_than_schema(context.platform):
-            continue
-        readers = _READERS.get(known_backend(context, model), {})
-        for name in sorted(set(config.parameters) & set(readers)):
-            value, (accepted, words, values) = config.parameters[name].string_value, readers[name]
-            if not accepted.fullmatch(value):
-                yield Problem(
-                    model.config_path,
-                    f"the parameter {name!r} is {value!r}, so the server would not load {model.name!r}: "
-                    f"{words.format(value, name)}",
-                    f"write {values}, or remove the parameter",
-                    f'parameters["{name}"].string_value',
-                )
+    parameters = each.config.parameters
+    if not parameters or is_newer_than_schema(each.context.platform):
+        return
+    readers = _READERS.get(known_backend(each.context, each.model), {})
+    for name in sorted(set(parameters) & set(readers)):
+        value, (accepted, words, values) = parameters[name].string_value, readers[name]
+        if not accepted.fullmatch(value):
+            yield each.unloadable(
+                f'parameters["{name}"].string_value',
+                f"the parameter {name!r} is {value!r}",
+                words.format(value, name),
+                f"write {values}, or remove the parameter",
+            )
 
 
-@rule(
+@model_rule(
     "CT229",
     Severity.ERROR,
     "an optimization that the backend rejects",
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 444, 786),
 )
-def refused_optimization(context: CheckContext) -> Iterator[Problem]:
+def refused_optimization(each: ConfiguredModel) -> Iterator[Problem]:
     """The ONNX Runtime or TensorRT backend rejects a setting of `optimization`, so the server does not load the model.
 
     The ONNX Runtime backend has the accelerator `openvino` for CPUs. For GPUs it has `tensorrt` and, from 24.06 on,
@@ -232,22 +229,17 @@ def refused_optimization(context: CheckContext) -> Iterator[Problem]:
         The rule does not check values that ONNX Runtime itself reads: text options, such as the shapes of profiles,
         and all options of `cuda`. The rule does not check the shapes of CUDA graphs.
     """
-    for model, config in configured(context):
-        if not config.HasField("optimization") or is_newer_than_schema(context.platform):
-            continue
-        name = known_backend(context, model)
-        faults: Iterable[Fault] = ()
-        if name == "onnxruntime":
-            faults = accelerator_faults(config, context.platform)
-        elif name == "tensorrt":
-            faults = _graph_faults(config)
-        for found, words, fix, field in faults:
-            yield Problem(
-                model.config_path,
-                f"{found}, and the backend {name!r} would not load {model.name!r}: {words}",
-                fix,
-                f"optimization.{field}",
-            )
+    if not each.config.HasField("optimization") or is_newer_than_schema(each.context.platform):
+        return
+    name = known_backend(each.context, each.model)
+    faults: Iterable[Fault] = ()
+    if name == "onnxruntime":
+        faults = accelerator_faults(each.config, each.context.platform)
+    elif name == "tensorrt":
+        faults = _graph_faults(each.config)
+    for found, words, fix, field in faults:
+        message = f"{found}, and the backend {name!r} would not load {each.name!r}: {words}"
+        yield each.problem(f"optimization.{field}", message, fix)
 
 
 def _graph_faults(config: ModelConfig) -> Iterator[Fault]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured, said_name
-from cdk_triton.checks.derived.response_cache import breaks_ordering, has_cache
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.derived.scheduling import breaks_ordering, has_cache
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core, server
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
@@ -15,8 +14,8 @@ from cdk_triton.triton.model import Model
 _UTILS = "src/model_config_utils.cc"
 
 
-@rule("CT280", Severity.ERROR, "the response cache is on for a decoupled model", source=core(_UTILS, 1681, 1689))
-def cache_of_decoupled(context: CheckContext) -> Iterator[Problem]:
+@model_rule("CT280", Severity.ERROR, "the response cache is on for a decoupled model", source=core(_UTILS, 1681, 1689))
+def cache_of_decoupled(each: ConfiguredModel) -> Iterator[Problem]:
     """The server does not load a decoupled model with a response cache.
 
     The cache stores one response for each request, but a decoupled model may send any number of responses. An ensemble
@@ -36,21 +35,21 @@ def cache_of_decoupled(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         model_transaction_policy { decoupled: true }
     """
-    for model, config in configured(context):
-        part = _decoupled_part(context, model) if config.response_cache.enable else None
-        if part is not None:
-            yield Problem(
-                model.config_path,
-                f"response_cache is on, but {_decoupled_words(model, part)}, so the server would not load "
-                f"{model.name!r}: Response Cache does not currently support model {said_name(model)} with "
-                "'decoupled' transaction policy. Please disable the response cache",
-                "remove response_cache",
-                "response_cache.enable",
-            )
+    part = _decoupled_part(each) if each.config.response_cache.enable else None
+    if part is not None:
+        yield each.unloadable(
+            "response_cache.enable",
+            f"response_cache is on, but {_decoupled_words(each.model, part)}",
+            f"Response Cache does not currently support model {each.said_name} with 'decoupled' transaction policy. "
+            "Please disable the response cache",
+            "remove response_cache",
+        )
 
 
-@rule("CT281", Severity.ERROR, "the response cache is on for a model of sequences", source=core(_UTILS, 1570, 1579))
-def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
+@model_rule(
+    "CT281", Severity.ERROR, "the response cache is on for a model of sequences", source=core(_UTILS, 1570, 1579)
+)
+def cache_of_sequences(each: ConfiguredModel) -> Iterator[Problem]:
     """The server does not load a sequence model with a response cache.
 
     The response of a sequence model depends on earlier requests of the sequence, so the server cannot cache the
@@ -67,25 +66,23 @@ def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         sequence_batching { }
     """
-    for model, config in configured(context):
-        if config.response_cache.enable and config.HasField("sequence_batching"):
-            yield Problem(
-                model.config_path,
-                f"response_cache is on together with sequence_batching, so the server would not load "
-                f"{model.name!r}: Response Cache does not currently support model {said_name(model)} with sequence "
-                "batching scheduler. Please disable the response cache",
-                "remove response_cache",
-                "response_cache.enable",
-            )
+    if each.config.response_cache.enable and each.config.HasField("sequence_batching"):
+        yield each.unloadable(
+            "response_cache.enable",
+            "response_cache is on together with sequence_batching",
+            f"Response Cache does not currently support model {each.said_name} with sequence batching scheduler. "
+            "Please disable the response cache",
+            "remove response_cache",
+        )
 
 
-@rule(
+@model_rule(
     "CT282",
     Severity.WARNING,
     "a model uses the response cache, but the server has none",
     source=server("docker/sagemaker/serve", 183, 183),
 )
-def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
+def cache_without_cache(each: ConfiguredModel) -> Iterator[Problem]:
     """`response_cache` has no effect, because SageMaker starts the server without a cache.
 
     The server loads the model without a message and caches nothing. To have a cache, write
@@ -100,21 +97,16 @@ def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
         # model/config.pbtxt
         backend: "python"
     """
-    if has_cache(context):
+    if not each.config.response_cache.enable or has_cache(each.context):
         return
-    for model, config in configured(context):
-        if not config.response_cache.enable or config.HasField("sequence_batching"):
-            continue  # the latter is rejected
-        if breaks_ordering(context, config):
-            continue  # reported by CT287
-        if _decoupled_part(context, model) is None:
-            yield Problem(
-                model.config_path,
-                "the server that SageMaker starts has no response cache, so response_cache would have no effect on "
-                f"{model.name!r}",
-                "remove response_cache, or add --cache-config=local,size=104857600 to additional_args",
-                "response_cache.enable",
-            )
+    if each.config.HasField("sequence_batching") or breaks_ordering(each) or _decoupled_part(each) is not None:
+        return  # reported by CT281, CT287 and CT280
+    yield each.problem(
+        "response_cache.enable",
+        "the server that SageMaker starts has no response cache, so response_cache would have no effect on "
+        f"{each.name!r}",
+        "remove response_cache, or add --cache-config=local,size=104857600 to additional_args",
+    )
 
 
 def _decoupled_words(model: Model, part: Model) -> str:
@@ -124,15 +116,15 @@ def _decoupled_words(model: Model, part: Model) -> str:
     return f"the ensemble runs the decoupled model {part.name!r}{nested}"
 
 
-def _decoupled_part(context: CheckContext, model: Model) -> Model | None:
-    """The model itself if it is decoupled, or the first part of an ensemble that is; None where none is."""
-    parts = {model.name: model}
-    pending = [model]
+def _decoupled_part(each: ConfiguredModel) -> Model | None:
+    """The model itself if it is decoupled, or the first decoupled model that an ensemble runs; None if none is."""
+    parts = {each.name: each.model}
+    pending = [each.model]
     for part in pending:  # grows while we walk
         if part.config is not None and part.config.model_transaction_policy.decoupled:
             return part
         for name in part.graph.model_names:
-            step = context.repository.model(name)
+            step = each.context.repository.model(name)
             if step is not None and name not in parts:
                 parts[name] = step
                 pending.append(step)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
 
 
-@rule(
+@model_rule(
     "CT289",
     Severity.WARNING,
     "an input is filled by callers and by the sequence batcher",
     source=core("src/infer_request.cc", 817, 840),
 )
-def input_of_two(context: CheckContext) -> Iterator[Problem]:
+def input_of_two(each: ConfiguredModel) -> Iterator[Problem]:
     """A control input or a state in `sequence_batching` has the same name as an `input` of the configuration.
 
     Callers must send this input, but the server overwrites the data with the signal or the state. List under `input`
@@ -43,20 +42,17 @@ def input_of_two(context: CheckContext) -> Iterator[Problem]:
           control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
         }
     """
-    for model, config in configured(context):
-        inputs = {tensor.name for tensor in config.input} - {""}
-        batching = config.sequence_batching
-        signals = [
-            (f"control_input[{at}].name", "a control input", each.name)
-            for at, each in enumerate(batching.control_input)
-        ]
-        states = [(f"state[{at}].input_name", "a state", each.input_name) for at, each in enumerate(batching.state)]
-        for field, what, name in (*signals, *states):
-            if name in inputs:
-                yield Problem(
-                    model.config_path,
-                    f"the input {name!r} of {model.name!r} is also the tensor of {what}, so the server overwrites the "
-                    "data that callers send",
-                    "rename one of the two, or remove the input",
-                    f"sequence_batching.{field}",
-                )
+    inputs = {tensor.name for tensor in each.config.input} - {""}
+    batching = each.config.sequence_batching
+    signals = [
+        (f"control_input[{at}].name", "a control input", one.name) for at, one in enumerate(batching.control_input)
+    ]
+    states = [(f"state[{at}].input_name", "a state", one.input_name) for at, one in enumerate(batching.state)]
+    for field, what, name in (*signals, *states):
+        if name in inputs:
+            yield each.problem(
+                f"sequence_batching.{field}",
+                f"the input {name!r} of {each.name!r} is also the tensor of {what}, so the server overwrites the data "
+                "that callers send",
+                "rename one of the two, or remove the input",
+            )

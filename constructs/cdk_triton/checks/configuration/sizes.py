@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import Part, configured
 from cdk_triton.checks.derived.releases import counts_sizes
 from cdk_triton.checks.derived.tensors import BYTES_OF, ConfiguredTensor, named_tensors
-from cdk_triton.checks.derived.warm_ups import warm_up_inputs
+from cdk_triton.checks.derived.warm_ups import WarmUpInput, warm_up_input_rule, warm_up_inputs
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import enum_name
 
 _MOST = 2**63 - 1
@@ -58,49 +57,48 @@ def too_large(context: CheckContext) -> Iterator[Problem]:
           inputs { key: "IN" value { data_type: TYPE_FP32 dims: [ 3037, 3037 ] zero_data: true } }
         }
     """
-    for model, field, dims, words in (*_tensors(context), *_warm_ups(context), *_initial_states(context)):
-        yield Problem(
-            model.config_path,
-            f"the dims are {list(dims)}, so the server would not load {model.name!r}: {words} exceeds maximum size of "
-            f"{_MOST}",
-            "write the real size of each dimension, without the batch dimension",
+    for part, field, dims, words in (*_tensors(context), *_warm_ups(context), *_initial_states(context)):
+        yield part.unloadable(
             field,
+            f"the dims are {list(dims)}",
+            f"{words} exceeds maximum size of {_MOST}",
+            "write the real size of each dimension, without the batch dimension",
         )
 
 
-_Large = tuple[Model, str, Sequence[int], str]
-"""The model, the field, its dims, and the server's words."""
+_Large = tuple[Part[object] | WarmUpInput, str, Sequence[int], str]
+"""The part of a configuration, its field with the dims, the dims, and the server's words."""
 
 
 def _tensors(context: CheckContext) -> Iterator[_Large]:
     for tensor in named_tensors(context):
         words = "element count for tensor '{}'"
         if tensor.reshape is not None and _count(tensor.dims) > _MOST:
-            yield tensor.model, tensor.field("dims"), tensor.dims, words.format(f"{tensor.name} dims")
+            yield tensor, "dims", tensor.dims, words.format(f"{tensor.name} dims")
         elif tensor.reshape is not None and _count(tensor.reshape) > _MOST:
-            yield tensor.model, tensor.field("reshape.shape"), tensor.reshape, words.format(f"{tensor.name} reshape")
+            yield tensor, "reshape.shape", tensor.reshape, words.format(f"{tensor.name} reshape")
         elif _is_counted(tensor) and _count(tensor.dims) > _MOST:
-            yield tensor.model, tensor.field("dims"), tensor.dims, words.format(tensor.name)
+            yield tensor, "dims", tensor.dims, words.format(tensor.name)
 
 
 def _is_counted(tensor: ConfiguredTensor) -> bool:
     """Whether the server counts the elements of a tensor although it has no reshape."""
-    return tensor.side == "input" and not (tensor.model.is_ensemble or tensor.message.is_shape_tensor)
+    return tensor.repeated == "input" and not (tensor.owner.model.is_ensemble or tensor.message.is_shape_tensor)
 
 
 def _warm_ups(context: CheckContext) -> Iterator[_Large]:
     for each in warm_up_inputs(context):
         if _is_large(each.given.dims, enum_name(each.given, "data_type")):
-            yield each.warm_up.model, each.field("dims"), each.given.dims, _BYTE_SIZE.format(each.name)
+            yield each, "dims", each.given.dims, _BYTE_SIZE.format(each.name)
 
 
 def _initial_states(context: CheckContext) -> Iterator[_Large]:
-    for model, config in configured(context):
-        for index, state in enumerate(config.sequence_batching.state):
-            for initial in state.initial_state[:1]:
+    for each in configured(context):
+        for state in each.parts("sequence_batching.state", each.config.sequence_batching.state):
+            for initial in state.message.initial_state[:1]:
                 if _is_large(initial.dims, enum_name(initial, "data_type")):
-                    field = f"sequence_batching.state[{index}].initial_state[0].dims"
-                    yield model, field, initial.dims, _BYTE_SIZE.format(state.input_name)
+                    words = _BYTE_SIZE.format(state.message.input_name)
+                    yield state, "initial_state[0].dims", initial.dims, words
 
 
 def _is_large(dims: Sequence[int], data_type: str) -> bool:
@@ -118,13 +116,13 @@ def _count(dims: Sequence[int]) -> int:
     return math.prod(fixed) if all(dim > 0 for dim in fixed) else 0
 
 
-@rule(
+@warm_up_input_rule(
     "CT248",
     Severity.ERROR,
     "a dimension of a warm-up is negative",
     source=core("src/backend_model_instance.cc", 374, 385),
 )
-def negative_dimension(context: CheckContext) -> Iterator[Problem]:
+def negative_dimension(each: WarmUpInput) -> Iterator[Problem]:
     """A warm-up gives an input a dimension below -1, which is not a valid size.
 
     The server does not load the model. CT220 reports a dimension of -1.
@@ -153,29 +151,23 @@ def negative_dimension(context: CheckContext) -> Iterator[Problem]:
         Servers before 26.04 load the model if the product of the dimensions is not negative. For these servers, and if
         no release is given, the rule reports only negative products.
     """
-    for each in warm_up_inputs(context):
-        model, name, dims = each.warm_up.model, each.name, each.given.dims
-        if -1 in dims or min(dims, default=0) >= 0:
-            continue
-        if counts_sizes(context.platform):
-            words = f"tensor '{name}' contains an invalid dimension [{','.join(map(str, dims))}]"
-        elif name in {tensor.name for tensor in each.warm_up.config.input} and (size := _wrapped(math.prod(dims))) < 0:
-            size *= _width(enum_name(each.given, "data_type"))
-            words = (
-                f"input byte size mismatch for input '{name}' for model '{model.name}'. Expected {size}, got "
-                f"{size % 2**_BITS}"
-            )
-        else:
-            continue
-        yield Problem(
-            model.config_path,
-            f"the dims are {list(dims)}, so the server would not load {model.name!r}: {words}",
-            "write the sizes that callers send most often",
-            each.field("dims"),
+    owner, name, dims = each.warm_up.owner, each.name, each.given.dims
+    if -1 in dims or min(dims, default=0) >= 0:
+        return
+    if counts_sizes(owner.context.platform):
+        words = f"tensor '{name}' contains an invalid dimension [{','.join(map(str, dims))}]"
+    elif name in {tensor.name for tensor in owner.config.input} and (size := _wrapped(math.prod(dims))) < 0:
+        size *= _width(enum_name(each.given, "data_type"))
+        words = (
+            f"input byte size mismatch for input '{name}' for model '{owner.name}'. Expected {size}, got "
+            f"{size % 2**_BITS}"
         )
+    else:
+        return
+    yield each.unloadable("dims", f"the dims are {list(dims)}", words, "write the sizes that callers send most often")
 
 
 def _wrapped(number: int) -> int:
-    """A number as 64 bits hold it."""
+    """A number in 64 bits."""
     half = 1 << (_BITS - 1)
     return (number + half) % (2 * half) - half

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.completion import Side, completes_nothing, completes_tensors, known_backend
-from cdk_triton.checks.derived.configured import completed_pair, configured_or_not, has_no_configuration, said_name
-from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
+from cdk_triton.checks.derived.completion import SIDES, completes_nothing, completes_tensors, known_backend
+from cdk_triton.checks.derived.configured import (
+    ConfiguredModel,
+    completed_pair,
+    configured_or_not,
+    has_no_configuration,
+)
+from cdk_triton.checks.derived.tensors import ConfiguredTensor, tensor_rule
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
@@ -31,8 +36,8 @@ _KNOW_OPTIONAL = frozenset({"onnxruntime", "python"})
 _KNOW_NO_OPTIONAL = frozenset({"dali", "openvino", "pytorch", "tensorflow", "tensorrt"})
 
 
-@rule("CT207", Severity.ERROR, "an image format needs three dims", source=core(_UTILS, 1826, 1831))
-def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
+@tensor_rule("CT207", Severity.ERROR, "an image format needs three dims", source=core(_UTILS, 1826, 1831))
+def format_without_three_dims(tensor: ConfiguredTensor) -> Iterator[Problem]:
     """An input has the `format` `FORMAT_NHWC` or `FORMAT_NCHW`, but its `dims` do not have three entries.
 
     The server does not load the model. The format gives the order of height (H), width (W) and channels (C), so write
@@ -50,23 +55,20 @@ def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
         input { name: "IMAGE" data_type: TYPE_FP32 format: FORMAT_NCHW dims: [ 3, 224, 224 ] }
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
     """
-    for tensor in named_tensors(context):
-        message = tensor.message
-        if not isinstance(message, ModelInput) or enum_name(message, "format") not in _IMAGE_FORMATS:
-            continue
-        if tensor.dims and len(tensor.dims) != 3:
-            yield Problem(
-                tensor.model.config_path,
-                f"input {tensor.name!r} has the format {enum_name(message, 'format')} and the dims "
-                f"{list(tensor.dims)}, so the server would not load {tensor.model.name!r}: model input NHWC/NCHW "
-                f"require 3 dims for {said_name(tensor.model)}",
-                "write three dims, without the batch dimension, or remove the format",
-                tensor.field("format"),
-            )
+    message = tensor.message
+    if not isinstance(message, ModelInput) or enum_name(message, "format") not in _IMAGE_FORMATS:
+        return
+    if tensor.dims and len(tensor.dims) != 3:
+        yield tensor.unloadable(
+            "format",
+            f"{tensor.text} has the format {enum_name(message, 'format')} and the dims {list(tensor.dims)}",
+            f"model input NHWC/NCHW require 3 dims for {tensor.owner.said_name}",
+            "write three dims, without the batch dimension, or remove the format",
+        )
 
 
-@rule("CT208", Severity.ERROR, "a shape tensor outside TensorRT", source=core(_UTILS, 1833, 1837))
-def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
+@tensor_rule("CT208", Severity.ERROR, "a shape tensor outside TensorRT", source=core(_UTILS, 1833, 1837))
+def shape_tensor_elsewhere(tensor: ConfiguredTensor) -> Iterator[Problem]:
     """Only a TensorRT plan may have `is_shape_tensor`; the server does not load any other model with this field.
 
     Example:
@@ -81,20 +83,17 @@ def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
         input { name: "IN" data_type: TYPE_INT32 dims: 4 }
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
     """
-    for tensor in named_tensors(context):
-        if tensor.message.is_shape_tensor and not _is_plan(context, tensor):
-            yield Problem(
-                tensor.model.config_path,
-                f"{tensor.side} {tensor.name!r} is marked as a shape tensor, so the server would not load "
-                f"{tensor.model.name!r}: shape tensors are only supported for TensorRT platform for "
-                f"{said_name(tensor.model)}",
-                "remove is_shape_tensor",
-                tensor.field("is_shape_tensor"),
-            )
+    if tensor.message.is_shape_tensor and not _is_plan(tensor):
+        yield tensor.unloadable(
+            "is_shape_tensor",
+            f"{tensor.text} is marked as a shape tensor",
+            f"shape tensors are only supported for TensorRT platform for {tensor.owner.said_name}",
+            "remove is_shape_tensor",
+        )
 
 
-@rule("CT209", Severity.ERROR, "a non-linear format that the model cannot have", source=core(_UTILS, 425, 450))
-def non_linear_format(context: CheckContext) -> Iterator[Problem]:
+@tensor_rule("CT209", Severity.ERROR, "a non-linear format that the model cannot have", source=core(_UTILS, 425, 450))
+def non_linear_format(tensor: ConfiguredTensor) -> Iterator[Problem]:
     """Only a tensor of a TensorRT plan may have `is_non_linear_format_io`, and the tensor must have three dims.
 
     In every other case the server does not load the model. The batch dimension does not count.
@@ -111,33 +110,31 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
         input { name: "IN" data_type: TYPE_FP16 dims: [ 8, 4, 4 ] }
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
     """
-    for tensor in named_tensors(context):
-        if not tensor.message.is_non_linear_format_io:
-            continue
-        if not _is_plan(context, tensor):
-            words = "Non-linear IO format is only supported for the TensorRT platform"
-            fix = "remove is_non_linear_format_io"
-        elif tensor.dims and len(tensor.dims) != 3:
-            words = f"Non-linear IO format {tensor.side} requires 3 dims"
-            fix = "write three dims, without the batch dimension, or remove is_non_linear_format_io"
-        else:
-            continue
-        yield Problem(
-            tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} has a non-linear format and the dims {list(tensor.dims)}, so the server "
-            f"would not load {tensor.model.name!r}: {words} for {said_name(tensor.model)}",
-            fix,
-            tensor.field("is_non_linear_format_io"),
-        )
+    if not tensor.message.is_non_linear_format_io:
+        return
+    if not _is_plan(tensor):
+        words = "Non-linear IO format is only supported for the TensorRT platform"
+        fix = "remove is_non_linear_format_io"
+    elif tensor.dims and len(tensor.dims) != 3:
+        words = f"Non-linear IO format {tensor.repeated} requires 3 dims"
+        fix = "write three dims, without the batch dimension, or remove is_non_linear_format_io"
+    else:
+        return
+    yield tensor.unloadable(
+        "is_non_linear_format_io",
+        f"{tensor.text} has a non-linear format and the dims {list(tensor.dims)}",
+        f"{words} for {tensor.owner.said_name}",
+        fix,
+    )
 
 
-@rule(
+@tensor_rule(
     "CT216",
     Severity.ERROR,
     "an optional input that the backend does not support",
     source=backend("backend", "src/backend_model.cc", 138, 150),
 )
-def optional_input(context: CheckContext) -> Iterator[Problem]:
+def optional_input(tensor: ConfiguredTensor) -> Iterator[Problem]:
     """Only ensembles, Python models and ONNX models without batching support `optional` inputs.
 
     The backends for DALI, OpenVINO, PyTorch, TensorFlow and TensorRT do not load a model with an optional input. The
@@ -159,38 +156,35 @@ def optional_input(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule skips all other backends.
     """
-    for tensor in named_tensors(context):
-        message = tensor.message
-        if not isinstance(message, ModelInput) or not message.optional:
-            continue
-        name = known_backend(context, tensor.model)
-        if name in _KNOW_NO_OPTIONAL:
-            words = (
-                f"'optional' is set to true for input '{tensor.name}' while the backend model doesn't support optional "
-                "input"
-            )
-        elif name == "onnxruntime" and tensor.config.max_batch_size != 0:
-            words = f"optional input '{tensor.name}' is not supported for models that support batching"
-        elif name == "onnxruntime" and message.allow_ragged_batch:
-            words = f"for ragged input '{tensor.name}', which is not supported for optional input"
-        else:
-            continue
-        yield Problem(
-            tensor.model.config_path,
-            f"input {tensor.name!r} is optional and the backend is {name!r}, which would not load "
-            f"{tensor.model.name!r}: {words}",
-            "remove `optional`, and let callers always send the input",
-            tensor.field("optional"),
+    message = tensor.message
+    if not isinstance(message, ModelInput) or not message.optional:
+        return
+    name = known_backend(tensor.owner.context, tensor.owner.model)
+    if name in _KNOW_NO_OPTIONAL:
+        words = (
+            f"'optional' is set to true for input '{tensor.name}' while the backend model doesn't support optional "
+            "input"
         )
+    elif name == "onnxruntime" and tensor.owner.config.max_batch_size != 0:
+        words = f"optional input '{tensor.name}' is not supported for models that support batching"
+    elif name == "onnxruntime" and message.allow_ragged_batch:
+        words = f"for ragged input '{tensor.name}', which is not supported for optional input"
+    else:
+        return
+    yield tensor.problem(
+        "optional",
+        f"{tensor.text} is optional and the backend is {name!r}, which would not load {tensor.owner.name!r}: {words}",
+        "remove `optional`, and let callers always send the input",
+    )
 
 
-@rule(
+@tensor_rule(
     "CT217",
     Severity.ERROR,
     "a data type that the backend does not support",
     source=backend("tensorrt_backend", "src/instance_state.cc", 2297, 2308),
 )
-def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
+def unsupported_data_type(tensor: ConfiguredTensor) -> Iterator[Problem]:
     """A tensor has a data type that the backend's framework does not support, so the server does not load the model.
 
     TensorRT, OpenVINO and PyTorch support BOOL, UINT8, INT8, INT32, INT64, FP16 and FP32. TensorRT also supports BF16.
@@ -213,35 +207,30 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
         The rule accepts INT64 for TensorRT, but TensorRT before version 10 (images before 24.05) does not support it.
         The rule skips all other backends.
     """
-    for tensor in named_tensors(context):
-        data_type = enum_name(tensor.message, "data_type")
-        if data_type == "TYPE_INVALID" or data_type.removeprefix("TYPE_") in _NUMBERS:
-            continue  # the former is reported by CT202, or completed
-        name = known_backend(context, tensor.model)
-        if name not in _TYPES_OF:
-            continue
-        seen = tensor.dims if tensor.reshape is None else tensor.reshape
-        if data_type.removeprefix("TYPE_") not in _TYPES_OF[name]:
-            words = (
-                f"unsupported datatype {data_type} for {tensor.side} '{tensor.name}' for model '{tensor.model.name}'"
-            )
-            fix = f"write a type that {name} supports; if callers send another type, convert it in an earlier step"
-        elif data_type == "TYPE_STRING" and len(seen) + (tensor.config.max_batch_size > 0) > 1:
-            words = f"Triton only supports 1 dimensional List of String as {tensor.side} for '{tensor.name}'"
-            fix = (
-                "write dims: [ 1 ] and reshape { shape: [ ] }"
-                if tensor.config.max_batch_size > 0
-                else "write one dimension, such as dims: [ -1 ]"
-            )
-        else:
-            continue
-        yield Problem(
-            tensor.model.config_path,
-            f"{tensor.side} {tensor.name!r} is {data_type} with the dims {list(seen)}, and the backend {name!r} would "
-            f"not load {tensor.model.name!r}: {words}",
-            fix,
-            tensor.field("data_type"),
-        )
+    data_type = enum_name(tensor.message, "data_type")
+    if data_type == "TYPE_INVALID" or data_type.removeprefix("TYPE_") in _NUMBERS:
+        return  # the former is reported by CT202, or completed
+    name = known_backend(tensor.owner.context, tensor.owner.model)
+    if name not in _TYPES_OF:
+        return
+    seen, batches = tensor.dims if tensor.reshape is None else tensor.reshape, tensor.owner.config.max_batch_size > 0
+    if data_type.removeprefix("TYPE_") not in _TYPES_OF[name]:
+        what = f"{tensor.repeated} '{tensor.name}' for model '{tensor.owner.name}'"
+        words = f"unsupported datatype {data_type} for {what}"
+        fix = f"write a type that {name} supports; if callers send another type, convert it in an earlier step"
+    elif data_type == "TYPE_STRING" and len(seen) + batches > 1:
+        words = f"Triton only supports 1 dimensional List of String as {tensor.repeated} for '{tensor.name}'"
+        fix = "write one dimension, such as dims: [ -1 ]"
+        if batches:
+            fix = "write dims: [ 1 ] and reshape { shape: [ ] }"
+    else:
+        return
+    yield tensor.problem(
+        "data_type",
+        f"{tensor.text} is {data_type} with the dims {list(seen)}, and the backend {name!r} would not load "
+        f"{tensor.owner.name!r}: {words}",
+        fix,
+    )
 
 
 @rule(
@@ -271,22 +260,19 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
         The rule checks only models of the PyTorch backend. The server loads a model of the Python backend without
         inputs. Such a model may need no inputs, or may set them in `auto_complete_config`.
     """
-    for model, config in configured_or_not(context):
-        sides: tuple[Side, ...] = ("input", "output")
-        for side in sides:
-            listed = config.input if side == "input" else config.output
-            if listed or model.is_ensemble or completes_tensors(context, model, config, side):
+    for each in configured_or_not(context):
+        for side in SIDES:
+            if getattr(each.config, side) or each.model.is_ensemble or completes_tensors(each, side):
                 continue
-            if known_backend(context, model) != "pytorch":
+            if known_backend(context, each.model) != "pytorch":
                 continue
             words = "model configuration must contain at least one output, none were specified"
             if side == "input":  # the number is compared first
                 words = "configuration expects 0 inputs"
-            yield Problem(
-                model.config_path,
-                f"the configuration names no {side}, and the backend 'pytorch' would not load {model.name!r}: {words}",
-                f"write every {side} of the model's forward function, in its order",
+            yield each.problem(
                 side,
+                f"the configuration names no {side}, and the backend 'pytorch' would not load {each.name!r}: {words}",
+                f"write every {side} of the model's forward function, in its order",
             )
 
 
@@ -313,18 +299,18 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
         input { name: "input__0" data_type: TYPE_FP32 dims: 4 }
         output { name: "output__0" data_type: TYPE_FP32 dims: 1 }
     """
-    nothing = ModelConfig()
     for model in context.loaded_models:
-        if has_no_configuration(context, model) and completes_nothing(context, model, nothing):
+        each = ConfiguredModel(context, model, ModelConfig())
+        if has_no_configuration(context, model) and completes_nothing(each):
             name = known_backend(context, model)
-            yield Problem(
-                model.config_path,
-                f"the file is missing, and the backend {name!r} does not generate a configuration, so the server would "
-                f"not load {model.name!r}: model configuration is not provided for model '{model.name}'",
+            yield each.unloadable(
+                "",
+                f"the file is missing, and the backend {name!r} does not generate a configuration",
+                f"model configuration is not provided for model '{model.name}'",
                 "add the file, with the inputs and outputs of the model",
             )
 
 
-def _is_plan(context: CheckContext, tensor: ConfiguredTensor) -> bool:
+def _is_plan(tensor: ConfiguredTensor) -> bool:
     """Whether the model is a TensorRT plan for the server."""
-    return completed_pair(context, tensor.model)[0] == "tensorrt_plan"
+    return completed_pair(tensor.owner.context, tensor.owner.model)[0] == "tensorrt_plan"

@@ -9,8 +9,7 @@ from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import is_older
-from cdk_triton.checks.derived.text_elements import TextElements, text_elements
-from cdk_triton.checks.derived.warm_ups import warm_up_inputs
+from cdk_triton.checks.derived.warm_ups import TextElements, text_elements, warm_up_inputs
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -64,21 +63,21 @@ def other_elements(context: CheckContext) -> Iterator[Problem]:
         return
     files = {file.path: file for file in context.repository.files}
     for each in warm_up_inputs(context):
-        sample, given = each.warm_up, each.given
-        texts = {tensor.name for tensor in sample.config.input if enum_name(tensor, "data_type") == "TYPE_STRING"}
+        owner, given = each.warm_up.owner, each.given
+        texts = {tensor.name for tensor in owner.config.input if enum_name(tensor, "data_type") == "TYPE_STRING"}
         is_text = each.name in texts and enum_name(given, "data_type") == "TYPE_STRING"
         if not is_text or not given.input_data_file or min(given.dims, default=0) < 1:
             continue
-        place = named_file(context, sample.model.directory / "warmup", given.input_data_file)
+        place = named_file(context, owner.model.directory / "warmup", given.input_data_file)
         file = files.get(place.path) if place.path is not None else None
         if file is None:
             continue  # reported by CT221, or made by a build
-        wanted, name = math.prod(given.dims), known_backend(context, sample.model)
-        words = _fault(context.contents(text_elements, file), wanted, each.name, sample.model.name, name)
+        wanted, name = math.prod(given.dims), known_backend(context, owner.model)
+        words = _fault(context.contents(text_elements, file), wanted, each.name, owner.name, name)
         if words is not None:
             yield Problem(
                 file.path,
-                f"{sample.text} of {sample.model.name!r} reads the input {each.name!r} from this file, whose "
+                f"{each.warm_up.text} of {owner.name!r} reads the input {each.name!r} from this file, whose "
                 f"elements do not fit the input, so the server would not load the model: {words}",
                 "write each element as its length in four bytes (little-endian), then its text",
             )

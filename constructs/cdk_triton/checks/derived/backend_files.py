@@ -5,21 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
-from cdk_triton.checks.derived.first_bytes import is_git_lfs_pointer
+from cdk_triton.checks.derived.configured import PLATFORMS, ConfiguredModel, completed_pair
+from cdk_triton.checks.registry import Problem, rules_about, would_not_load
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.repository import ModelRepository, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["BackendFile", "Files", "backend_files", "below", "is_pointer", "model_files", "repository_files"]
+__all__ = [
+    "BackendFile",
+    "Files",
+    "backend_files",
+    "below",
+    "file_rule",
+    "is_ort_model",
+    "is_pointer",
+    "model_files",
+    "repository_files",
+]
 
-_POINTER_SIZES = range(42, 1024)  # of Git LFS: the first line is always the same
+# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+_POINTER_SIZES = range(len(_POINTER), 1024)
 
 # Backend → the file that it loads where the configuration names none.
 _DEFAULT = {
@@ -101,8 +113,7 @@ class BackendFile:
     """The file that a backend loads for one version of a model.
 
     Attributes:
-        model: the model.
-        config: its configuration; empty if it does not have one.
+        owner: the model, with its configuration; the configuration is empty if the model does not have one.
         backend: the backend that loads it.
         version: the version's directory.
         path: the file, or the directory of TensorFlow's saved models.
@@ -112,8 +123,7 @@ class BackendFile:
         field: the field that names it, or "" where it is the backend's default.
     """
 
-    model: Model
-    config: ModelConfig
+    owner: ConfiguredModel
     backend: str
     version: PurePosixPath
     path: PurePosixPath
@@ -121,6 +131,29 @@ class BackendFile:
     alternatives: tuple[PurePosixPath, ...]
     files: Files
     field: str
+
+    @property
+    def context(self) -> CheckContext:
+        """The check."""
+        return self.owner.context
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.owner.model
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's configuration."""
+        return self.owner.config
+
+    def problem(self, message: str, fix: str, *, line: int | None = None) -> Problem:
+        """A problem of the file."""
+        return Problem(self.path, message, fix, line=line)
+
+    def unloadable(self, found: str, words: str, fix: str, *, line: int | None = None, joint: str = ", so ") -> Problem:
+        """A problem of the file for which the server does not load the model; `words` are the server's."""
+        return self.problem(would_not_load(self.model, found, words, joint), fix, line=line)
 
     @cached_property
     def is_there(self) -> bool:
@@ -158,6 +191,7 @@ def backend_files(context: CheckContext) -> Iterator[BackendFile]:
     files_of = model_files(context)
     for model in context.loaded_models:
         config = ModelConfig() if model.config is None else model.config
+        owner = ConfiguredModel(context, model, config)
         platform, backend = completed_pair(context, model)
         is_rejected = not platform and backend in PLATFORMS  # reported by CT284
         if model.is_ensemble or not backend or is_rejected or model.config_error is not None:
@@ -178,7 +212,11 @@ def backend_files(context: CheckContext) -> Iterator[BackendFile]:
                 if backend == "onnxruntime" and not files.has(path) and files.has_directory(path):
                     path = path / "model.onnx"
                 others = _alternatives(config, backend, directory)
-                yield BackendFile(model, config, backend, directory, path, named[0], others, files, named[1])
+                yield BackendFile(owner, backend, directory, path, named[0], others, files, named[1])
+
+
+file_rule = rules_about(backend_files)
+"""Register a rule about each of these files; the parameters are those of `rule`."""
 
 
 def _named(
@@ -220,7 +258,24 @@ def _alternatives(config: ModelConfig, backend: str, directory: PurePosixPath) -
 
 def is_pointer(context: CheckContext, file: RepositoryFile) -> bool:
     """Whether the file is a pointer, because Git LFS has not fetched the content: reported by CT127."""
-    return file.size in _POINTER_SIZES and context.contents(is_git_lfs_pointer, file)
+    return file.size in _POINTER_SIZES and context.contents(_is_git_lfs_pointer, file)
+
+
+def _is_git_lfs_pointer(path: Path) -> bool:
+    return _head(path, len(_POINTER)) == _POINTER
+
+
+def is_ort_model(path: Path) -> bool:
+    """Whether the file is a model in ONNX Runtime's own format, a FlatBuffer with an identifier."""
+    return _head(path, 8)[4:] == b"ORTM"
+
+
+def _head(path: Path, size: int) -> bytes:
+    try:
+        with path.open("rb", buffering=0) as file:
+            return file.read(size)
+    except OSError:
+        return b""
 
 
 def below(directory: PurePosixPath, name: str) -> PurePosixPath:

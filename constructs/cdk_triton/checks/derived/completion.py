@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
+from cdk_triton.checks.derived.configured import PLATFORMS, ConfiguredModel, completed_pair
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.python_models.modules import python_version
 from cdk_triton.python_models.reader.source import PythonSource, python_source
 from cdk_triton.triton.model import Model
-from cdk_triton.triton.schema import ModelConfig
 
 __all__ = [
+    "SIDES",
     "SOURCES",
     "Side",
     "completes_batch_size",
@@ -30,7 +30,8 @@ __all__ = [
 
 Side = Literal["input", "output"]
 
-_SIDES: tuple[Side, ...] = ("input", "output")
+SIDES: tuple[Side, ...] = ("input", "output")
+"""Both sides, as fields of a configuration."""
 
 
 @dataclass(frozen=True)
@@ -106,51 +107,51 @@ def _known_backend(context: CheckContext, model: Model) -> str:
     return "" if is_elsewhere or own or is_rejected or platform == "torch_aoti" else backend_name
 
 
-def completes_nothing(context: CheckContext, model: Model, config: ModelConfig) -> bool:
+def completes_nothing(each: ConfiguredModel) -> bool:
     """Whether the backend is known to make nothing of a missing configuration."""
-    sets_it_unchanged = known_backend(context, model) in ("python", "pytorch")
-    return not sets_it_unchanged and _completion(context, model, config).side == "never"
+    sets_it_unchanged = known_backend(each.context, each.model) in ("python", "pytorch")
+    return not sets_it_unchanged and _completion(each).side == "never"
 
 
-def completes_named_tensors(context: CheckContext, model: Model, config: ModelConfig) -> bool:
+def completes_named_tensors(each: ConfiguredModel) -> bool:
     """Whether the backend may fill in the type and shape of a tensor that the configuration names."""
-    return _completion(context, model, config).named
+    return _completion(each).named
 
 
-def completes_tensors(context: CheckContext, model: Model, config: ModelConfig, side: Side) -> bool:
+def completes_tensors(each: ConfiguredModel, side: Side) -> bool:
     """Whether the backend may add inputs, or outputs, that the configuration does not name."""
-    completion = _completion(context, model, config)
+    completion, config = _completion(each), each.config
     if completion.side == "if none is named":
-        backend_name = known_backend(context, model)
+        backend_name = known_backend(each.context, each.model)
         batch_inputs = 0 if backend_name == "tensorrt" else len(config.batch_input)
         return (len(config.input) + batch_inputs if side == "input" else len(config.output)) == 0
     return completion.side == "always"
 
 
-def completes_batch_size(context: CheckContext, model: Model, config: ModelConfig) -> bool:
+def completes_batch_size(each: ConfiguredModel) -> bool:
     """Whether the backend may replace `max_batch_size: 0` by another number."""
-    if known_backend(context, model) == "onnxruntime":  # together with inputs or outputs
-        return any(completes_tensors(context, model, config, side) for side in _SIDES)
-    return _completion(context, model, config).batch_size
+    if known_backend(each.context, each.model) == "onnxruntime":  # together with inputs or outputs
+        return any(completes_tensors(each, side) for side in SIDES)
+    return _completion(each).batch_size
 
 
-def _completion(context: CheckContext, model: Model, config: ModelConfig) -> _Completion:
-    """The parts that the model's backend may fill in; every part where the backend is not known."""
-    name = known_backend(context, model)
+def _completion(each: ConfiguredModel) -> _Completion:
+    """The parts that the model's backend may fill in; every part if the backend is not known."""
+    name = known_backend(each.context, each.model)
     if name == "python":  # python_be.cc sets what auto_complete_config returns
-        return _ALL if _may_complete_itself(context, model, config) else _NOTHING
-    if name == "tensorflow" and completed_pair(context, model)[0] == "tensorflow_graphdef":
+        return _ALL if _may_complete_itself(each) else _NOTHING
+    if name == "tensorflow" and completed_pair(each.context, each.model)[0] == "tensorflow_graphdef":
         return _NOTHING
     return _COMPLETIONS.get(name, _ALL)
 
 
-def _may_complete_itself(context: CheckContext, model: Model, config: ModelConfig) -> bool:
-    """Whether a Python model may define `auto_complete_config`; what is missing or cannot be read may."""
-    read = python_source(python_version(context))
-    files = {file.path: file for file in model.files}
-    for version in model.served_versions or (None,):
-        file = files.get(model.directory / str(version) / (config.default_model_filename or "model.py"))
-        source = None if file is None else context.contents(read, file)
+def _may_complete_itself(each: ConfiguredModel) -> bool:
+    """Whether a Python model may define `auto_complete_config`; a file that is missing or cannot be read may."""
+    read = python_source(python_version(each.context))
+    files = {file.path: file for file in each.model.files}
+    for version in each.model.served_versions or (None,):
+        file = files.get(each.model.directory / str(version) / (each.config.default_model_filename or "model.py"))
+        source = None if file is None else each.context.contents(read, file)
         if not isinstance(source, PythonSource) or source.model is None or not source.model.is_complete:
             return True
         if "auto_complete_config" in source.model.methods:

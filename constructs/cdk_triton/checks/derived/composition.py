@@ -8,15 +8,16 @@ from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
-from cdk_triton.checks.derived.configured import has_no_configuration
+from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles, has_no_configuration
 from cdk_triton.checks.derived.cycles import ensemble_cycles
 from cdk_triton.checks.derived.swapped_maps import exchanged_steps
+from cdk_triton.checks.registry import Problem, rules_about
 from cdk_triton.onnx_models.completion import completed
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
-__all__ = ["End", "RunStep", "fits", "flow_ends", "passed_on", "run_steps"]
+__all__ = ["End", "RunStep", "fits", "flow_ends", "passed_on", "run_steps", "step_rule"]
 
 
 class RunStep(NamedTuple):
@@ -24,17 +25,19 @@ class RunStep(NamedTuple):
 
     Attributes:
         ensemble: the ensemble.
-        ensemble_config: its configuration.
         step: the step.
-        model: the model that it runs.
-        config: that model's configuration, with what is known of what its backend completes.
+        runs: the model that the step runs, with the completed configuration as far as it is known.
     """
 
-    ensemble: Model
-    ensemble_config: ModelConfig
+    ensemble: ConfiguredModel
     step: EnsembleStep
-    model: Model
-    config: ModelConfig
+    runs: ConfiguredModel
+
+    def unloadable(self, field: str, does: str, words: str, fix: str) -> Problem:
+        """A problem of a field of the step; the server does not load the ensemble, and `words` are the server's."""
+        where = f"ensemble_scheduling.step[{self.step.index}].{field}"
+        said = f"in ensemble {self.ensemble.name}, {words}"
+        return self.ensemble.unloadable(where, f"step {self.step.index} {does}", said, fix)
 
 
 class End(NamedTuple):
@@ -88,17 +91,19 @@ def run_steps(context: CheckContext) -> Iterator[RunStep]:
     The result omits steps whose maps have key and value exchanged (CT343), and steps of a circle (CT302).
     """
     circle_of = {name: circle for circle in ensemble_cycles(context) for name in circle}
-    for ensemble in context.loaded_models:
-        if ensemble.config is None or not ensemble.is_ensemble:
-            continue
+    for ensemble in ensembles(context):
         exchanged = exchanged_steps(context).get(ensemble.name, frozenset())
-        for step in ensemble.graph.steps:
+        for step in ensemble.model.graph.steps:
             if step.model_name in circle_of.get(ensemble.name, ()):
                 continue
             model = context.repository.model(step.model_name)
             config = _configuration(context, model) if model is not None else None
             if model is not None and config is not None and step.index not in exchanged:
-                yield RunStep(ensemble, ensemble.config, step, model, config)
+                yield RunStep(ensemble, step, ConfiguredModel(context, model, config))
+
+
+step_rule = rules_about(run_steps)
+"""Register a rule about each of these steps; the parameters are those of `rule`."""
 
 
 def _configuration(context: CheckContext, model: Model) -> ModelConfig | None:
@@ -112,7 +117,7 @@ def _configuration(context: CheckContext, model: Model) -> ModelConfig | None:
 
 
 @per_check
-def flow_ends(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, dict[str, list[End]]]]:
+def flow_ends(context: CheckContext) -> Iterator[tuple[ConfiguredModel, dict[str, list[End]]]]:
     """The ends of each ensemble tensor, in the order in which the server looks at them; the first is its measure.
 
     The result omits tensors that are written twice, because the intended one is unknown (CT315).
@@ -121,15 +126,15 @@ def flow_ends(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, dict[
     for run in run_steps(context):
         by_ensemble.setdefault(run.ensemble.name, []).append(run)
     for runs in by_ensemble.values():
-        ensemble, config = runs[0].ensemble, runs[0].ensemble_config
+        ensemble = runs[0].ensemble
         ends: dict[str, list[End]] = {}
-        for end in _own_ends(ensemble, config):
+        for end in _own_ends(ensemble.model, ensemble.config):
             ends.setdefault(end.tensor, []).append(end)
         for run in runs:
-            for name, end in _step_ends(context, run):
+            for name, end in _step_ends(run):
                 ends.setdefault(name, []).append(end)
-        writes = Counter(name for step in ensemble.graph.steps for name in step.output_map.values())
-        yield ensemble, config, {name: found for name, found in ends.items() if writes[name] < 2}
+        writes = Counter(name for step in ensemble.model.graph.steps for name in step.output_map.values())
+        yield ensemble, {name: found for name, found in ends.items() if writes[name] < 2}
 
 
 def passed_on(tensors: Mapping[str, list[End]]) -> Iterator[tuple[End, End]]:
@@ -172,12 +177,12 @@ def _inner_shape(tensor: ModelInput | ModelOutput, config: ModelConfig) -> tuple
     return tuple(tensor.dims) or None
 
 
-def _step_ends(context: CheckContext, run: RunStep) -> Iterator[tuple[str, End]]:
+def _step_ends(run: RunStep) -> Iterator[tuple[str, End]]:
     """The descriptions, in a step's model, of the tensors that the step maps, its inputs first."""
-    step, model, config = run.step, run.model, run.config
+    step, model, config = run.step, run.runs.model, run.runs.config
     where = f"ensemble_scheduling.step[{step.index}]"
     batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)
-    if config.max_batch_size == 0 and completes_batch_size(context, model, config):
+    if config.max_batch_size == 0 and completes_batch_size(run.runs):
         batches = (False, True)
     for given in config.input:
         name = given.name

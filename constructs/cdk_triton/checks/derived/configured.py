@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.releases import knows_aoti, knows_libtorch
+from cdk_triton.checks.registry import Problem, rules_about, would_not_load
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
 from cdk_triton.triton.model import CONFIG_NAME, Model
@@ -14,13 +17,18 @@ from cdk_triton.triton.server_options import given_options
 
 __all__ = [
     "PLATFORMS",
+    "ConfiguredModel",
+    "Part",
     "completed_pair",
     "completes",
     "configured",
     "configured_or_not",
+    "ensemble_rule",
+    "ensembles",
     "has_argument",
     "has_no_configuration",
     "is_wrong_pair",
+    "model_rule",
     "said_name",
 ]
 
@@ -33,21 +41,105 @@ PLATFORMS = {
 """Backend to its platforms, for the backends that have some; other backends accept any."""
 
 
+Message = TypeVar("Message", covariant=True)
+
+
+@dataclass(frozen=True)
+class ConfiguredModel:
+    """A model with its configuration, which a rule judges.
+
+    Attributes:
+        context: the check.
+        model: the model.
+        config: the model's configuration.
+    """
+
+    context: CheckContext
+    model: Model
+    config: ModelConfig
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.name
+
+    @property
+    def said_name(self) -> str:
+        """The name in the server's sentences about the configuration."""
+        return said_name(self.model)
+
+    def parts(self, field: str, messages: Sequence[Message]) -> Iterator[Part[Message]]:
+        """The elements of a repeated field."""
+        for index, message in enumerate(messages):
+            yield Part(self, field, index, message)
+
+    def problem(self, field: str, message: str, fix: str) -> Problem:
+        """A problem of a field."""
+        return Problem(self.model.config_path, message, fix, field)
+
+    def unloadable(self, field: str, found: str, words: str, fix: str, *, joint: str = ", so ") -> Problem:
+        """A problem of a field for which the server does not load the model; `words` are the server's."""
+        return self.problem(field, would_not_load(self.model, found, words, joint), fix)
+
+
+@dataclass(frozen=True)
+class Part(Generic[Message]):
+    """A message in a configuration, such as an instance group, which a rule judges.
+
+    Attributes:
+        owner: the model with the configuration.
+        repeated: the repeated field that has the message, such as `instance_group`.
+        index: the position in that field.
+        message: the message.
+    """
+
+    owner: ConfiguredModel
+    repeated: str
+    index: int
+    message: Message
+
+    def field(self, name: str = "") -> str:
+        """The path of one of its fields, or its own, as findings write it."""
+        own = f"{self.repeated}[{self.index}]"
+        return f"{own}.{name}" if name else own
+
+    def problem(self, field: str, message: str, fix: str) -> Problem:
+        """A problem of one of its fields; "" for the message itself."""
+        return self.owner.problem(self.field(field), message, fix)
+
+    def unloadable(self, field: str, found: str, words: str, fix: str, *, joint: str = ", so ") -> Problem:
+        """A problem for which the server does not load the model; `words` are the server's."""
+        return self.owner.unloadable(self.field(field), found, words, fix, joint=joint)
+
+
 @per_check
-def configured(context: CheckContext) -> Iterator[tuple[Model, ModelConfig]]:
+def configured(context: CheckContext) -> Iterator[ConfiguredModel]:
     """The loaded models whose configuration can be read; the others are reported by CT101."""
     for model in context.loaded_models:
         if model.config is not None:
-            yield model, model.config
+            yield ConfiguredModel(context, model, model.config)
 
 
-def configured_or_not(context: CheckContext) -> Iterator[tuple[Model, ModelConfig]]:
+model_rule = rules_about(configured)
+"""Register a rule about each loaded model that has a configuration; the parameters are those of `rule`."""
+
+
+def ensembles(context: CheckContext) -> Iterator[ConfiguredModel]:
+    """Those of the configured models that are ensembles."""
+    return (each for each in configured(context) if each.model.is_ensemble)
+
+
+ensemble_rule = rules_about(ensembles)
+"""Register a rule about each loaded ensemble; the parameters are those of `rule`."""
+
+
+def configured_or_not(context: CheckContext) -> Iterator[ConfiguredModel]:
     """The loaded models, those without a configuration included: the server begins with an empty one for them."""
     for model in context.loaded_models:
         if model.config is not None:
-            yield model, model.config
+            yield ConfiguredModel(context, model, model.config)
         elif has_no_configuration(context, model):
-            yield model, ModelConfig()
+            yield ConfiguredModel(context, model, ModelConfig())
 
 
 def has_no_configuration(context: CheckContext, model: Model) -> bool:

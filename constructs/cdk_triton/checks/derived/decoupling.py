@@ -1,15 +1,20 @@
-"""Which models answer one request several times, and where an ensemble mixes such answers with others."""
+"""Models that answer one request several times: ensembles that mix such answers, and containers that pass them on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles
+from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep
-from cdk_triton.triton.model import Model
-from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["decoupled_models", "mixed_tensors"]
+__all__ = ["DECOUPLED_REJECTED", "decoupled_models", "known_inference_type", "mixed_tensors", "way_to_stream"]
+
+DECOUPLED_REJECTED = "HTTP end point doesn't support models with decoupled transaction policy"
+"""The server's answer where only one response can be passed on."""
+
+_SINCE = "25.03"  # src/sagemaker_server.h of server at r25.02 does not read the variable, and that at r25.03 does
 
 
 @per_check
@@ -37,26 +42,41 @@ def decoupled_models(context: CheckContext) -> Mapping[str, str]:
 
 
 @per_check
-def mixed_tensors(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, EnsembleStep | None, str, str]]:
+def mixed_tensors(context: CheckContext) -> Iterator[tuple[ConfiguredModel, EnsembleStep | None, str, str]]:
     """Places where tensors meet that are not written equally often: the step (None: the response) and two of them."""
     decoupled = decoupled_models(context)
-    for model in context.loaded_models if decoupled else ():
-        if model.config is None or not model.is_ensemble:
-            continue
-        origin: dict[str, int] = {tensor.name: -1 for tensor in model.config.input}
-        for step in _in_turn(model.graph, set(origin)):
+    for ensemble in ensembles(context) if decoupled else ():
+        origin: dict[str, int] = {tensor.name: -1 for tensor in ensemble.config.input}
+        for step in _in_turn(ensemble.model.graph, set(origin)):
             read = list(step.input_map.values())
             if not read or any(name not in origin for name in read):
                 continue  # it reads nothing (CT314), or follows what is mixed already
             if (mixed := _mixed(origin, read)) is not None:
-                yield model, model.config, step, *mixed
+                yield ensemble, step, *mixed
                 continue
             own = step.index if step.model_name in decoupled else origin[read[0]]
             for name in step.output_map.values():
                 origin.setdefault(name, own)
-        taken = [tensor.name for tensor in model.config.output]
+        taken = [tensor.name for tensor in ensemble.config.output]
         if all(name in origin for name in taken) and (mixed := _mixed(origin, taken)) is not None:
-            yield model, model.config, None, *mixed
+            yield ensemble, None, *mixed
+
+
+def known_inference_type(context: CheckContext) -> str | None:
+    """The inference type that `/invocations` has, such as `infer`; None if it depends on an environment not given.
+
+    A multi-model endpoint always infers, and so does every release before 25.03, whatever its environment is.
+    """
+    if context.mode == "multi" or (context.platform is not None and is_older(context.platform, _SINCE)):
+        return "infer"
+    return None if context.environment is None else context.environment.inference_type or "infer"
+
+
+def way_to_stream(context: CheckContext) -> str:
+    """How the container passes several responses on, as an instruction."""
+    old = context.platform is not None and is_older(context.platform, _SINCE)
+    release = f"of {_SINCE} or newer " if old else ""
+    return f"use a single-model container {release}with inference_type='generate_stream'"
 
 
 def _mixed(origin: Mapping[str, int], names: list[str]) -> tuple[str, str] | None:

@@ -1,7 +1,7 @@
 """Maps of an ensemble's steps in which key and value are exchanged.
 
 A `key` is the name of the step's model, a `value` the ensemble's. Written the other way round nothing is connected any
-more, and every rule about ensembles would have something to say about the one fault.
+more, and every rule about ensembles would report the one fault.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles
 from cdk_triton.onnx_models.completion import completed
-from cdk_triton.triton.model import Model
 
 __all__ = ["Exchanged", "exchanged_maps", "exchanged_steps"]
 
@@ -26,7 +26,7 @@ class Exchanged(NamedTuple):
         pairs: the map as it is written.
     """
 
-    ensemble: Model
+    ensemble: ConfiguredModel
     step: int
     kind: str
     pairs: Mapping[str, str]
@@ -35,15 +35,13 @@ class Exchanged(NamedTuple):
 @per_check
 def exchanged_maps(context: CheckContext) -> Iterator[Exchanged]:
     """The maps that connect the ensemble if, and only if, they are read the other way round."""
-    for ensemble in context.loaded_models:
-        if ensemble.config is None or not ensemble.is_ensemble:
-            continue
+    for ensemble in ensembles(context):
         candidates: list[Exchanged] = []
         given = {tensor.name for tensor in ensemble.config.input}
         taken = {tensor.name for tensor in ensemble.config.output}
         written, read = set(given), set(taken)  # under the names that are meant
         connected = {"input_map": given, "output_map": taken}
-        for step in ensemble.graph.steps:
+        for step in ensemble.model.graph.steps:
             model = context.repository.model(step.model_name)
             config = completed(context, model) if model is not None else None
             inputs = {tensor.name for tensor in config.input} if config is not None else set()

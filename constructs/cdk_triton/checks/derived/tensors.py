@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.completion import Side
-from cdk_triton.checks.derived.configured import configured
-from cdk_triton.triton.model import Model
-from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
+from cdk_triton.checks.derived.completion import SIDES
+from cdk_triton.checks.derived.configured import Part, configured
+from cdk_triton.checks.registry import rules_about
+from cdk_triton.triton.schema import ModelInput, ModelOutput
 
-__all__ = ["BYTES_OF", "ConfiguredTensor", "named_tensors", "tensors"]
+__all__ = ["BYTES_OF", "ConfiguredTensor", "named_tensors", "tensor_rule", "tensors"]
 
 BYTES_OF: Mapping[str, int] = {
     **dict.fromkeys(("TYPE_BOOL", "TYPE_UINT8", "TYPE_INT8"), 1),
@@ -23,50 +23,45 @@ BYTES_OF: Mapping[str, int] = {
 
 
 @dataclass(frozen=True)
-class ConfiguredTensor:
-    """An input or output as a configuration writes it.
+class ConfiguredTensor(Part[ModelInput | ModelOutput]):
+    """An input or output as a configuration writes it; `repeated` is its side.
 
     Attributes:
-        model: the model.
-        config: its configuration.
-        side: `input` or `output`.
-        index: its position in the file, from 0.
         name: its name, or "".
-        data_type: its type, a value of `DataType`.
         dims: its dimensions; () if it does not have any.
         reshape: the dimensions that the model gets, or None if the configuration has no `reshape`.
-        message: the message itself.
     """
 
-    model: Model
-    config: ModelConfig
-    side: Side
-    index: int
     name: str
-    data_type: int
     dims: tuple[int, ...]
     reshape: tuple[int, ...] | None
-    message: ModelInput | ModelOutput
 
-    def field(self, name: str) -> str:
-        """The path of one of its fields, as findings write it."""
-        return f"{self.side}[{self.index}].{name}"
+    @property
+    def text(self) -> str:
+        """The tensor in words."""
+        return f"{self.repeated} {self.name!r}"
+
+    @property
+    def said(self) -> str:
+        """The tensor in the server's words."""
+        return f"model {self.repeated} '{self.name}'"
 
 
 @per_check
 def tensors(context: CheckContext) -> Iterator[ConfiguredTensor]:
     """The inputs and outputs of every loaded model, ensembles included."""
-    for model, config in configured(context):
-        sides: tuple[Side, ...] = ("input", "output")
-        for side in sides:
-            listed: Sequence[ModelInput | ModelOutput] = config.input if side == "input" else config.output
+    for each in configured(context):
+        for side in SIDES:
+            listed: Sequence[ModelInput | ModelOutput] = getattr(each.config, side)
             for index, tensor in enumerate(listed):
                 reshape = tuple(tensor.reshape.shape) if tensor.HasField("reshape") else None
-                yield ConfiguredTensor(
-                    model, config, side, index, tensor.name, tensor.data_type, tuple(tensor.dims), reshape, tensor
-                )
+                yield ConfiguredTensor(each, side, index, tensor, tensor.name, tuple(tensor.dims), reshape)
 
 
 def named_tensors(context: CheckContext) -> Iterator[ConfiguredTensor]:
     """Those that have a name; the others are reported by CT201 alone."""
     return (tensor for tensor in tensors(context) if tensor.name)
+
+
+tensor_rule = rules_about(named_tensors)
+"""Register a rule about each input and output that has a name; the parameters are those of `rule`."""

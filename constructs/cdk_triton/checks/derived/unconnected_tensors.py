@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.configured import said_name
+from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles
 from cdk_triton.checks.derived.cycles import cycles
 from cdk_triton.checks.derived.swapped_maps import Exchanged, exchanged_steps
+from cdk_triton.checks.registry import rules_about
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep, EnsembleTensor
-from cdk_triton.triton.model import Model
-from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["LooseEnds", "Source", "flows", "key_of", "said_unconnected"]
+__all__ = ["LooseEnds", "Source", "key_of", "loose_ends", "loose_ends_rule", "said_unconnected"]
 
 
 class Source(NamedTuple):
@@ -44,6 +43,7 @@ class LooseEnds:
     """The tensors that are not connected in an ensemble.
 
     Attributes:
+        ensemble: the ensemble.
         sources: the tensors that are written in vain.
         unwritten: the tensors that a step or the response reads, and that no step writes.
         partner: each of `unwritten` that is probably misspelt → the source that is probably meant.
@@ -51,6 +51,7 @@ class LooseEnds:
         unready_outputs: the ensemble's outputs that some step would write, and that are never written.
     """
 
+    ensemble: ConfiguredModel
     sources: tuple[Source, ...] = ()
     unwritten: tuple[EnsembleTensor, ...] = ()
     partner: dict[str, Source] = field(default_factory=dict)
@@ -67,47 +68,48 @@ class LooseEnds:
 
 
 @per_check
-def flows(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, LooseEnds]]:
+def loose_ends(context: CheckContext) -> Iterator[LooseEnds]:
     """The loose ends of every ensemble with steps.
 
     If a step does not declare its inputs or outputs (CT314), its ends are open. Then only tensors that are written
     twice count. The result has no ensemble whose maps have key and value exchanged.
     """
     suggestions = Suggestions()
-    for model in context.loaded_models:
-        steps = model.graph.steps
-        if model.config is None or not model.is_ensemble or not steps:
-            continue
-        if model.name in exchanged_steps(context):
-            continue  # reported by CT343
-        if all(step.input_map and step.output_map for step in steps):
-            yield model, model.config, _loose_ends(model.graph, suggestions)
+    for ensemble in ensembles(context):
+        graph = ensemble.model.graph
+        if not graph.steps or ensemble.name in exchanged_steps(context):
+            continue  # the latter is reported by CT343
+        if all(step.input_map and step.output_map for step in graph.steps):
+            yield _loose_ends(ensemble, suggestions)
         else:
-            again = tuple(source for source in _sources(model.graph) if source.kind == "again")
-            yield model, model.config, LooseEnds(again)
+            yield LooseEnds(ensemble, tuple(source for source in _sources(graph) if source.kind == "again"))
+
+
+loose_ends_rule = rules_about(loose_ends)
+"""Register a rule about the loose ends of each ensemble; the parameters are those of `rule`."""
 
 
 def said_unconnected(found: Exchanged) -> str:
     """The server's first message about an ensemble with a map whose key and value are exchanged."""
-    ensemble = found.ensemble
-    tensors = ensemble.graph.tensors.values()
+    ensemble, graph = found.ensemble, found.ensemble.model.graph
+    tensors = graph.tensors.values()
     written: set[str] = set()
-    for step in ensemble.graph.steps:
+    for step in graph.steps:
         for name in step.output_map.values():
             if name in written:
                 said = f"ensemble tensor '{name}' can appear in an output map only once for ensemble"
-                return f"{said} '{said_name(ensemble)}' step {step.index}"
+                return f"{said} '{ensemble.said_name}' step {step.index}"
             written.add(name)
     for side in ("input", "output"):
         for tensor in tensors:
             if (tensor.is_input if side == "input" else tensor.is_output) and not (tensor.readers or tensor.writers):
                 return f"ensemble {side} '{tensor.name}' for ensemble {ensemble.name}' is not used"
-    for name in _unready_outputs(ensemble.graph):
-        return f"output '{name}' for ensemble '{said_name(ensemble)}' is not written"
+    for name in _unready_outputs(graph):
+        return f"output '{name}' for ensemble '{ensemble.said_name}' is not written"
     unwritten = next((tensor.name for tensor in tensors if tensor.is_output and not tensor.writers), None)
     if unwritten is not None:
-        return f"output '{unwritten}' for ensemble '{said_name(ensemble)}' is not written"
-    return f"ensemble tensor '{next(iter(found.pairs.values()))}' is unused in ensemble '{said_name(ensemble)}'"
+        return f"output '{unwritten}' for ensemble '{ensemble.said_name}' is not written"
+    return f"ensemble tensor '{next(iter(found.pairs.values()))}' is unused in ensemble '{ensemble.said_name}'"
 
 
 def key_of(step: EnsembleStep, tensor: str) -> str:
@@ -116,7 +118,8 @@ def key_of(step: EnsembleStep, tensor: str) -> str:
     return f'ensemble_scheduling.step[{step.index}].input_map["{key}"]'
 
 
-def _loose_ends(graph: EnsembleGraph, suggestions: Suggestions) -> LooseEnds:
+def _loose_ends(ensemble: ConfiguredModel, suggestions: Suggestions) -> LooseEnds:
+    graph = ensemble.model.graph
     sources = tuple(_sources(graph))
     unwritten = tuple(
         tensor
@@ -124,9 +127,10 @@ def _loose_ends(graph: EnsembleGraph, suggestions: Suggestions) -> LooseEnds:
         if not tensor.writers and not tensor.is_input and (tensor.readers or tensor.is_output)
     )
     ready = _ready(graph)
-    # Who waits for whom is open where a tensor is written twice (CT315).
+    # If a tensor is written twice (CT315), the order of the steps is unknown.
     waiting = len(ready.steps) < len(graph.steps) and all(source.kind != "again" for source in sources)
     return LooseEnds(
+        ensemble,
         sources,
         unwritten,
         _partners(graph, sources, unwritten, suggestions) if sources and unwritten else {},

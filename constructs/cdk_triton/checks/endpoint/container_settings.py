@@ -102,7 +102,7 @@ def unread_setting(context: CheckContext) -> Iterator[Problem]:
     Instead:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
     """
-    release = context.platform.release if context.platform is not None else None
+    release = context.release
     if context.environment is None or release is None:
         return
     written = _written(context.environment)
@@ -141,7 +141,7 @@ def too_small_shared_memory(context: CheckContext) -> Iterator[Problem]:
     Instead:
         # environment=ContainerEnvironment(shm_default_byte_size=4194304)
     """
-    release = context.platform.release if context.platform is not None else None
+    release = context.release
     size = context.environment.shm_default_byte_size if context.environment is not None else None
     least = least_shared_memory(release)
     models = [model.name for model in context.loaded_models if model.backend_name == "python"]

@@ -46,7 +46,7 @@ def loader_without_ensembles(context: CheckContext) -> Iterator[Problem]:
     Instead:
         $ cdk-triton validate . --mode multi --platform 25.09/ml.g5.xlarge
     """
-    release = context.platform.release if context.platform is not None else None
+    release = context.release
     if context.entry is not None and len(context.repository.models) > 1:  # otherwise CT501 to CT504 have said it
         yield Problem(
             ".",
@@ -96,7 +96,7 @@ def no_name_space(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule does not read the other archives of the endpoint.
     """
-    release = context.platform.release if context.platform is not None else None
+    release = context.release
     names = [model.name for model in context.loaded_models if model is not context.entry]
     if context.entry is not None and names:
         yield Problem(

@@ -8,7 +8,7 @@ from math import prod
 
 from cdk_triton._wording import in_words
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.inference_type import known_inference_type, way_to_stream
+from cdk_triton.checks.derived.decoupling import DECOUPLED_REJECTED, known_inference_type, way_to_stream
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
 from cdk_triton.onnx_models.dimensions import output_dims
@@ -19,7 +19,6 @@ from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
 
 _INVOKE_ENDPOINT = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 _CREATE_ENDPOINT_CONFIG = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariant.html"
-_DECOUPLED = "HTTP end point doesn't support models with decoupled transaction policy"
 
 _TYPES = {number: name.removeprefix("TYPE_") for name, number in DataType.items()}
 _BYTES = {
@@ -205,7 +204,7 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
     if known_inference_type(context) == "infer" and (model := _decoupled(context)) is not None:
         yield Problem(
             model.config_path,
-            f"{model.name!r} is decoupled, so the endpoint would answer every invocation with: {_DECOUPLED}",
+            f"{model.name!r} is decoupled, so the endpoint would answer every invocation with: {DECOUPLED_REJECTED}",
             f"remove model_transaction_policy and return one response for each request, or {way_to_stream(context)}",
             "model_transaction_policy.decoupled",
         )
@@ -238,7 +237,7 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
         yield Problem(
             model.config_path,
             f"{model.name!r} is decoupled; unless the container's inference_type is 'generate_stream', the "
-            f"endpoint would answer every invocation with: {_DECOUPLED}",
+            f"endpoint would answer every invocation with: {DECOUPLED_REJECTED}",
             "set inference_type='generate_stream', or remove model_transaction_policy and return one response for "
             "each request",
             "model_transaction_policy.decoupled",

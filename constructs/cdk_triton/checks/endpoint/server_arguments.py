@@ -63,7 +63,7 @@ def cut_off_number(context: CheckContext) -> Iterator[Problem]:
     Instead:
         # environment=ContainerEnvironment(additional_args=["--pinned-memory-pool-byte-size=536870912"])
     """
-    release = context.platform.release if context.platform is not None else None
+    release = context.release
     for given in _given(context):
         cut = cut_number(options_of(release)[given.option], given.value)
         if cut is not None:
@@ -172,5 +172,5 @@ def _given(context: CheckContext) -> tuple[Given, ...]:
     """The options in `additional_args`, as the release reads them."""
     if context.environment is None:
         return ()
-    release = context.platform.release if context.platform is not None else None
+    release = context.release
     return given_options(context.environment.additional_args, release)

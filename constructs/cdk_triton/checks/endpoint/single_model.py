@@ -223,7 +223,7 @@ def additional_models_ignored(context: CheckContext) -> Iterator[Problem]:
     Instead:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge --default-model caller --additional-model called
     """
-    release = context.platform.release if context.platform is not None else None
+    release = context.release
     for name in context.additional_models:
         if (model := context.repository.model(name)) is not None:
             yield Problem(

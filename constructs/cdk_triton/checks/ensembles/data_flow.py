@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
-from cdk_triton.checks.derived.composition import fits, flow_ends, passed_on, run_steps
+from cdk_triton.checks.derived.composition import RunStep, fits, flow_ends, passed_on, step_rule
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -57,20 +57,20 @@ def different_types(context: CheckContext) -> Iterator[Problem]:
         input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
         output { name: "TOKENS" data_type: TYPE_INT64 dims: -1 }
     """
-    for ensemble, _, tensors in flow_ends(context):
+    for ensemble, tensors in flow_ends(context):
         for name, ends in tensors.items():
             typed = [end for end in ends if end.data_type]
             first = {end.data_type: end for end in reversed(typed)}  # the first end of each type
             for end in typed[1:]:
-                if end.data_type != typed[0].data_type and first[end.data_type] is end:
-                    yield Problem(
-                        ensemble.config_path,
-                        f"the tensor {name!r} is {typed[0].data_type} {typed[0].what} and {end.data_type} {end.what}, "
-                        f"so the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble "
-                        f"tensor {name}: inconsistent data type: {typed[0].data_type} is inferred from model "
-                        f"{typed[0].model.name} while {end.data_type} is inferred from model {end.model.name}",
-                        "write the same data_type in both places, or convert the tensor in a step between them",
+                one = typed[0]
+                if end.data_type != one.data_type and first[end.data_type] is end:
+                    yield ensemble.unloadable(
                         end.field,
+                        f"the tensor {name!r} is {one.data_type} {one.what} and {end.data_type} {end.what}",
+                        f"in ensemble {ensemble.name}, ensemble tensor {name}: inconsistent data type: "
+                        f"{one.data_type} is inferred from model {one.model.name} while {end.data_type} is inferred "
+                        f"from model {end.model.name}",
+                        "write the same data_type in both places, or convert the tensor in a step between them",
                     )
 
 
@@ -123,7 +123,7 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
         If a backend may set another number instead of `max_batch_size: 0`, the rule does not report shapes that would
         agree with that number.
     """
-    for ensemble, _, tensors in flow_ends(context):
+    for ensemble, tensors in flow_ends(context):
         for name, ends in tensors.items():
             shaped = [end for end in ends if end.dims is not None]
             seen = set()
@@ -134,25 +134,23 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
                     continue  # the first is reported by CT330: probably another tensor is meant
                 seen.add(end.shapes)
                 here, there = _text(first.shapes[0]), _text(end.shapes[0])
-                yield Problem(
-                    ensemble.config_path,
-                    f"the tensor {name!r} has the shape {here} {first.what} and {there} {end.what}, so the server "
-                    f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor {name}: "
-                    f"inconsistent shape: {here} is inferred from model {first.model.name} while {there} is inferred "
-                    f"from model {end.model.name}",
+                yield ensemble.unloadable(
+                    end.field,
+                    f"the tensor {name!r} has the shape {here} {first.what} and {there} {end.what}",
+                    f"in ensemble {ensemble.name}, ensemble tensor {name}: inconsistent shape: {here} is inferred from "
+                    f"model {first.model.name} while {there} is inferred from model {end.model.name}",
                     "write the same dims in both places (-1 if a size varies), or reshape the tensor in a step between "
                     "them",
-                    end.field,
                 )
 
 
-@rule(
+@step_rule(
     "CT336",
     Severity.ERROR,
     "an ensemble allows larger batches than one of its models",
     source=core(_ENSEMBLE_UTILS, 289, 302),
 )
-def batch_too_large(context: CheckContext) -> Iterator[Problem]:
+def batch_too_large(run: RunStep) -> Iterator[Problem]:
     """The `max_batch_size` of an ensemble is larger than the `max_batch_size` of a model that it runs.
 
     The server does not split a batch, so each step gets the whole batch of a request. Therefore the server does not
@@ -190,25 +188,24 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
         A backend may set another number instead of `max_batch_size: 0`. The rule derives this number only for ONNX
         Runtime, and only if an ONNX file shows that its first dimensions are variable.
     """
-    for ensemble, ensemble_config, step, model, config in run_steps(context):
-        most, allowed = ensemble_config.max_batch_size, config.max_batch_size
-        if not 0 < allowed < most:
-            continue
-        if known_backend(context, model) == "python" and completes_batch_size(context, model, config):
-            continue  # the only backend that raises a number that is written
-        if step is not next(each for each in ensemble.graph.steps if each.model_name == model.name):
-            continue  # said of an earlier step
-        is_written = model.config is not None and model.config.max_batch_size == allowed
-        filled = "" if is_written else f" (the backend sets this number, because {model.config_path} does not)"
-        yield Problem(
-            ensemble.config_path,
-            f"max_batch_size is {most} in {ensemble.name!r}, but {allowed} in the model {model.name!r} of step "
-            f"{step.index}{filled}, so the server would not load {ensemble.name!r}: ensemble {ensemble.name} allows "
-            f"maximum batch size {most}, but it contains model {model.name} which only allows maximum batch size to be "
-            f"{allowed}",
-            f"write max_batch_size: {allowed} in {ensemble.name!r}, or at least {most} in {model.name!r}",
-            "max_batch_size",
-        )
+    ensemble, model = run.ensemble, run.runs.model
+    most, allowed = ensemble.config.max_batch_size, run.runs.config.max_batch_size
+    if not 0 < allowed < most:
+        return
+    if known_backend(ensemble.context, model) == "python" and completes_batch_size(run.runs):
+        return  # the only backend that raises a number that is written
+    if run.step is not next(each for each in ensemble.model.graph.steps if each.model_name == model.name):
+        return  # reported for an earlier step
+    is_written = model.config is not None and model.config.max_batch_size == allowed
+    filled = "" if is_written else f" (the backend sets this number, because {model.config_path} does not)"
+    yield ensemble.unloadable(
+        "max_batch_size",
+        f"max_batch_size is {most} in {ensemble.name!r}, but {allowed} in the model {model.name!r} of step "
+        f"{run.step.index}{filled}",
+        f"ensemble {ensemble.name} allows maximum batch size {most}, but it contains model {model.name} which only "
+        f"allows maximum batch size to be {allowed}",
+        f"write max_batch_size: {allowed} in {ensemble.name!r}, or at least {most} in {model.name!r}",
+    )
 
 
 @rule(
@@ -255,19 +252,19 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule skips models whose backend may set another number instead of `max_batch_size: 0`.
     """
-    for ensemble, config, tensors in flow_ends(context):
-        for source, end in passed_on(tensors) if config.max_batch_size > 1 else ():
+    for ensemble, tensors in flow_ends(context):
+        most = ensemble.config.max_batch_size
+        for source, end in passed_on(tensors) if most > 1 else ():
             if source.batches != (True,) or end.batches != (False,) or source.dims is None or end.dims is None:
                 continue
             if fits(source.dims, end.dims) and not fits(source.shapes[0], end.dims):
-                yield Problem(
-                    ensemble.config_path,
-                    f"{ensemble.name!r} takes batches of up to {config.max_batch_size}, but {end.model.name!r} takes "
-                    "single items (its max_batch_size is 0), so a request with several items would fail with: "
-                    f"unexpected shape for input '{end.tensor}' for model '{end.model.name}'",
+                yield ensemble.problem(
+                    end.field,
+                    f"{ensemble.name!r} takes batches of up to {most}, but {end.model.name!r} takes single items (its "
+                    "max_batch_size is 0), so a request with several items would fail with: unexpected shape for input "
+                    f"'{end.tensor}' for model '{end.model.name}'",
                     f"write max_batch_size in {end.model.name!r} too if this model can take batches, or remove "
                     f"max_batch_size from {ensemble.name!r}",
-                    end.field,
                 )
 
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.decoupling import decoupled_models, mixed_tensors
-from cdk_triton.checks.derived.inference_type import known_inference_type, way_to_stream
+from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles
+from cdk_triton.checks.derived.decoupling import (
+    DECOUPLED_REJECTED,
+    decoupled_models,
+    known_inference_type,
+    mixed_tensors,
+    way_to_stream,
+)
 from cdk_triton.checks.derived.unconnected_tensors import key_of
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core, server
@@ -15,7 +21,6 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
 
 _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
-_REFUSED = "HTTP end point doesn't support models with decoupled transaction policy"
 
 
 @rule(
@@ -72,20 +77,20 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
         input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
         output { name: "SENTENCE" data_type: TYPE_STRING dims: -1 }
     """
-    for ensemble, config, step, tensor, other in mixed_tensors(context):
+    for ensemble, step, tensor, other in mixed_tensors(context):
         if step is None:
             who = "the response contains"
-            field = next(f"output[{i}]" for i, output in enumerate(config.output) if output.name == tensor)
+            outputs = ensemble.config.output
+            field = next(f"output[{i}]" for i, output in enumerate(outputs) if output.name == tensor)
         else:
             who = f"step {step.index} ({step.model_name}) reads"
             field = key_of(step, tensor)
-        yield Problem(
-            ensemble.config_path,
-            f"{who} {other!r} and {tensor!r}, which do not come from the same decoupled model, so the server would not "
-            f"load {ensemble.name!r}: in ensemble {ensemble.name}, step of model "
-            f"'{_owner(ensemble, step)}' receives inputs originated from different decoupled models",
-            "let the decoupled model return the other tensors as well, or make it return one response for each request",
+        yield ensemble.unloadable(
             field,
+            f"{who} {other!r} and {tensor!r}, which do not come from the same decoupled model",
+            f"in ensemble {ensemble.name}, step of model '{_owner(ensemble.model, step)}' receives inputs originated "
+            "from different decoupled models",
+            "let the decoupled model return the other tensors as well, or make it return one response for each request",
         )
 
 
@@ -135,12 +140,11 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
     """
     if known_inference_type(context) == "infer":
         for entry, ran, cause, field in _decoupled_entry(context):
-            yield Problem(
-                entry.config_path,
-                f"the ensemble {entry.name!r} runs {ran}, so the endpoint would answer every "
-                f"invocation with: {_REFUSED}",
-                f"make {cause!r} return one response for each request, or {way_to_stream(context)}",
+            yield entry.problem(
                 field,
+                f"the ensemble {entry.name!r} runs {ran}, so the endpoint would answer every invocation with: "
+                f"{DECOUPLED_REJECTED}",
+                f"make {cause!r} return one response for each request, or {way_to_stream(context)}",
             )
 
 
@@ -186,24 +190,23 @@ def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Probl
     """
     if known_inference_type(context) is None:
         for entry, ran, cause, field in _decoupled_entry(context):
-            yield Problem(
-                entry.config_path,
-                f"the ensemble {entry.name!r} runs {ran}; unless the container's "
-                f"inference_type is 'generate_stream', the endpoint would answer every invocation with: {_REFUSED}",
-                f"set inference_type='generate_stream', or make {cause!r} return one response for each request",
+            yield entry.problem(
                 field,
+                f"the ensemble {entry.name!r} runs {ran}; unless the container's inference_type is 'generate_stream', "
+                f"the endpoint would answer every invocation with: {DECOUPLED_REJECTED}",
+                f"set inference_type='generate_stream', or make {cause!r} return one response for each request",
             )
 
 
-def _decoupled_entry(context: CheckContext) -> Iterator[tuple[Model, str, str, str]]:
+def _decoupled_entry(context: CheckContext) -> Iterator[tuple[ConfiguredModel, str, str, str]]:
     """The entry model if it is a decoupled ensemble that loads, what it runs in words, the cause and the step."""
-    entry = context.entry
     decoupled = decoupled_models(context)
-    if entry is None or not entry.is_ensemble or entry.name not in decoupled:
+    entry = next((each for each in ensembles(context) if each.model is context.entry), None)
+    if entry is None or entry.name not in decoupled:
         return
     if any(ensemble is entry for ensemble, *_ in mixed_tensors(context)):
         return  # reported by CT338
-    step = next(step for step in entry.graph.steps if step.model_name in decoupled)
+    step = next(step for step in entry.model.graph.steps if step.model_name in decoupled)
     cause = decoupled[step.model_name]
     ran = f"the decoupled model {cause!r}"
     if cause != step.model_name:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles, model_rule
 from cdk_triton.checks.derived.cycles import ensemble_cycles
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.registry import Problem, rule
@@ -65,20 +66,19 @@ def missing_step(context: CheckContext) -> Iterator[Problem]:
     """
     names = {model.name for model in context.repository.models}
     suggestions = Suggestions()
-    for model in context.loaded_models:
-        for step in model.graph.steps if model.is_ensemble else ():
-            if not step.model_name or step.model_name in names or _leads_to_model(context, step.model_name):
+    for ensemble in ensembles(context):
+        for step in ensemble.model.graph.steps:
+            name = step.model_name
+            if not name or name in names or _leads_to_model(context, name):
                 continue  # the first is reported by CT314
-            close = suggestions.closest(step.model_name, names, other_than=model.name)
-            yield Problem(
-                model.config_path,
-                f"step {step.index} runs the model {step.model_name!r}, for which the repository has no directory, so "
-                f"the server would not load {model.name!r}: ensemble {model.name} contains models that are not "
-                f"available or ambiguous: {step.model_name}",
+            close = suggestions.closest(name, names, other_than=ensemble.name)
+            yield ensemble.unloadable(
+                f"ensemble_scheduling.step[{step.index}].model_name",
+                f"step {step.index} runs the model {name!r}, for which the repository has no directory",
+                f"ensemble {ensemble.name} contains models that are not available or ambiguous: {name}",
                 "add the model, or correct the name"
                 if close is None
                 else f"write {close!r} if that is meant, or add the model",
-                f"ensemble_scheduling.step[{step.index}].model_name",
             )
 
 
@@ -143,28 +143,27 @@ def circle(context: CheckContext) -> Iterator[Problem]:
     for way in found:
         around = set(way)
         outside = next((other for name in way for other in run_by[name] if other not in around), None)
-        if outside is None:
-            said = (
-                ", so the server would load none of them: circular dependency between ensembles: "
-                f"{way[0]} -> ... -> {way[-1]} -> {way[0]}"
-            )
-        else:
-            said = f", and {outside!r}, which is not in the circle, runs one of them, so the server would crash"
+        effect = (
+            ", so the server would load none of them: circular dependency between ensembles: "
+            f"{way[0]} -> ... -> {way[-1]} -> {way[0]}"
+        )
+        if outside is not None:
+            effect = f", and {outside!r}, which is not in the circle, runs one of them, so the server would crash"
         yield Problem(
             models[way[0]].config_path,
-            f"the ensembles run each other in a circle ({' → '.join((*way, way[0]))}){said}",
+            f"the ensembles run each other in a circle ({' → '.join((*way, way[0]))}){effect}",
             "remove one step of the circle",
             "ensemble_scheduling.step",
         )
 
 
-@rule(
+@model_rule(
     "CT303",
     Severity.ERROR,
     "an ensemble requires a version that is not loaded",
     source=core(_MANAGER, 1897, 1911),
 )
-def version_not_loaded(context: CheckContext) -> Iterator[Problem]:
+def version_not_loaded(each: ConfiguredModel) -> Iterator[Problem]:
     """A step requires a version of its model that the model's version policy does not load.
 
     The server does not load the ensemble. A step without `model_version` requires version 0, not the latest version. By
@@ -202,24 +201,22 @@ def version_not_loaded(context: CheckContext) -> Iterator[Problem]:
           }
         }
     """
-    for model in context.loaded_models:
-        for step in model.graph.steps:
-            child = context.repository.model(step.model_name)
-            # A child without any version, or whose policy cannot be read, is reported itself.
-            if child is None or not child.served_versions or child.config_error is not None:
-                continue
-            if step.model_version == -1 or step.model_version in child.served_versions:
-                continue
-            served = ", ".join(map(str, child.served_versions))
-            wanted = step.model_version
-            written = "has no model_version, which means version 0" if wanted == 0 else f"requires version {wanted}"
-            yield Problem(
-                model.config_path,
-                f"step {step.index} {written}, but the server would load only version {served} of {child.name!r}: "
-                f"ensemble '{model.name}' depends on '{child.name}' whose required version {wanted} is not loaded",
-                "write model_version: -1 for the latest version",
-                f"ensemble_scheduling.step[{step.index}].model_version",
-            )
+    for step in each.model.graph.steps:
+        child = each.context.repository.model(step.model_name)
+        # A child without any version, or whose policy cannot be read, is reported itself.
+        if child is None or not child.served_versions or child.config_error is not None:
+            continue
+        if step.model_version == -1 or step.model_version in child.served_versions:
+            continue
+        served = ", ".join(map(str, child.served_versions))
+        wanted = step.model_version
+        written = "has no model_version, which means version 0" if wanted == 0 else f"requires version {wanted}"
+        yield each.problem(
+            f"ensemble_scheduling.step[{step.index}].model_version",
+            f"step {step.index} {written}, but the server would load only version {served} of {child.name!r}: "
+            f"ensemble '{each.name}' depends on '{child.name}' whose required version {wanted} is not loaded",
+            "write model_version: -1 for the latest version",
+        )
 
 
 @rule(

@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import ConfiguredModel, ensemble_rule, model_rule
 from cdk_triton.checks.derived.decoupling import decoupled_models
-from cdk_triton.checks.derived.queues import effective_policies
 from cdk_triton.checks.derived.releases import is_older, is_within
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.scheduling import effective_policies
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core_commit
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.model import Model
 
 _ANSWERS_SINCE = "26.02"  # core 8d0aaf6
 _SURVIVES_SINCE = "26.04"  # core a02b0c0
 _LIMITED_SINCE, _SHARED_SINCE = "25.11", "26.04"  # core a02b0c0
 
 
-class _Limit(NamedTuple):
-    """A limit of the queue of a model.
-
-    Attributes:
-        model: the model.
-        field: the limit as a field of its configuration.
-        size: the requests that may wait.
-    """
-
-    model: Model
-    field: str
-    size: int
-
-
-@rule(
+@model_rule(
     "CT322",
     Severity.WARNING,
     "a full queue of a step may hang the request or crash the server",
     source=core_commit("8d0aaf66900f5940be5500b379abd2b85ed7c657"),
     applies=lambda platform: is_older(platform, _SURVIVES_SINCE),
 )
-def full_queue(context: CheckContext) -> Iterator[Problem]:
+def full_queue(ensemble: ConfiguredModel) -> Iterator[Problem]:
     """A step's model has a `max_queue_size`, and other steps may run while the model's full queue rejects a request.
 
     Before 26.02, the server then never answers the request to the ensemble. After the rejection, the server no longer
@@ -88,40 +72,39 @@ def full_queue(context: CheckContext) -> Iterator[Problem]:
         If the steps run one after the other, and no step is decoupled, the servers of all releases answer with status
         503. The rule does not report this case.
     """
-    release = context.platform.release if context.platform is not None else None
+    context, graph = ensemble.context, ensemble.model.graph
     may_hang = context.platform is not None and is_older(context.platform, _ANSWERS_SINCE)
-    for ensemble in context.loaded_models:
-        for step in ensemble.graph.steps:
-            limit = _limit(context, step)
-            if limit is None:
-                continue
-            beside, later = _running_beside(context, ensemble.graph, step)
-            if later is not None:
-                said = f"may crash, because it starts step {later.index} together with step {step.index}"
-                since = _SURVIVES_SINCE
-            elif beside is not None and may_hang:
-                said = f"would never answer a request to {ensemble.name!r} that arrives while step {beside.index} runs"
-                since = _ANSWERS_SINCE
-            else:
-                continue
-            yield Problem(
-                limit.model.config_path,
-                f"the queue of {limit.model.name!r} (step {step.index} of {ensemble.name!r}) holds {limit.size} "
-                f"requests and rejects further requests; when the queue is full, the server of {release} {said}",
-                f"remove max_queue_size, serve with {since} or newer, or acknowledge CT322 if the queue is never full",
-                limit.field,
-            )
+    for step in graph.steps:
+        limit = _limit(context, step)
+        if limit is None:
+            continue
+        beside, later = _running_beside(context, graph, step)
+        if later is not None:
+            effect = f"may crash, because it starts step {later.index} together with step {step.index}"
+            since = _SURVIVES_SINCE
+        elif beside is not None and may_hang:
+            effect = f"would never answer a request to {ensemble.name!r} that arrives while step {beside.index} runs"
+            since = _ANSWERS_SINCE
+        else:
+            continue
+        model, field, size = limit
+        yield model.problem(
+            field,
+            f"the queue of {model.name!r} (step {step.index} of {ensemble.name!r}) holds {size} requests and rejects "
+            f"further requests; when the queue is full, the server of {context.release} {effect}",
+            f"remove max_queue_size, serve with {since} or newer, or acknowledge CT322 if the queue is never full",
+        )
 
 
-def _limit(context: CheckContext, step: EnsembleStep) -> _Limit | None:
-    """The first limit of the queue of a step's model."""
+def _limit(context: CheckContext, step: EnsembleStep) -> tuple[ConfiguredModel, str, int] | None:
+    """The first limit of the queue of a step's model: the model, the field, and how many requests may wait."""
     model = context.repository.model(step.model_name)
     if model is None or model.config is None or model.is_ensemble:
         return None  # the steps of an inner ensemble are looked at for themselves
-    policies = effective_policies(model.config)
-    limits = ((field, policy.max_queue_size) for field, policy in policies if policy.max_queue_size)
-    field, size = next(limits, ("", 0))
-    return _Limit(model, f"{field}.max_queue_size", size) if size else None
+    for field, policy in effective_policies(model.config):
+        if policy.max_queue_size:
+            return ConfiguredModel(context, model, model.config), f"{field}.max_queue_size", policy.max_queue_size
+    return None
 
 
 def _running_beside(
@@ -162,14 +145,14 @@ def _writers(graph: EnsembleGraph, step: EnsembleStep) -> set[int]:
     return {writer.index for name in step.input_map.values() for writer in graph.tensors[name].writers}
 
 
-@rule(
+@ensemble_rule(
     "CT323",
     Severity.WARNING,
     "max_inflight_requests limits each request separately",
     source=core_commit("a02b0c0ebb5fe14ad04c6e16ca994d7e2fd13667"),
     applies=lambda platform: is_within(platform, _LIMITED_SINCE, _SHARED_SINCE),
 )
-def limit_of_each_request(context: CheckContext) -> Iterator[Problem]:
+def limit_of_each_request(each: ConfiguredModel) -> Iterator[Problem]:
     """An ensemble has `max_inflight_requests`, which releases from 25.11 to 26.03 apply to each request separately.
 
     From 26.04 on, all requests to the ensemble share the limit. Before 26.04, the limit bounds only the responses of a
@@ -199,18 +182,15 @@ def limit_of_each_request(context: CheckContext) -> Iterator[Problem]:
     Instead:
         $ cdk-triton validate . --platform 26.05/ml.g5.xlarge
     """
-    release = context.platform.release if context.platform is not None else None
-    for model, config in configured(context):
-        limit = config.ensemble_scheduling.max_inflight_requests
-        if not limit or not model.is_ensemble:
-            continue
-        said = "has no effect, because each step runs once for a request"
-        if model.name in decoupled_models(context):
-            said = f"applies to each request separately, so ten requests may have {10 * limit} runs of a step in flight"
-        yield Problem(
-            model.config_path,
-            f"max_inflight_requests is {limit}, but in the server of {release} the limit {said}; from {_SHARED_SINCE} "
-            f"on, all requests to {model.name!r} share the limit",
-            f"serve with {_SHARED_SINCE} or newer, or acknowledge CT323 if a limit for each request is meant",
-            "ensemble_scheduling.max_inflight_requests",
-        )
+    platform, limit = each.context.platform, each.config.ensemble_scheduling.max_inflight_requests
+    if not limit or platform is None:
+        return
+    effect = "has no effect, because each step runs once for a request"
+    if each.name in decoupled_models(each.context):
+        effect = f"applies to each request separately, so ten requests may have {10 * limit} runs of a step in flight"
+    yield each.problem(
+        "ensemble_scheduling.max_inflight_requests",
+        f"max_inflight_requests is {limit}, but in the server of {platform.release} the limit {effect}; from "
+        f"{_SHARED_SINCE} on, all requests to {each.name!r} share the limit",
+        f"serve with {_SHARED_SINCE} or newer, or acknowledge CT323 if a limit for each request is meant",
+    )

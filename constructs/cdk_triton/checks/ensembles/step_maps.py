@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from cdk_triton._wording import listed, listed_in_quotes
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_tensors
-from cdk_triton.checks.derived.composition import flow_ends, passed_on, run_steps
+from cdk_triton.checks.derived.composition import RunStep, flow_ends, passed_on, run_steps, step_rule
 from cdk_triton.checks.derived.swapped_maps import Exchanged, exchanged_maps
 from cdk_triton.checks.derived.unconnected_tensors import said_unconnected
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.checks.spelling import Suggestions
-from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
-from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
+from cdk_triton.triton.schema import ModelInput, ModelOutput
 
 _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
 
@@ -73,21 +72,21 @@ def no_such_input(context: CheckContext) -> Iterator[Problem]:
         other backends add inputs if the configuration names no input.
     """
     suggestions = Suggestions()
-    for ensemble, _, step, model, config in run_steps(context):
-        strange, missing = _unmatched_inputs(step, config)
-        if not strange or completes_tensors(context, model, config, "input"):
+    for run in run_steps(context):
+        step, inputs = run.step, run.runs.config.input
+        strange, missing = _unmatched_inputs(run)
+        if not strange or completes_tensors(run.runs, "input"):
             continue
         meant = _meant(strange, missing, suggestions)
-        unmapped = [tensor.name for tensor in config.input if tensor.optional and tensor.name not in step.input_map]
+        unmapped = [tensor.name for tensor in inputs if tensor.optional and tensor.name not in step.input_map]
         meant |= _meant([key for key in strange if key not in meant], unmapped, suggestions)
-        for key in strange if config.input else strange[:1]:
-            yield Problem(
-                ensemble.config_path,
-                f"step {step.index} maps the input {key!r}, but {model.name!r} has {_names(config.input, 'input')}, so "
-                f"the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor "
-                f"{step.input_map[key]} is mapping to non-existing input {key} in model {model.name}",
-                _fix(meant.get(key), model, config.input, "input"),
-                f'ensemble_scheduling.step[{step.index}].input_map["{key}"]',
+        for key in strange if inputs else strange[:1]:
+            yield run.unloadable(
+                f'input_map["{key}"]',
+                f"maps the input {key!r}, but {run.runs.name!r} has {_names(inputs, 'input')}",
+                f"ensemble tensor {step.input_map[key]} is mapping to non-existing input {key} in model "
+                f"{run.runs.name}",
+                _fix(meant.get(key), run.runs.model, inputs, "input"),
             )
 
 
@@ -131,21 +130,20 @@ def unmapped_input(context: CheckContext) -> Iterator[Problem]:
         output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
     """
     suggestions = Suggestions()
-    for ensemble, _, step, model, config in run_steps(context):
-        strange, missing = _unmatched_inputs(step, config)
-        if not missing or not step.input_map:
+    for run in run_steps(context):
+        strange, missing = _unmatched_inputs(run)
+        if not missing or not run.step.input_map:
             continue  # the latter is reported by CT314
-        known = () if strange and completes_tensors(context, model, config, "input") else strange
+        known = () if strange and completes_tensors(run.runs, "input") else strange
         misspelt = set(_meant(known, missing, suggestions).values())  # reported by CT332
+        model = run.runs.name
         for name in (each for each in missing if each not in misspelt):
-            yield Problem(
-                ensemble.config_path,
-                f"step {step.index} maps no tensor to the required input {name!r} of {model.name!r}, so the server "
-                f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, input {name} in model "
-                f"{model.name} is not mapped to any ensemble tensors",
-                f"map a tensor to {name!r}, or write optional: true for {name!r} in {model.name!r} if the model works "
+            yield run.unloadable(
+                "input_map",
+                f"maps no tensor to the required input {name!r} of {model!r}",
+                f"input {name} in model {model} is not mapped to any ensemble tensors",
+                f"map a tensor to {name!r}, or write optional: true for {name!r} in {model!r} if the model works "
                 "without this input",
-                f"ensemble_scheduling.step[{step.index}].input_map",
             )
 
 
@@ -199,30 +197,30 @@ def no_such_output(context: CheckContext) -> Iterator[Problem]:
         (CT332 lists such backends).
     """
     suggestions = Suggestions()
-    for ensemble, _, step, model, config in run_steps(context):
-        outputs = {tensor.name for tensor in config.output}
-        strange = [key for key in step.output_map if key not in outputs]
-        if not strange or completes_tensors(context, model, config, "output"):
+    for run in run_steps(context):
+        step, outputs = run.step, run.runs.config.output
+        names = {tensor.name for tensor in outputs}
+        strange = [key for key in step.output_map if key not in names]
+        if not strange or completes_tensors(run.runs, "output"):
             continue
-        meant = _meant(strange, [name for name in sorted(outputs) if name not in step.output_map], suggestions)
-        for key in strange if config.output else strange[:1]:
-            yield Problem(
-                ensemble.config_path,
-                f"step {step.index} maps the output {key!r}, but {model.name!r} has {_names(config.output, 'output')}, "
-                f"so the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor "
-                f"{step.output_map[key]} is mapped from non-existing output {key} in model {model.name}",
-                _fix(meant.get(key), model, config.output, "output"),
-                f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
+        meant = _meant(strange, [name for name in sorted(names) if name not in step.output_map], suggestions)
+        for key in strange if outputs else strange[:1]:
+            yield run.unloadable(
+                f'output_map["{key}"]',
+                f"maps the output {key!r}, but {run.runs.name!r} has {_names(outputs, 'output')}",
+                f"ensemble tensor {step.output_map[key]} is mapped from non-existing output {key} in model "
+                f"{run.runs.name}",
+                _fix(meant.get(key), run.runs.model, outputs, "output"),
             )
 
 
-@rule(
+@step_rule(
     "CT335",
     Severity.ERROR,
     "a step maps an output that its model lists twice",
     source=core(_ENSEMBLE_UTILS, 200, 228),
 )
-def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
+def output_listed_twice(run: RunStep) -> Iterator[Problem]:
     """A model has two outputs of the same name, and a step maps this name to a tensor of the ensemble.
 
     The server loads such a model by itself (CT211), but it does not load an ensemble that maps the output.
@@ -253,27 +251,26 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
         input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
     """
-    for ensemble, _, step, model, config in run_steps(context):
-        listed: dict[str, list[ModelOutput]] = {}
-        for output in config.output:
-            listed.setdefault(output.name, []).append(output)
-        for key, tensor in step.output_map.items():
-            outputs = listed.get(key, [])
-            if len(outputs) < 2 or sum(bool(output.label_filename) for output in outputs) > 1:
-                continue  # the latter is reported by CT219
-            if len({output.data_type for output in outputs}) > 1:  # then the server stumbles over that first
-                said = f"ensemble tensor {tensor}: inconsistent data type"
-            elif len({len(output.dims) for output in outputs}) > 1:
-                said = f"ensemble tensor {tensor}: inconsistent shape"
-            else:
-                said = f"multiple outputs in model {model.name} are mapped to the same ensemble tensor {tensor}"
-            yield Problem(
-                ensemble.config_path,
-                f"step {step.index} maps {key!r}, which {model.name!r} lists {len(outputs)} times, so the server would "
-                f"not load {ensemble.name!r}: in ensemble {ensemble.name}, {said}",
-                f"list {key!r} once in {model.config_path}",
-                f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
-            )
+    model = run.runs.model
+    listed: dict[str, list[ModelOutput]] = {}
+    for output in run.runs.config.output:
+        listed.setdefault(output.name, []).append(output)
+    for key, tensor in run.step.output_map.items():
+        outputs = listed.get(key, [])
+        if len(outputs) < 2 or sum(bool(output.label_filename) for output in outputs) > 1:
+            continue  # the latter is reported by CT219
+        if len({output.data_type for output in outputs}) > 1:  # then the server stumbles over that first
+            words = f"ensemble tensor {tensor}: inconsistent data type"
+        elif len({len(output.dims) for output in outputs}) > 1:
+            words = f"ensemble tensor {tensor}: inconsistent shape"
+        else:
+            words = f"multiple outputs in model {model.name} are mapped to the same ensemble tensor {tensor}"
+        yield run.unloadable(
+            f'output_map["{key}"]',
+            f"maps {key!r}, which {model.name!r} lists {len(outputs)} times",
+            words,
+            f"list {key!r} once in {model.config_path}",
+        )
 
 
 @rule(
@@ -317,17 +314,16 @@ def optional_for_required(context: CheckContext) -> Iterator[Problem]:
         input { name: "LANGUAGE" data_type: TYPE_STRING dims: 1 optional: true }
         output { name: "RESULT" data_type: TYPE_STRING dims: 1 }
     """
-    for ensemble, _, tensors in flow_ends(context):
+    for ensemble, tensors in flow_ends(context):
         for source, end in passed_on(tensors):
-            if source.model is ensemble and source.is_optional and not end.is_optional:
-                yield Problem(
-                    ensemble.config_path,
+            if source.model is ensemble.model and source.is_optional and not end.is_optional:
+                yield ensemble.problem(
+                    end.field,
                     f"the input {source.tensor!r} of {ensemble.name!r} is optional, but a step maps it to the required "
                     f"input {end.tensor!r} of {end.model.name!r}, so a request without {source.tensor!r} would fail "
                     f"with: missing required input(s) ['{end.tensor}']",
                     f"write optional: true for the input of {end.model.name!r} if the model works without it, or "
                     "remove `optional` from the ensemble's input",
-                    end.field,
                 )
 
 
@@ -387,23 +383,21 @@ def exchanged_names(context: CheckContext) -> Iterator[Problem]:
         for each in found:
             kinds.setdefault(each.step, []).append(each.kind)
         places = [f"{' and '.join(names)} of step {step}" for step, names in kinds.items()]
-        yield Problem(
-            first.ensemble.config_path,
-            f"key and value are exchanged in {listed(places)} (the key {key!r} is the ensemble's tensor, the value "
-            f"{value!r} is the model's), so the server would not load {first.ensemble.name!r}: "
-            f"{said_unconnected(first)}",
-            f'write the model\'s tensor as key and the ensemble\'s as value: key: "{value}" value: "{key}"',
+        yield first.ensemble.unloadable(
             f'ensemble_scheduling.step[{first.step}].{first.kind}["{key}"]',
+            f"key and value are exchanged in {listed(places)} (the key {key!r} is the ensemble's tensor, the value "
+            f"{value!r} is the model's)",
+            said_unconnected(first),
+            f'write the model\'s tensor as key and the ensemble\'s as value: key: "{value}" value: "{key}"',
         )
 
 
-def _unmatched_inputs(step: EnsembleStep, config: ModelConfig) -> tuple[list[str], list[str]]:
+def _unmatched_inputs(run: RunStep) -> tuple[list[str], list[str]]:
     """The keys that are not inputs of the model, and the required inputs of the model that are not keys."""
-    inputs = {tensor.name for tensor in config.input}
-    missing = dict.fromkeys(tensor.name for tensor in config.input if tensor.name and not tensor.optional)
-    return [key for key in step.input_map if key not in inputs], [
-        name for name in missing if name not in step.input_map
-    ]
+    inputs, keys = run.runs.config.input, run.step.input_map
+    names = {tensor.name for tensor in inputs}
+    required = dict.fromkeys(tensor.name for tensor in inputs if tensor.name and not tensor.optional)
+    return [key for key in keys if key not in names], [name for name in required if name not in keys]
 
 
 def _meant(strange: Sequence[str], missing: Sequence[str], suggestions: Suggestions) -> dict[str, str]:

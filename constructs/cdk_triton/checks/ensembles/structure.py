@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import completed_pair, is_wrong_pair, said_name
-from cdk_triton.checks.derived.unconnected_tensors import flows
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.configured import (
+    ConfiguredModel,
+    completed_pair,
+    ensemble_rule,
+    is_wrong_pair,
+    model_rule,
+)
+from cdk_triton.checks.derived.unconnected_tensors import LooseEnds, loose_ends_rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig
@@ -15,8 +20,8 @@ from cdk_triton.triton.schema import ModelConfig
 _UTILS = "src/model_config_utils.cc"
 
 
-@rule("CT310", Severity.ERROR, "an ensemble has no ensemble_scheduling", source=core(_UTILS, 1673, 1679))
-def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
+@ensemble_rule("CT310", Severity.ERROR, "an ensemble has no ensemble_scheduling", source=core(_UTILS, 1673, 1679))
+def no_ensemble_scheduling(each: ConfiguredModel) -> Iterator[Problem]:
     """A configuration has `platform: "ensemble"`, but no `ensemble_scheduling`.
 
     The server does not load the ensemble, because it has no steps to run. Another scheduler, such as
@@ -40,28 +45,24 @@ def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
             def execute(self, requests):
                 return [None for request in requests]
     """
-    for model in context.loaded_models:
-        config = model.config
-        if config is None or not model.is_ensemble or config.backend:
-            continue  # the last: CT285
-        if not config.HasField("ensemble_scheduling"):
-            yield Problem(
-                model.config_path,
-                f"{model.name!r} is an ensemble without steps, so the server would not load it: ensemble scheduling "
-                f"must be set for ensemble {said_name(model)} whose platform is ensemble",
-                "add ensemble_scheduling with the steps, or replace platform by the backend that runs the "
-                f"model{_misplaced_scheduler(config)}",
-                "platform",
-            )
+    if each.config.backend or each.config.HasField("ensemble_scheduling"):
+        return  # the former: CT285
+    yield each.problem(
+        "platform",
+        f"{each.name!r} is an ensemble without steps, so the server would not load it: ensemble scheduling must be set "
+        f"for ensemble {each.said_name} whose platform is ensemble",
+        "add ensemble_scheduling with the steps, or replace platform by the backend that runs the "
+        f"model{_misplaced_scheduler(each.config)}",
+    )
 
 
-@rule(
+@model_rule(
     "CT311",
     Severity.ERROR,
     "ensemble_scheduling is set for a model that is not an ensemble",
     source=core(_UTILS, 163, 168),
 )
-def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
+def scheduling_without_platform(each: ConfiguredModel) -> Iterator[Problem]:
     """A configuration lists the steps of an ensemble, but does not have `platform: "ensemble"`.
 
     The server does not load the model, because only the platform makes a model an ensemble. If the configuration does
@@ -102,36 +103,34 @@ def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
           }
         }
     """
-    for model in context.loaded_models:
-        config = model.config
-        if config is None or model.is_ensemble or not config.HasField("ensemble_scheduling"):
-            continue
-        platform, backend = completed_pair(context, model)
-        if is_wrong_pair(platform, backend, context.platform):
-            said = f"unexpected 'platform' and 'backend' pair, got:{platform}, {backend}"
-        elif backend:
-            said = f"ensemble scheduling cannot be set for model '{said_name(model)}' whose platform is not ensemble"
-        elif config.platform or config.default_model_filename or "." in model.name:  # the last ends in a dot
-            said = f"unexpected platform type '{config.platform}' for {said_name(model)}"
-        else:
-            said = f"Could not determine backend for model '{said_name(model)}' with no backend in model configuration"
-        given = repr(config.platform) if config.platform else "empty"
-        yield Problem(
-            model.config_path,
-            f"{model.name!r} has the steps of an ensemble, but its platform is {given}, so the server "
-            f"would not load it: {said}",
-            'write platform: "ensemble" and no backend, or remove ensemble_scheduling',
-            "ensemble_scheduling",
-        )
+    config = each.config
+    if each.model.is_ensemble or not config.HasField("ensemble_scheduling"):
+        return
+    platform, backend = completed_pair(each.context, each.model)
+    if is_wrong_pair(platform, backend, each.context.platform):
+        said = f"unexpected 'platform' and 'backend' pair, got:{platform}, {backend}"
+    elif backend:
+        said = f"ensemble scheduling cannot be set for model '{each.said_name}' whose platform is not ensemble"
+    elif config.platform or config.default_model_filename or "." in each.name:  # the last ends in a dot
+        said = f"unexpected platform type '{config.platform}' for {each.said_name}"
+    else:
+        said = f"Could not determine backend for model '{each.said_name}' with no backend in model configuration"
+    given = repr(config.platform) if config.platform else "empty"
+    yield each.problem(
+        "ensemble_scheduling",
+        f"{each.name!r} has the steps of an ensemble, but its platform is {given}, so the server would not load it: "
+        f"{said}",
+        'write platform: "ensemble" and no backend, or remove ensemble_scheduling',
+    )
 
 
-@rule(
+@ensemble_rule(
     "CT312",
     Severity.ERROR,
     "an ensemble has settings that only other models may have",
     source=core(_UTILS, 169, 186),
 )
-def foreign_setting(context: CheckContext) -> Iterator[Problem]:
+def foreign_setting(each: ConfiguredModel) -> Iterator[Problem]:
     """An ensemble has an `instance_group`, `optimization` or `model_warmup`.
 
     The server does not load the ensemble. An ensemble does not compute anything itself, so the server has nothing to
@@ -178,27 +177,23 @@ def foreign_setting(context: CheckContext) -> Iterator[Problem]:
           }
         }
     """
-    for model in context.loaded_models:
-        config = model.config
-        if config is None or not model.is_ensemble:
-            continue
-        for field, is_set, said in (
-            ("instance_group", bool(config.instance_group), "instance group should not"),
-            ("optimization", config.HasField("optimization"), "optimization should not"),
-            ("model_warmup", bool(config.model_warmup), "model_warmup can not"),
-        ):
-            if is_set:
-                yield Problem(
-                    model.config_path,
-                    f"{model.name!r} is an ensemble with {field}, so the server would not load it: {said} be "
-                    f"specified for ensemble '{said_name(model)}'",
-                    f"remove {field}, and add {field} to each step's model that needs it",
-                    field,
-                )
+    config = each.config
+    for field, is_set, said in (
+        ("instance_group", bool(config.instance_group), "instance group should not"),
+        ("optimization", config.HasField("optimization"), "optimization should not"),
+        ("model_warmup", bool(config.model_warmup), "model_warmup can not"),
+    ):
+        if is_set:
+            yield each.problem(
+                field,
+                f"{each.name!r} is an ensemble with {field}, so the server would not load it: {said} be specified for "
+                f"ensemble '{each.said_name}'",
+                f"remove {field}, and add {field} to each step's model that needs it",
+            )
 
 
-@rule("CT313", Severity.ERROR, "an ensemble has no steps", source=core(_UTILS, 188, 193))
-def no_steps(context: CheckContext) -> Iterator[Problem]:
+@ensemble_rule("CT313", Severity.ERROR, "an ensemble has no steps", source=core(_UTILS, 188, 193))
+def no_steps(each: ConfiguredModel) -> Iterator[Problem]:
     """The `ensemble_scheduling` of an ensemble is empty.
 
     The server does not load an ensemble without steps. Add a step for each model that the ensemble runs.
@@ -221,27 +216,22 @@ def no_steps(context: CheckContext) -> Iterator[Problem]:
             def execute(self, requests):
                 return [None for request in requests]
     """
-    for model in context.loaded_models:
-        config = model.config
-        if config is None or not model.is_ensemble or not config.HasField("ensemble_scheduling"):
-            continue
-        if not config.ensemble_scheduling.step:
-            yield Problem(
-                model.config_path,
-                f"the ensemble_scheduling of {model.name!r} is empty, so the server would not load {model.name!r}: "
-                f"must specify 'step' for ensemble '{said_name(model)}'",
-                "add a step for every model that the ensemble runs",
-                "ensemble_scheduling",
-            )
+    if each.config.HasField("ensemble_scheduling") and not each.config.ensemble_scheduling.step:
+        yield each.unloadable(
+            "ensemble_scheduling",
+            f"the ensemble_scheduling of {each.name!r} is empty",
+            f"must specify 'step' for ensemble '{each.said_name}'",
+            "add a step for every model that the ensemble runs",
+        )
 
 
-@rule(
+@ensemble_rule(
     "CT314",
     Severity.ERROR,
     "a step omits its model, its inputs or its outputs",
     source=core(_UTILS, 85, 103),
 )
-def incomplete_step(context: CheckContext) -> Iterator[Problem]:
+def incomplete_step(each: ConfiguredModel) -> Iterator[Problem]:
     """A step has no `model_name`, no `input_map` or no `output_map`.
 
     The server does not load the ensemble. The `model_name` of a step is the model that the step runs. The `input_map`
@@ -280,25 +270,23 @@ def incomplete_step(context: CheckContext) -> Iterator[Problem]:
           }
         }
     """
-    for model in context.loaded_models:
-        for step in model.graph.steps if model.is_ensemble else ():
-            for field, value, fix in (
-                ("model_name", step.model_name, "name the model that the step runs"),
-                ("input_map", step.input_map, "map every input of the model to a tensor of the ensemble"),
-                ("output_map", step.output_map, "name a tensor for every output that the ensemble needs"),
-            ):
-                if not value:
-                    yield Problem(
-                        model.config_path,
-                        f"step {step.index} has no {field}, so the server would not load {model.name!r}: must specify "
-                        f"'{field}' in step {step.index} of ensemble '{said_name(model)}'",
-                        fix,
-                        f"ensemble_scheduling.step[{step.index}].{field}",
-                    )
+    for step in each.model.graph.steps:
+        for field, value, fix in (
+            ("model_name", step.model_name, "name the model that the step runs"),
+            ("input_map", step.input_map, "map every input of the model to a tensor of the ensemble"),
+            ("output_map", step.output_map, "name a tensor for every output that the ensemble needs"),
+        ):
+            if not value:
+                yield each.unloadable(
+                    f"ensemble_scheduling.step[{step.index}].{field}",
+                    f"step {step.index} has no {field}",
+                    f"must specify '{field}' in step {step.index} of ensemble '{each.said_name}'",
+                    fix,
+                )
 
 
-@rule("CT315", Severity.ERROR, "an ensemble tensor is written twice", source=core(_UTILS, 107, 119))
-def written_twice(context: CheckContext) -> Iterator[Problem]:
+@loose_ends_rule("CT315", Severity.ERROR, "an ensemble tensor is written twice", source=core(_UTILS, 107, 119))
+def written_twice(loose: LooseEnds) -> Iterator[Problem]:
     """Two outputs, of one step or of two steps, are mapped to the same tensor of the ensemble.
 
     The server does not load the ensemble. Map one of the two outputs to another tensor.
@@ -341,31 +329,28 @@ def written_twice(context: CheckContext) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, loose in flows(context):
-        for source, meant in loose.of("again"):
-            first = model.graph.tensors[source.tensor].writers[0].index
-            before = (
-                f"step {first} also writes" if first != source.step else f"another output of step {first} also writes"
-            )
-            yield Problem(
-                model.config_path,
-                f"step {source.step} writes {source.tensor!r}, which {before}, so the server would not load "
-                f"{model.name!r}: ensemble tensor '{source.tensor}' can appear in an output map only once for ensemble "
-                f"'{said_name(model)}' step {source.step}",
-                f"write {meant.name!r}, which no step writes, in one of the two places"
-                if meant is not None
-                else "give the tensor another name in one of the two places",
-                f'ensemble_scheduling.step[{source.step}].output_map["{source.output}"]',
-            )
+    ensemble = loose.ensemble
+    for source, meant in loose.of("again"):
+        first = ensemble.model.graph.tensors[source.tensor].writers[0].index
+        other = f"step {first}" if first != source.step else f"another output of step {first}"
+        yield ensemble.unloadable(
+            f'ensemble_scheduling.step[{source.step}].output_map["{source.output}"]',
+            f"step {source.step} writes {source.tensor!r}, which {other} also writes",
+            f"ensemble tensor '{source.tensor}' can appear in an output map only once for ensemble "
+            f"'{ensemble.said_name}' step {source.step}",
+            f"write {meant.name!r}, which no step writes, in one of the two places"
+            if meant is not None
+            else "give the tensor another name in one of the two places",
+        )
 
 
-@rule(
+@loose_ends_rule(
     "CT316",
     Severity.WARNING,
     "a step writes an input of its ensemble",
     source=core("src/ensemble_scheduler/ensemble_scheduler.cc", 980, 1010),
 )
-def written_input(context: CheckContext) -> Iterator[Problem]:
+def written_input(loose: LooseEnds) -> Iterator[Problem]:
     """A step maps an output to a tensor that is also an input of the ensemble.
 
     The server loads the ensemble. Whenever a tensor is written, the server runs the steps that read the tensor. So
@@ -410,20 +395,18 @@ def written_input(context: CheckContext) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, _ in flows(context):
-        for tensor in model.graph.tensors.values():
-            if not tensor.is_input or not tensor.writers or not tensor.readers:
-                continue
-            step = tensor.writers[0]
-            output = next(name for name, written in step.output_map.items() if written == tensor.name)
-            yield Problem(
-                model.config_path,
-                f"step {step.index} writes {tensor.name!r}, which is an input of the ensemble {model.name!r}; the "
-                f"server would run each step that reads {tensor.name!r} once for the request's tensor and again for "
-                "this output, and these runs may never end",
-                "map the output to another tensor",
-                f'ensemble_scheduling.step[{step.index}].output_map["{output}"]',
-            )
+    for tensor in loose.ensemble.model.graph.tensors.values():
+        if not tensor.is_input or not tensor.writers or not tensor.readers:
+            continue
+        step = tensor.writers[0]
+        output = next(name for name, written in step.output_map.items() if written == tensor.name)
+        yield loose.ensemble.problem(
+            f'ensemble_scheduling.step[{step.index}].output_map["{output}"]',
+            f"step {step.index} writes {tensor.name!r}, which is an input of the ensemble {loose.ensemble.name!r}; the "
+            f"server would run each step that reads {tensor.name!r} once for the request's tensor and again for this "
+            "output, and these runs may never end",
+            "map the output to another tensor",
+        )
 
 
 def _misplaced_scheduler(config: ModelConfig) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from google.protobuf.message import Message
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import completed_pair, said_name
+from cdk_triton.checks.derived.configured import ConfiguredModel, completed_pair, configured, model_rule, said_name
 from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
@@ -71,14 +71,14 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-@rule(
+@model_rule(
     "CT102",
     Severity.WARNING,
     "config.pbtxt has a field that only a newer schema may have",
     source=_READ_TEXT_PROTO,
     applies=is_newer_than_schema,
 )
-def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
+def field_unknown_to_schema(each: ConfiguredModel) -> Iterator[Problem]:
     """A field is not in the schema of the checks, but may be in the newer schema of the release that serves.
 
     If the release's schema does not have the field either, the server does not load the model. Compare the field with
@@ -95,17 +95,16 @@ def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         max_batch_size: 8
     """
-    release = context.platform.release if context.platform is not None else None
-    for model in context.loaded_models:
-        if model.config_error is not None and model.config is not None:
-            yield Problem(
-                model.config_path,
-                f"{fault_of(model.config_error)}; the check used the schema of {SCHEMA_RELEASE}, but the server is "
-                f"{release}, whose schema may have more fields",
-                f"{model.config_error.fix} Or check the name against the release's model_config.proto"
-                if model.config_error.fix
-                else "check the name against the release's model_config.proto, or install a newer tritonclient",
-            )
+    error = each.model.config_error
+    if error is not None:
+        yield each.problem(
+            "",
+            f"{fault_of(error)}; the check used the schema of {SCHEMA_RELEASE}, but the server is "
+            f"{each.context.release}, whose schema may have more fields",
+            f"{error.fix} Or check the name against the release's model_config.proto"
+            if error.fix
+            else "check the name against the release's model_config.proto, or install a newer tritonclient",
+        )
 
 
 @rule(
@@ -137,23 +136,22 @@ def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule skips fields that every release since 22.07 has.
     """
-    release = context.platform.release if context.platform is not None else None
+    release = context.release
     if release is None:
         return
     newer = {field: since for field, since in _FIELD_SINCE.items() if release_order(release) < release_order(since)}
     names = {full_name.rpartition(".")[2] for full_name in newer}
-    for model in context.loaded_models:
-        if not any(name in (model.config_text or "") for name in names):
+    for each in configured(context):
+        if not any(name in (each.model.config_text or "") for name in names):
             continue  # a text that does not contain the name cannot set the field
-        for field, full_name in _fields_set(model.config) if model.config is not None else ():
+        for field, full_name in _fields_set(each.config):
             if (since := newer.get(full_name)) is not None:
                 message, _, name = full_name.rpartition(".")
-                yield Problem(
-                    model.config_path,
-                    f"the field exists from {since} on, but the server is {release}, which would not load "
-                    f'{model.name!r}: Message type "{message}" has no field named "{name}"',
-                    f"remove the field, or serve with {since} or newer",
+                yield each.problem(
                     field,
+                    f"the field exists from {since} on, but the server is {release}, which would not load "
+                    f'{each.name!r}: Message type "{message}" has no field named "{name}"',
+                    f"remove the field, or serve with {since} or newer",
                 )
 
 
@@ -169,13 +167,13 @@ def _fields_set(message: Message, prefix: str = "") -> Iterator[tuple[str, str]]
             yield from _fields_set(item, below)
 
 
-@rule(
+@model_rule(
     "CT104",
     Severity.ERROR,
     "the name of a model differs from its directory",
     source=core("src/model_repository_manager/model_repository_manager.cc", 1693, 1711),
 )
-def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:
+def name_is_not_directory(each: ConfiguredModel) -> Iterator[Problem]:
     """The `name` in `config.pbtxt` differs from the name of the model's directory.
 
     The server then does not load the model. You may omit the field `name`. The entry model of a multi-model endpoint
@@ -191,16 +189,14 @@ def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:
         name: "model"
         backend: "python"
     """
-    for model in context.loaded_models:
-        name = "" if model.config is None else model.config.name
-        if name not in ("", model.name) and not context.is_renamed(model):
-            yield Problem(
-                model.config_path,
-                f"the name is {name!r} in the directory {model.name!r}, so the server would not load the model: "
-                f"unexpected directory name '{model.name}' for model '{name}', directory name must equal model name",
-                f'write name: "{model.name}", or rename the directory to {name!r}',
-                "name",
-            )
+    name = each.config.name
+    if name not in ("", each.name) and not each.context.is_renamed(each.model):
+        yield each.problem(
+            "name",
+            f"the name is {name!r} in the directory {each.name!r}, so the server would not load the model: unexpected "
+            f"directory name '{each.name}' for model '{name}', directory name must equal model name",
+            f'write name: "{each.name}", or rename the directory to {name!r}',
+        )
 
 
 @rule(

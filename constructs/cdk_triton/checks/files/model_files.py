@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, below, is_pointer, model_files
+from cdk_triton.checks.derived.backend_files import (
+    BackendFile,
+    backend_files,
+    below,
+    file_rule,
+    is_pointer,
+    model_files,
+)
+from cdk_triton.checks.derived.configured import ConfiguredModel, configured, model_rule
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import is_at_least
 from cdk_triton.checks.registry import Problem, rule
@@ -16,7 +24,6 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.releases import backends_in
 from cdk_triton.triton.repository import RepositoryFile
-from cdk_triton.triton.schema import ModelConfig
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
@@ -57,22 +64,22 @@ def missing_file(context: CheckContext) -> Iterator[Problem]:
         backend that SageMaker's image of the release does not have.
     """
     missing = set()
-    for each in backend_files(context):
-        if each.is_there or _is_gone(context, each.backend):
+    for file in backend_files(context):
+        if file.is_there or _is_gone(context, file.backend):
             continue
-        if each.backend == "python" and each.files.has_directory(each.path):
+        if file.backend == "python" and file.files.has_directory(file.path):
             continue  # a directory in its place is CT146's
-        missing.add(each.path)
-        yield Problem(each.path, f"the file is missing, so {_consequence(each)}", _fix(each))
-    for model, config, path in _completing_files(context):
+        missing.add(file.path)
+        yield file.problem(f"the file is missing, so {_consequence(file)}", _fix(file))
+    for each, path in _completing_files(context):
         if path not in missing:
             yield Problem(
                 path,
                 "the file is missing; the backend completes inputs and outputs from this file and not from those in "
-                f"cc_model_filenames, so the server would not load {model.name!r}: unable to find '{path}' for model "
-                f"instance '{model.name}'",
+                f"cc_model_filenames, so the server would not load {each.name!r}: unable to find '{path}' for model "
+                f"instance '{each.name}'",
                 f"name inputs and outputs in the configuration, or add the file as {path.name}",
-                "input" if not config.input else "output",
+                "input" if not each.config.input else "output",
             )
 
 
@@ -84,11 +91,11 @@ def _is_gone(context: CheckContext, backend: str) -> bool:
     return backend not in backends_in(platform.release)
 
 
-def _completing_files(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, PurePosixPath]]:
+def _completing_files(context: CheckContext) -> Iterator[tuple[ConfiguredModel, PurePosixPath]]:
     """The missing files from which the ONNX Runtime backend would complete models with `cc_model_filenames`."""
-    for model in context.loaded_models:
-        config = model.config
-        if config is None or model.backend_name != "onnxruntime" or not config.cc_model_filenames:
+    for each in configured(context):
+        config, model = each.config, each.model
+        if model.backend_name != "onnxruntime" or not config.cc_model_filenames:
             continue
         if config.output and (config.input or config.batch_input):
             continue
@@ -96,20 +103,21 @@ def _completing_files(context: CheckContext) -> Iterator[tuple[Model, ModelConfi
         for version in model.served_versions:
             path = below(model.directory / str(version), config.default_model_filename or "model.onnx")
             if version in model.versions and not files.has(path) and not files.has(path / "model.onnx"):
-                yield model, config, path
+                yield each, path
 
 
 def _consequence(each: BackendFile) -> str:
     name = each.model.name
-    refused = f"the server would not load {name!r}"
+    if each.backend == "python":
+        return f"the server would wait for {name!r} for ever: Python model file not found in '{each.path}'"
     locations = ", ".join(map(str, (each.path, *each.alternatives)))
-    return {
-        "tensorrt": f"{refused}: unable to load plan file to auto complete config: {each.path}",
-        "python": f"the server would wait for {name!r} for ever: Python model file not found in '{each.path}'",
-        "dali": f"{refused}: Failed to load model file. The program looked in the following locations: {locations}",
-        "openvino": f"{refused}: unable to find '{each.path}' for model '{name}'",
-        "fil": f"{refused}: its backend loads no other file",
-    }.get(each.backend, f"{refused}: unable to find '{each.path}' for model instance '{name}'")
+    words = {
+        "tensorrt": f"unable to load plan file to auto complete config: {each.path}",
+        "dali": f"Failed to load model file. The program looked in the following locations: {locations}",
+        "openvino": f"unable to find '{each.path}' for model '{name}'",
+        "fil": "its backend loads no other file",
+    }.get(each.backend, f"unable to find '{each.path}' for model instance '{name}'")
+    return f"the server would not load {name!r}: {words}"
 
 
 def _fix(each: BackendFile) -> str:
@@ -162,13 +170,13 @@ def empty_version(context: CheckContext) -> Iterator[Problem]:
                 )
 
 
-@rule(
+@model_rule(
     "CT122",
     Severity.WARNING,
     "cc_model_filenames names a file that is missing",
     source=backend("backend", "src/backend_model_instance.cc", 96, 106),
 )
-def missing_file_for_capability(context: CheckContext) -> Iterator[Problem]:
+def missing_file_for_capability(each: ConfiguredModel) -> Iterator[Problem]:
     """The server loads the file that `cc_model_filenames` names for the compute capability of the GPU.
 
     So the server loads the model on GPUs whose file exists, but not on GPUs whose file is missing. If a platform is
@@ -185,33 +193,32 @@ def missing_file_for_capability(context: CheckContext) -> Iterator[Problem]:
         # model/1/t4.plan
         plan
     """
-    reported = {(each.version, each.path) for each in backend_files(context)}
-    for model in context.loaded_models:
-        if model.config is None or model.config_error is not None:
-            continue
-        files = model_files(context)[model.name]
-        for version in model.served_versions:
-            directory = model.directory / str(version)
-            for capability, name in sorted(model.config.cc_model_filenames.items()):
-                path = below(directory, name)
-                if files.has(path) or (directory, path) in reported or version not in model.versions:
-                    continue
-                yield Problem(
-                    model.config_path,
-                    f"the file {path} for GPUs of compute capability {capability} is missing; on such a GPU the "
-                    f"server would not load {model.name!r}",
-                    "add the file, or remove it from cc_model_filenames",
-                    f'cc_model_filenames["{capability}"]',
-                )
+    model, named = each.model, each.config.cc_model_filenames
+    if not named or model.config_error is not None:
+        return
+    reported = {(file.version, file.path) for file in backend_files(each.context)}
+    files = model_files(each.context)[model.name]
+    for version in model.served_versions:
+        directory = model.directory / str(version)
+        for capability, name in sorted(named.items()):
+            path = below(directory, name)
+            if files.has(path) or (directory, path) in reported or version not in model.versions:
+                continue
+            yield each.problem(
+                f'cc_model_filenames["{capability}"]',
+                f"the file {path} for GPUs of compute capability {capability} is missing; on such a GPU the server "
+                f"would not load {model.name!r}",
+                "add the file, or remove it from cc_model_filenames",
+            )
 
 
-@rule(
+@file_rule(
     "CT123",
     Severity.ERROR,
     "a TensorFlow model's directory lacks the saved model",
     source=backend("tensorflow_backend", "src/tensorflow.cc", 1729, 1768),
 )
-def incomplete_saved_model(context: CheckContext) -> Iterator[Problem]:
+def incomplete_saved_model(each: BackendFile) -> Iterator[Problem]:
     """The directory `model.savedmodel` needs the file `saved_model.pb` beside the directory `variables`.
 
     Without `saved_model.pb` (or `saved_model.pbtxt`), the server does not load the model. Put TensorFlow's export
@@ -227,27 +234,25 @@ def incomplete_saved_model(context: CheckContext) -> Iterator[Problem]:
         # model/1/model.savedmodel/saved_model.pb
         graph
     """
-    for each in backend_files(context):
-        if each.backend != "tensorflow" or each.config.platform == "tensorflow_graphdef" or not each.is_there:
-            continue
-        if each.path.name == "model.graphdef" or each.files.has(each.version / "model.graphdef"):
-            continue
-        if not any(each.files.has(each.path / name) for name in ("saved_model.pb", "saved_model.pbtxt")):
-            yield Problem(
-                each.path,
-                f"the directory contains no saved_model.pb, so the server would not load {each.model.name!r}: Could "
-                "not find SavedModel .pb or .pbtxt at supplied export directory path",
-                "put TensorFlow's export (saved_model.pb, variables/) directly into this directory",
-            )
+    if each.backend != "tensorflow" or each.config.platform == "tensorflow_graphdef" or not each.is_there:
+        return
+    if each.path.name == "model.graphdef" or each.files.has(each.version / "model.graphdef"):
+        return
+    if not any(each.files.has(each.path / name) for name in ("saved_model.pb", "saved_model.pbtxt")):
+        yield each.unloadable(
+            "the directory contains no saved_model.pb",
+            "Could not find SavedModel .pb or .pbtxt at supplied export directory path",
+            "put TensorFlow's export (saved_model.pb, variables/) directly into this directory",
+        )
 
 
-@rule(
+@file_rule(
     "CT124",
     Severity.WARNING,
     "an OpenVINO model has no file with weights",
     source=backend("openvino_backend", "src/openvino.cc", 205, 237),
 )
-def missing_weights(context: CheckContext) -> Iterator[Problem]:
+def missing_weights(each: BackendFile) -> Iterator[Problem]:
     """OpenVINO reads the weights of `model.xml` from the file `model.bin` in the same directory.
 
     If the network has weights and this file is missing, the server does not load the model. Copy the `.bin` file that
@@ -266,17 +271,16 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
     Limits:
         A network without constants does not need the `.bin` file, but nearly every network has constants.
     """
-    for each in backend_files(context):
-        if each.backend != "openvino" or each.path.suffix != ".xml" or not each.is_there:
-            continue
-        weights = each.path.with_suffix(".bin")
-        if not each.files.has(weights):
-            yield Problem(
-                weights,
-                f"the file is missing beside {each.path.name}; the server would not load a network with weights: bin "
-                "file cannot be found",
-                f"copy the .bin file that OpenVINO exported together with {each.path.name}",
-            )
+    if each.backend != "openvino" or each.path.suffix != ".xml" or not each.is_there:
+        return
+    weights = each.path.with_suffix(".bin")
+    if not each.files.has(weights):
+        yield Problem(
+            weights,
+            f"the file is missing beside {each.path.name}; the server would not load a network with weights: bin file "
+            "cannot be found",
+            f"copy the .bin file that OpenVINO exported together with {each.path.name}",
+        )
 
 
 @rule(
@@ -333,14 +337,14 @@ def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile
             yield each.model, each.archive
 
 
-@rule(
+@file_rule(
     "CT128",
     Severity.ERROR,
     "a DALI model's path has a character that the backend rejects",
     source=backend("dali_backend", "src/utils/utils.h", 115, 150),
     applies=lambda platform: is_at_least(platform, "25.07"),
 )
-def refused_dali_path(context: CheckContext) -> Iterator[Problem]:
+def refused_dali_path(each: BackendFile) -> Iterator[Problem]:
     """From 25.07 on, the DALI backend accepts only ASCII letters, digits, `_`, `.`, `-` and `/` in a file's path.
 
     If the path of the model's file has another character, the server does not load the model. Rename the directory or
@@ -358,24 +362,22 @@ def refused_dali_path(context: CheckContext) -> Iterator[Problem]:
         backend: "dali"
         max_batch_size: 8
     """
-    for each in backend_files(context):
-        wrong = next((character for part in each.path.parts for character in part if character not in _PLAIN), None)
-        if each.backend == "dali" and wrong is not None:
-            yield Problem(
-                each.path,
-                f"the path has the character {wrong!r}, so the server would not load {each.model.name!r}: File path "
-                f"'{each.path}' contains an invalid character: '{wrong}'",
-                "use letters, digits, '_', '.' and '-' only",
-            )
+    wrong = next((character for part in each.path.parts for character in part if character not in _PLAIN), None)
+    if each.backend == "dali" and wrong is not None:
+        yield each.unloadable(
+            f"the path has the character {wrong!r}",
+            f"File path '{each.path}' contains an invalid character: '{wrong}'",
+            "use letters, digits, '_', '.' and '-' only",
+        )
 
 
-@rule(
+@model_rule(
     "CT129",
     Severity.ERROR,
     "a file with labels is missing",
     source=core("src/model.cc", 113, 128),
 )
-def missing_labels(context: CheckContext) -> Iterator[Problem]:
+def missing_labels(each: ConfiguredModel) -> Iterator[Problem]:
     """When the server loads a model, it reads the labels of each output from the model's directory.
 
     If the file that `label_filename` names is missing or is a directory, the server does not load the model.
@@ -393,22 +395,15 @@ def missing_labels(context: CheckContext) -> Iterator[Problem]:
         cat
         dog
     """
-    for model in context.loaded_models:
-        for index, output in enumerate(model.config.output if model.config is not None else ()):
-            if not output.label_filename:
-                continue
-            labels = named_file(context, model.directory, output.label_filename)
-            if not labels.error and not labels.is_directory:
-                continue
-            said = f"failed to open text file for read {labels.spelled}: {labels.error}"
-            found = f"the server cannot read the labels of the output {output.name!r} from {labels.spelled}"
-            fix = f"add the file {labels.spelled}"
-            if labels.is_directory:
-                found, said = f"{found}, which is a directory", "std::length_error"
-                fix = f"replace the directory {labels.spelled} with the file"
-            yield Problem(
-                model.config_path,
-                f"{found}, so the server would not load {model.name!r}: {said}",
-                f"{fix}, or remove label_filename",
-                f"output[{index}].label_filename",
-            )
+    for output in each.parts("output", each.config.output):
+        name, file = output.message.name, output.message.label_filename
+        labels = named_file(each.context, each.model.directory, file)
+        if not file or not (labels.error or labels.is_directory):
+            continue
+        words = f"failed to open text file for read {labels.spelled}: {labels.error}"
+        found = f"the server cannot read the labels of the output {name!r} from {labels.spelled}"
+        fix = f"add the file {labels.spelled}"
+        if labels.is_directory:
+            found, words = f"{found}, which is a directory", "std::length_error"
+            fix = f"replace the directory {labels.spelled} with the file"
+        yield output.unloadable("label_filename", found, words, f"{fix}, or remove label_filename")

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.registry import Problem, rule, would_not_load
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
@@ -42,38 +43,25 @@ def no_version(context: CheckContext) -> Iterator[Problem]:
         unread = model.config_error is not None and model.config is None  # its policy is not known
         if model.served_versions or (unread and model.versions):
             continue
-        consequence = f"so the server would not load {model.name!r}: {_NO_VERSION} '{model.name}'"
+        path, field = model.directory, ""
         if model.versions:
-            yield Problem(
-                model.config_path,
-                f"version_policy selects none of the versions of {model.name!r} ({_list(model.versions)}), "
-                f"{consequence}",
-                "correct version_policy, or add a version that it selects",
-                "version_policy",
-            )
+            path, field = model.config_path, "version_policy"
+            found = f"version_policy selects none of the versions of {model.name!r} ({_list(model.versions)})"
+            fix = "correct version_policy, or add a version that it selects"
         elif model.is_ensemble:
             # Nothing is ever put into an ensemble's version directory, so that git, tar or S3 lose it on the way.
-            yield Problem(
-                model.directory,
-                f"the ensemble {model.name!r} has no version directory (git does not keep an empty directory), "
-                f"{consequence}",
-                f"create the empty file {model.directory / '1' / '.gitkeep'}",
-            )
+            found = f"the ensemble {model.name!r} has no version directory (git does not keep an empty directory)"
+            fix = f"create the empty file {model.directory / '1' / '.gitkeep'}"
         elif model.looks_like_a_repository:
-            yield Problem(
-                model.directory,
-                f"{model.name!r} is not a model but a directory of models, {consequence}",
-                f"use the directory {model.name} as the repository, or move its models one level up",
-            )
+            found = f"{model.name!r} is not a model but a directory of models"
+            fix = f"use the directory {model.name} as the repository, or move its models one level up"
         else:
             meant = next((name for name in model.subdirectories if re.fullmatch(r"v?0*[1-9]\d*", name)), None)
-            yield Problem(
-                model.directory,
-                f"the model {model.name!r} has no version directory, {consequence}",
-                f"rename its directory {meant} to {meant.lstrip('v0')}"
-                if meant is not None
-                else f"put the model's files into the directory {model.directory / '1'}{_or_build(model)}",
-            )
+            found = f"the model {model.name!r} has no version directory"
+            fix = f"put the model's files into the directory {model.directory / '1'}{_or_build(model)}"
+            if meant is not None:
+                fix = f"rename its directory {meant} to {meant.lstrip('v0')}"
+        yield Problem(path, would_not_load(model, found, f"{_NO_VERSION} '{model.name}'"), fix, field)
 
 
 def _or_build(model: Model) -> str:
@@ -235,13 +223,13 @@ def misread_version(context: CheckContext) -> Iterator[Problem]:
                 )
 
 
-@rule(
+@model_rule(
     "CT114",
     Severity.WARNING,
     "a version that the version policy names is missing",
     source=core("src/model_repository_manager/model_lifecycle.cc", 117, 128),
 )
-def specific_version_missing(context: CheckContext) -> Iterator[Problem]:
+def specific_version_missing(each: ConfiguredModel) -> Iterator[Problem]:
     """The server logs an error and serves the other versions.
 
     Example:
@@ -254,19 +242,15 @@ def specific_version_missing(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         version_policy { specific { versions: 1 } }
     """
-    for model in context.loaded_models:
-        if model.config is None or not model.served_versions:
-            continue
-        wanted = model.config.version_policy.specific.versions
-        for index, version in enumerate(wanted):
-            if version not in model.served_versions:
-                yield Problem(
-                    model.config_path,
-                    f"version {version} is specified for model '{model.name}', but the version directory is not "
-                    "present; the server would serve the other versions only",
-                    f"add {model.directory / str(version)}, or remove {version} from version_policy",
-                    f"version_policy.specific.versions[{index}]",
-                )
+    served = each.model.served_versions
+    for index, version in enumerate(each.config.version_policy.specific.versions if served else ()):
+        if version not in served:
+            yield each.problem(
+                f"version_policy.specific.versions[{index}]",
+                f"version {version} is specified for model '{each.name}', but the version directory is not present; "
+                "the server would serve the other versions only",
+                f"add {each.model.directory / str(version)}, or remove {version} from version_policy",
+            )
 
 
 def _files_below(model: Model, name: str) -> bool:

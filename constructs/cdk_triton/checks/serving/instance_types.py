@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import backend_files
-from cdk_triton.checks.derived.instance_groups import no_such_gpu
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.derived.scheduling import no_such_gpu
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
@@ -20,14 +21,14 @@ _SHM_BYTES_PER_INSTANCE = 16 << 20
 """The memory that the start script gives each instance of a Python model, unless the environment sets another."""
 
 
-@rule(
+@model_rule(
     "CT610",
     Severity.ERROR,
     "an instance group names a GPU that the instance does not have",
     source=core("src/model_config_utils.cc", 876, 893),
     applies=lambda platform: True,
 )
-def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
+def gpu_beyond_instance(each: ConfiguredModel) -> Iterator[Problem]:
     """An instance group lists a number in `gpus` that is not below the instance's number of GPUs.
 
     The server does not load the model. GPUs are numbered from 0. Without `gpus`, a group has instances on each GPU,
@@ -44,34 +45,31 @@ def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
         instance_group { kind: KIND_GPU }
     """
-    platform = context.platform
+    platform = each.context.platform
     if platform is None:
         return
-    count = platform.gpu_count
-    for model in context.loaded_models:
-        for index, group in enumerate(model.config.instance_group if model.config is not None else ()):
-            if group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
-                continue  # CT270 and CT271
-            for position, gpu in enumerate(group.gpus):
-                if gpu < count:
-                    continue
-                yield Problem(
-                    model.config_path,
-                    f"gpus lists {gpu}, but {platform.instance_type} has {_gpus(count)}, numbered from 0, so the "
-                    f"server would not load {model.name!r}: {no_such_gpu(model, index, group, gpu)}",
+    for part in each.parts("instance_group", each.config.instance_group):
+        group, count = part.message, platform.gpu_count
+        if group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
+            continue  # CT270 and CT271
+        for position, gpu in enumerate(group.gpus):
+            if gpu >= count:
+                yield part.unloadable(
+                    f"gpus[{position}]",
+                    f"gpus lists {gpu}, but {platform.instance_type} has {_gpus(count)}, numbered from 0",
+                    no_such_gpu(part, gpu),
                     "remove gpus to use every GPU, or list only GPUs that the instance type has",
-                    f"instance_group[{index}].gpus[{position}]",
                 )
 
 
-@rule(
+@model_rule(
     "CT611",
     Severity.WARNING,
     "cc_model_filenames has no file for the instance's GPU",
     source=backend("tensorrt_backend", "src/model_state.cc", 501, 531),
     applies=lambda platform: True,
 )
-def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
+def no_file_for_gpu(each: ConfiguredModel) -> Iterator[Problem]:
     """`cc_model_filenames` names files for other GPUs, but no file for the GPU of the instance.
 
     The server then loads the default file. If this file is a TensorRT plan that was built only for another GPU, the
@@ -96,26 +94,23 @@ def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
         cc_model_filenames { key: "8.6" value: "a10g.plan" }
         cc_model_filenames { key: "8.9" value: "model.plan" }
     """
-    if context.platform is None:
+    platform, config = each.context.platform, each.config
+    if platform is None or not config.cc_model_filenames:
         return
-    instance = context.platform.instance
-    missing = {each.model.name for each in backend_files(context) if not each.is_there}  # CT120
-    for model in context.loaded_models:
-        config = model.config
-        if config is None or not config.cc_model_filenames or model.name in missing:
-            continue
-        if instance.compute_capability in config.cc_model_filenames:
-            continue
-        named = ", ".join(sorted(config.cc_model_filenames))
-        default = f"{config.default_model_filename!r}" if config.default_model_filename else "the default file"
-        yield Problem(
-            model.config_path,
-            f"{context.platform.instance_type} has the GPU {instance.gpu} of compute capability "
-            f"{instance.compute_capability}, but cc_model_filenames has {named} only, so the server would load "
-            f"{default}; a TensorRT plan for another GPU fails with: unable to load plan file to auto complete config",
-            f'add the key "{instance.compute_capability}" with a file for this GPU',
-            "cc_model_filenames",
-        )
+    gpu, capability = platform.instance.gpu, platform.instance.compute_capability
+    if capability in config.cc_model_filenames:
+        return
+    if any(file.model is each.model and not file.is_there for file in backend_files(each.context)):
+        return  # CT120
+    named = ", ".join(sorted(config.cc_model_filenames))
+    default = f"{config.default_model_filename!r}" if config.default_model_filename else "the default file"
+    yield each.problem(
+        "cc_model_filenames",
+        f"{platform.instance_type} has the GPU {gpu} of compute capability {capability}, but cc_model_filenames has "
+        f"{named} only, so the server would load {default}; a TensorRT plan for another GPU fails with: unable to load "
+        "plan file to auto complete config",
+        f'add the key "{capability}" with a file for this GPU',
+    )
 
 
 @rule(

@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument
+from cdk_triton.checks.derived.configured import ConfiguredModel, completed_pair, has_argument, model_rule
 from cdk_triton.checks.derived.releases import known_release
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.tensors import tensors
+from cdk_triton.checks.registry import Problem, rule, would_not_load
 from cdk_triton.checks.sources import backend, core, server
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
-from cdk_triton.triton.releases import Release, backends_in, is_at_least, tensorrt_bounds
-from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
+from cdk_triton.triton.releases import backends_in, is_at_least, tensorrt_bounds
+from cdk_triton.triton.schema import DataType, ModelConfig
 
 _FIND_BACKEND = core("src/backend_model.cc", 408, 443)
 _NOT_FOUND = "unable to find backend library for backend '{}', try specifying runtime on the model configuration."
@@ -72,8 +73,12 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
     for model, backend_name, fix in _without_backend(context):
         yield Problem(
             model.config_path,
-            f"{model.name!r} needs the backend {backend_name!r}, which is not in SageMaker's image of "
-            f"{_release(context)}, so the server would not load {model.name!r}: {_NOT_FOUND.format(backend_name)}",
+            would_not_load(
+                model,
+                f"{model.name!r} needs the backend {backend_name!r}, which is not in SageMaker's image of "
+                f"{context.release}",
+                _NOT_FOUND.format(backend_name),
+            ),
             fix,
             _backend_field(model),
         )
@@ -119,7 +124,7 @@ def backend_not_known(context: CheckContext) -> Iterator[Problem]:
         )
 
 
-@rule(
+@model_rule(
     "CT607",
     Severity.ERROR,
     "the release does not have the library that runtime names",
@@ -128,7 +133,7 @@ def backend_not_known(context: CheckContext) -> Iterator[Problem]:
         platform.release is not None and platform.image is None and is_at_least(platform.release, "24.01")
     ),
 )
-def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
+def runtime_not_in_release(each: ConfiguredModel) -> Iterator[Problem]:
     """The server does not find the file that a model's `runtime` names as the library of the backend.
 
     The server does not load the model. `runtime` replaces the default name `libtriton_<backend>.so`. The server looks
@@ -151,30 +156,22 @@ def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule skips a name with `/`, and a backend that the release does not have.
     """
-    known = backends_in(_release(context))
-    if has_argument(context, "--backend-directory"):
+    known = backends_in(each.context.release)
+    _, backend_name = completed_pair(each.context, each.model)
+    runtime = each.config.runtime
+    if not runtime or "/" in runtime or backend_name not in known or has_argument(each.context, "--backend-directory"):
         return
-    for model, config in configured(context):
-        _, backend_name = completed_pair(context, model)
-        runtime = config.runtime
-        if not runtime or "/" in runtime or backend_name not in known:
-            continue
-        if runtime == "model.py":
-            is_there = backend_name == "pytorch"
-            said = f"unable to find Python backend based backend library 'model.py' for model '{model.name}'"
-            fix = "remove `runtime`"
-        else:
-            is_there = runtime == f"libtriton_{backend_name}.so" or _lies_beside(model, runtime)
-            said = f"unable to find backend library '{runtime}' for model '{model.name}'"
-            fix = f"remove `runtime`, or add {runtime!r} to the directory of the model"
-        if not is_there:
-            yield Problem(
-                model.config_path,
-                f"SageMaker's image of {_release(context)} has no {runtime!r} for the backend {backend_name!r}, so "
-                f"the server would not load {model.name!r}: {said}",
-                fix,
-                "runtime",
-            )
+    if runtime == "model.py":
+        is_there = backend_name == "pytorch"
+        words = f"unable to find Python backend based backend library 'model.py' for model '{each.name}'"
+        fix = "remove `runtime`"
+    else:
+        is_there = runtime == f"libtriton_{backend_name}.so" or _lies_beside(each.model, runtime)
+        words = f"unable to find backend library '{runtime}' for model '{each.name}'"
+        fix = f"remove `runtime`, or add {runtime!r} to the directory of the model"
+    if not is_there:
+        found = f"SageMaker's image of {each.context.release} has no {runtime!r} for the backend {backend_name!r}"
+        yield each.unloadable("runtime", found, words, fix)
 
 
 @rule(
@@ -210,15 +207,13 @@ def gpu_without_tensorrt(context: CheckContext) -> Iterator[Problem]:
         reason, fix = "does not support yet", "serve with 25.01 or newer"
     else:
         return
+    found = (
+        f"{platform.instance_type} has the GPU {platform.instance.gpu}, which TensorRT of {platform.release} {reason}"
+    )
     for model in context.loaded_models:
         if model.backend_name == "tensorrt":
-            yield Problem(
-                model.config_path,
-                f"{platform.instance_type} has the GPU {platform.instance.gpu}, which TensorRT of {platform.release} "
-                f"{reason}, so the server would not load {model.name!r}: unable to load plan file to auto "
-                "complete config",
-                fix,
-            )
+            words = "unable to load plan file to auto complete config"
+            yield Problem(model.config_path, would_not_load(model, found, words), fix)
 
 
 @rule(
@@ -243,7 +238,7 @@ def gpu_newer_than_release(context: CheckContext) -> Iterator[Problem]:
     Instead:
         $ cdk-triton validate . --platform 25.09/ml.p6-b200.48xlarge
     """
-    platform, facts = context.platform, _facts(context)
+    platform, facts = context.platform, known_release(context.platform)
     if platform is None or facts is None or facts.cuda is None:
         return
     gpu = _numbers(platform.instance.compute_capability)
@@ -294,23 +289,18 @@ def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
         The rule does not read the types of a plan. So it does not report a `TYPE_INT32` for a tensor that TensorRT 10
         keeps as INT64.
     """
-    release = _release(context)
-    newest = tensorrt_bounds(release)[1] if release is not None else None
+    newest = tensorrt_bounds(context.release)[1] if context.release is not None else None
     if newest is None or newest >= _WITH_INT64:
         return
-    for model in context.loaded_models:
-        if model.config is None or model.backend_name != "tensorrt":
-            continue
-        for kind, index, tensor in _tensors(model.config):
-            if tensor.data_type == DataType.Value("TYPE_INT64"):
-                yield Problem(
-                    model.config_path,
-                    f"{tensor.name!r} is TYPE_INT64, but TensorRT 8 of {release} builds INT64 as INT32, so the "
-                    f"server would not load {model.name!r}: unexpected datatype TYPE_INT32 for inference {kind} "
-                    f"'{tensor.name}', expecting TYPE_INT64",
-                    "write TYPE_INT32 and send INT32, or serve with 24.05 or newer",
-                    f"{kind}[{index}].data_type",
-                )
+    for tensor in tensors(context):
+        is_int64 = tensor.message.data_type == DataType.Value("TYPE_INT64")
+        if is_int64 and tensor.owner.model.backend_name == "tensorrt":
+            yield tensor.unloadable(
+                "data_type",
+                f"{tensor.name!r} is TYPE_INT64, but TensorRT 8 of {context.release} builds INT64 as INT32",
+                f"unexpected datatype TYPE_INT32 for inference {tensor.repeated} '{tensor.name}', expecting TYPE_INT64",
+                "write TYPE_INT32 and send INT32, or serve with 24.05 or newer",
+            )
 
 
 @rule(
@@ -341,16 +331,16 @@ def pipeline_without_dali(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.directory,
                 f"the container's python3 must serialise {source}, but finds DALI only from {_DALI_IMPORTABLE_SINCE} "
-                f"on, so the server of {_release(context)} may not load {model.name!r}: Failed to load model file. The "
+                f"on, so the server of {context.release} may not load {model.name!r}: Failed to load model file. The "
                 "program looked in the following locations",
-                f"serialise the pipeline into model.dali with the DALI of {_release(context)}, or serve with "
+                f"serialise the pipeline into model.dali with the DALI of {context.release}, or serve with "
                 f"{_DALI_IMPORTABLE_SINCE} or newer",
             )
 
 
 def _without_backend(context: CheckContext) -> Iterator[tuple[Model, str, str]]:
     """The models whose backend neither the image nor the model brings along: with the backend, and what to do."""
-    known = backends_in(_release(context))
+    known = backends_in(context.release)
     suggestions = Suggestions()
     if has_argument(context, "--backend-directory"):
         return
@@ -399,21 +389,6 @@ def _pipeline_source(model: Model) -> str | None:
         if found.endswith(".py"):
             return found
     return None
-
-
-def _tensors(config: ModelConfig) -> Iterator[tuple[str, int, ModelInput | ModelOutput]]:
-    for index, given in enumerate(config.input):
-        yield "input", index, given
-    for index, result in enumerate(config.output):
-        yield "output", index, result
-
-
-def _facts(context: CheckContext) -> Release | None:
-    return known_release(context.platform)
-
-
-def _release(context: CheckContext) -> str | None:
-    return None if context.platform is None else context.platform.release
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, is_pointer
-from cdk_triton.checks.derived.first_bytes import is_ort_model
+from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, is_ort_model, is_pointer
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cdk_triton._wording import in_words
-from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import known_backend
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
 from cdk_triton.checks.derived.releases import is_newer_than_schema
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig
@@ -37,13 +36,13 @@ _OPTIONS = {
 }
 
 
-@rule(
+@model_rule(
     "CT290",
     Severity.WARNING,
     "an option of the accelerator cuda has no effect",
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 747, 883),
 )
-def replaced_option(context: CheckContext) -> Iterator[Problem]:
+def replaced_option(each: ConfiguredModel) -> Iterator[Problem]:
     """The ONNX Runtime backend takes four CUDA options from `parameters`, and replaces those of the accelerator `cuda`.
 
     The options are `cudnn_conv_algo_search`, `gpu_mem_limit`, `arena_extend_strategy` and `do_copy_in_default_stream`.
@@ -78,21 +77,20 @@ def replaced_option(context: CheckContext) -> Iterator[Problem]:
         The rule follows the backend's sources from 24.06, the first release with this accelerator, to 26.06. Nobody has
         tried the rule on a GPU.
     """
-    for model, config in configured(context):
-        if is_newer_than_schema(context.platform) or known_backend(context, model) != "onnxruntime":
-            continue
-        for field, key, value in _of_cuda(config):
-            option, given = _OPTIONS[key], config.parameters.get(key)
-            used = option.default if given is None else given.string_value
-            text = option.written.get(value, value)
-            if text not in (used, option.written.get(used, used)):
-                yield Problem(
-                    model.config_path,
-                    f"the accelerator cuda of {model.name!r} has {key} = {value!r}, but the backend uses {used!r}, "
-                    "because it reads this option only from the model's parameters",
-                    _instead(key, text),
-                    field,
-                )
+    context = each.context
+    if is_newer_than_schema(context.platform) or known_backend(context, each.model) != "onnxruntime":
+        return
+    for field, key, value in _of_cuda(each.config):
+        option, given = _OPTIONS[key], each.config.parameters.get(key)
+        used = option.default if given is None else given.string_value
+        text = option.written.get(value, value)
+        if text not in (used, option.written.get(used, used)):
+            yield each.problem(
+                field,
+                f"the accelerator cuda of {each.name!r} has {key} = {value!r}, but the backend uses {used!r}, because "
+                "it reads this option only from the model's parameters",
+                _instead(key, text),
+            )
 
 
 def _instead(key: str, text: str) -> str:

@@ -153,15 +153,14 @@ def misspelt_parameter(context: CheckContext) -> Iterator[Problem]:
     """
     suggestions = Suggestions()
     known = (PARAMETER, "FORCE_CPU_ONLY_INPUT_TENSORS")
-    for model, config in configured(context):
-        if not config.parameters or known_backend(context, model) != "python":
+    for each in configured(context):
+        if not each.config.parameters or known_backend(context, each.model) != "python":
             continue
-        for name in sorted(set(config.parameters).difference(known)):
+        for name in sorted(set(each.config.parameters).difference(known)):
             meant = suggestions.closest(name.upper(), known)
             if meant is not None:
-                yield Problem(
-                    model.config_path,
-                    f"the server does not read the parameter {name!r} of {model.name!r}",
-                    f"did you mean {meant!r}?",
+                yield each.problem(
                     f'parameters["{name}"]',
+                    f"the server does not read the parameter {name!r} of {each.name!r}",
+                    f"did you mean {meant!r}?",
                 )

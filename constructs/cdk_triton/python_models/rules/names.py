@@ -188,7 +188,7 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
     for each, path, _, used in _needed(context):
         if used.module != MODULE or used.name.startswith("__"):
             continue
-        names = utility_names(None if context.platform is None else context.platform.release)
+        names = utility_names(context.release)
         is_early = used.is_loading and used.name in SET_LATER
         if context.platform is not None and is_older(context.platform, SET_LATE_SINCE):
             is_early = False
@@ -262,8 +262,8 @@ def missing_utility_somewhere(context: CheckContext) -> Iterator[Problem]:
 
 def _has_utilities_of_server(context: CheckContext, each: BackendFile) -> bool:
     """Whether a model gets the server's own module, of a release whose names are known."""
-    release = None if context.platform is None else context.platform.release
-    return (release is None or is_at_least(READ_THROUGH, release)) and not has_module(each, MODULE)
+    is_known = context.release is None or is_at_least(READ_THROUGH, context.release)
+    return is_known and not has_module(each, MODULE)
 
 
 def _missing_utility(each: BackendFile, path: PurePosixPath, used: Used, close: str | None) -> Problem:

@@ -1,0 +1,97 @@
+"""How the server schedules a model: its queue, its instances and its response cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import ConfiguredModel, has_argument
+from cdk_triton.checks.derived.releases import is_within
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.schema import ModelConfig
+
+if TYPE_CHECKING:
+    from cdk_triton.checks.derived.configured import Part
+    from cdk_triton.triton.schema import ModelInstanceGroup, ModelQueuePolicy
+
+__all__ = [
+    "SOUND_SINCE",
+    "breaks_ordering",
+    "effective_policies",
+    "has_cache",
+    "has_freed_memory",
+    "least_instances",
+    "no_such_gpu",
+    "said_group",
+]
+
+SOUND_SINCE = "26.11"  # the notes of 2.75.0
+"""The release whose dynamic batcher and response cache work together."""
+
+_REWORKED_SINCE = "26.08"  # the notes of 2.72.0
+
+
+def effective_policies(config: ModelConfig) -> Iterator[tuple[str, ModelQueuePolicy]]:
+    """Every queue policy that a request may meet, with its field.
+
+    The policies of priorities count only if there are levels, and the default one only if a level has none of its own
+    (core, `src/scheduler_utils.cc`).
+    """
+    batching = config.dynamic_batching
+    own = {level for level in batching.priority_queue_policy if 1 <= level <= batching.priority_levels}
+    if len(own) < max(batching.priority_levels, 1):
+        yield "dynamic_batching.default_queue_policy", batching.default_queue_policy
+    for level in sorted(own):
+        yield f'dynamic_batching.priority_queue_policy["{level}"]', batching.priority_queue_policy[level]
+
+
+def least_instances(config: ModelConfig, gpus: int) -> int:
+    """How many instances a model has at least, on a machine with so many GPUs.
+
+    A group without `gpus` has its count on each GPU, but if the server chooses the kind, it may take the CPU.
+    """
+    count = 0
+    for group in config.instance_group:
+        everywhere = gpus if group.kind == group.KIND_GPU else 1
+        places = len(group.gpus) if group.kind in (group.KIND_GPU, group.KIND_AUTO) and group.gpus else everywhere
+        count += max(group.count, 1) * max(places, 1)
+    return max(count, 1)
+
+
+def said_group(group: Part[ModelInstanceGroup]) -> str:
+    """An instance group in the server's words; it gives a group without a name one of its own."""
+    model = group.owner.said_name
+    return f"instance group {group.message.name or f'{model}_{group.index}'} of model {model}"
+
+
+def no_such_gpu(group: Part[ModelInstanceGroup], gpu: int) -> str:
+    """The server's sentence about a GPU that it does not have.
+
+    It ends with numbers that depend on the machine. If the server chooses the kind, such a GPU makes it KIND_CPU.
+    """
+    if group.message.kind != group.message.KIND_GPU:
+        return f"{said_group(group)} has kind KIND_CPU but specifies one or more GPUs"
+    return (
+        f"{said_group(group)} specifies invalid or unsupported gpu id {gpu}. GPUs with at least the minimum required "
+        "CUDA compute compatibility of … are: …"
+    )
+
+
+def has_cache(context: CheckContext) -> bool:
+    """Whether the container's environment gives the server a response cache."""
+    return has_argument(context, "--cache-config") or has_argument(context, "--response-cache-byte-size")
+
+
+def has_freed_memory(platform: ServingPlatform | None) -> bool:
+    """Whether the dynamic batcher of the release uses freed memory."""
+    return platform is not None and is_within(platform, _REWORKED_SINCE, SOUND_SINCE)
+
+
+def breaks_ordering(each: ConfiguredModel) -> bool:
+    """Whether a cache meets `preserve_ordering`, which servers before 26.11 cannot do both.
+
+    If no environment is given, only the servers that may crash count.
+    """
+    cached = has_cache(each.context) or (each.context.environment is None and has_freed_memory(each.context.platform))
+    return cached and each.config.dynamic_batching.preserve_ordering and each.config.response_cache.enable
