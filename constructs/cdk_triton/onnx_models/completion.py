@@ -36,15 +36,15 @@ def _completed(context: CheckContext) -> Mapping[str, ModelConfig]:
     by_model: dict[str, list[OnnxModelFile]] = {}
     for each in onnx_models(context):
         by_model.setdefault(each.name, []).append(each)
-    return {name: config for name, versions in by_model.items() if (config := _complete(context, versions)) is not None}
+    return {name: config for name, versions in by_model.items() if (config := _complete(versions)) is not None}
 
 
-def _complete(context: CheckContext, versions: list[OnnxModelFile]) -> ModelConfig | None:
-    """The completed configuration; None where nothing is completed, or what is cannot be known."""
-    owner, onnx = versions[0].backend_file.owner, versions[0].onnx
+def _complete(versions: list[OnnxModelFile]) -> ModelConfig | None:
+    """The completed configuration; None if the backend completes nothing, or something that cannot be known."""
+    owner, onnx = versions[0].owner, versions[0].onnx
     model, config = owner.model, owner.config
     sides = [side for side in SIDES if completes_tensors(owner, side)]
-    if not sides or known_backend(context, model) != "onnxruntime" or not _is_plain(config):
+    if not sides or known_backend(owner.context, model) != "onnxruntime" or not _is_plain(config):
         return None
     if CONFIG_NAME in model.subdirectories:
         return None  # a directory is not a configuration: reported by CT101
@@ -60,7 +60,8 @@ def _complete(context: CheckContext, versions: list[OnnxModelFile]) -> ModelConf
     if config.max_batch_size > 0:
         batches = True  # otherwise it would not be loaded
     elif batches:
-        argued = context.environment.additional_args if context.environment is not None else ()
+        environment = owner.context.environment
+        argued = environment.additional_args if environment is not None else ()
         if any("default-max-batch-size" in argument for argument in argued):
             batches = None  # 0 is possible as well
         else:

@@ -18,7 +18,7 @@ def output_dims(context: CheckContext, model: Model) -> Mapping[str, tuple[int, 
     tokens if the input's `dims` are 512, although the `dims` of the output may be open. Nothing is known of a model
     with several versions.
     """
-    networks = [each for each in onnx_models(context) if each.backend_file.model is model]
+    networks = [each for each in onnx_models(context) if each.owner.model is model]
     return _resolved(networks[0]) if len(networks) == 1 else {}
 
 

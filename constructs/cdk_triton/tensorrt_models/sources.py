@@ -20,6 +20,7 @@ from typing import NamedTuple
 from cdk_triton._wording import did_you_mean
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import backend_files, repository_files
+from cdk_triton.checks.derived.configured import ConfiguredModel
 from cdk_triton.onnx_models.reader.file import OnnxFile, OnnxTensor, onnx_file
 from cdk_triton.tensorrt_models.recipe import PlanRecipe, Profile, ProfileShapes, configured_profile, open_shape
 from cdk_triton.triton.model import Model
@@ -45,8 +46,7 @@ class PlanSource:
     """The source that a plan is or will be built from.
 
     Attributes:
-        model: the TensorRT model.
-        config: its configuration.
+        owner: the TensorRT model, with its configuration.
         version: the version's directory, which has the plan.
         network: the ONNX file.
         onnx: the description of its network; None if the file cannot be read.
@@ -54,8 +54,7 @@ class PlanSource:
         recipe: builds the plan. None: nothing builds it, and the profiles are those of the configuration.
     """
 
-    model: Model
-    config: ModelConfig
+    owner: ConfiguredModel
     version: PurePosixPath
     network: RepositoryFile
     onnx: OnnxFile | None
@@ -103,7 +102,7 @@ def _sources(context: CheckContext, models: Iterable[Model]) -> Iterator[PlanSou
             read = context.contents(onnx_file, network)
             onnx = read if isinstance(read, OnnxFile) else None
             profiles = _configured(model.config) if recipe is None else tuple(recipe._shape_profiles(model.config))
-            yield PlanSource(model, model.config, directory, network, onnx, profiles, recipe)
+            yield PlanSource(ConfiguredModel(context, model, model.config), directory, network, onnx, profiles, recipe)
 
 
 @per_check

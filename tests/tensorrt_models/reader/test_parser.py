@@ -66,12 +66,12 @@ import json, sys
 request = json.load(sys.stdin)
 assert request == {{"onnx": {str(tmp_path / "model.onnx")!r}, "profiles": [{{"ids": [[1, 128], [8, 128], [16, 128]]}}]}}
 json.dump({{"version": "1", "faults": [["Det", "n", "false"]], "inputs": [["x", "INT64", [-1, 4]]],
-           "outputs": [["y", "FP4", []]], "refusals": ["no"]}}, sys.stdout)
+           "outputs": [["y", "FP4", []]], "rejections": ["no"]}}, sys.stdout)
 """
     assert ask(program) == ParsedNetwork(
         version="1",
         faults=(ParserFault("Det", "n", "false"),),
         inputs=(NetworkTensor("x", "TYPE_INT64", (-1, 4)),),
         outputs=(NetworkTensor("y", "", ()),),
-        refusals=("no",),
+        rejections=("no",),
     )

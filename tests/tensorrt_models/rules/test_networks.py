@@ -51,8 +51,8 @@ def test_tensorrt_agrees(tmp_path: Path, profile: Profile) -> None:
     if "token_type_ids" in profile:
         pytest.skip("it overlooks names that are no inputs")
     (tmp_path / "model.onnx").write_bytes(network(ADD))
-    (refusal,) = TensorRTParser.for_profiles([profile])(tmp_path / "model.onnx").refusals
-    assert refusal
+    (rejection,) = TensorRTParser.for_profiles([profile])(tmp_path / "model.onnx").rejections
+    assert rejection
 
 
 STATIC = "network (int32[1, 128] ids, int32[1, 128] mask) => (int32[1, 128] out) { out = Add (ids, mask) }"

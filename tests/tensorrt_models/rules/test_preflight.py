@@ -93,13 +93,13 @@ def test_a_network_without_a_dynamic_batch_does_not_take_the_configured_ones(tmp
             id="CT701 a parser that fails",
         ),
         pytest.param(
-            ParsedNetwork("1.7.1.116", refusals=("too long",)),
+            ParsedNetwork("1.7.1.116", rejections=("too long",)),
             False,
             ("CT704", "bert/1/model.onnx", ""),
             id="CT704 the configured shapes",
         ),
         pytest.param(
-            ParsedNetwork("1.7.1.116", refusals=("too long",)),
+            ParsedNetwork("1.7.1.116", rejections=("too long",)),
             True,
             ("CT704", "bert/bert.onnx", ""),
             id="CT704 a recipe's profile",

@@ -199,7 +199,7 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
     "an optimization that the backend rejects",
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 444, 786),
 )
-def refused_optimization(each: ConfiguredModel) -> Iterator[Problem]:
+def rejected_optimization(each: ConfiguredModel) -> Iterator[Problem]:
     """The ONNX Runtime or TensorRT backend rejects a setting of `optimization`, so the server does not load the model.
 
     The ONNX Runtime backend has the accelerator `openvino` for CPUs. For GPUs it has `tensorrt` and, from 24.06 on,

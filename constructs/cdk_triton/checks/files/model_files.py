@@ -344,7 +344,7 @@ def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile
     source=backend("dali_backend", "src/utils/utils.h", 115, 150),
     applies=lambda platform: is_at_least(platform, "25.07"),
 )
-def refused_dali_path(each: BackendFile) -> Iterator[Problem]:
+def rejected_dali_path(each: BackendFile) -> Iterator[Problem]:
     """From 25.07 on, the DALI backend accepts only ASCII letters, digits, `_`, `.`, `-` and `/` in a file's path.
 
     If the path of the model's file has another character, the server does not load the model. Rename the directory or

@@ -61,11 +61,7 @@ def unregistered_operator(context: CheckContext) -> Iterator[Problem]:
         for fault in verdict.foreign:
             if (found := _unregistered(fault, context.platform)) is not None:
                 what, fix = found
-                yield Problem(
-                    each.file.path,
-                    f"{fault.subject} {what}; the server would not load {each.name!r}: {fault.reason}",
-                    fix,
-                )
+                yield each.unloadable(f"{fault.subject} {what}", fault.reason, fix, joint="; ")
 
 
 def _has_accelerator(each: OnnxModelFile) -> bool:

@@ -46,8 +46,8 @@ def _faults(context: CheckContext, *kinds: str) -> Iterator[tuple[OnnxModelFile,
 
 
 def _problem(each: OnnxModelFile, fault: GraphFault, what: str, fix: str, meant: str = "") -> Problem:
-    message = f"{fault.subject} {what}; the server would not load {each.name!r}: {fault.reason}"
-    return Problem(each.file.path, message, f"write {meant!r} if that is meant, or {fix}" if meant else fix)
+    fix = f"write {meant!r} if that is meant, or {fix}" if meant else fix
+    return each.unloadable(f"{fault.subject} {what}", fault.reason, fix, joint="; ")
 
 
 @rule("CT170", Severity.ERROR, "an ONNX file has an operator that ONNX does not have", source=_GRAPH)

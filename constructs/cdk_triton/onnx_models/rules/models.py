@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, is_ort_model, is_pointer
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, file_rule, is_ort_model, is_pointer
+from cdk_triton.checks.derived.configured import ConfiguredModel
+from cdk_triton.checks.registry import Problem, rule, rules_about, would_not_load
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.onnx_models.reader.file import OnnxFile, OnnxTensor, onnx_file
@@ -19,7 +20,7 @@ from cdk_triton.triton.repository import RepositoryFile
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 from cdk_triton.triton.unreadable import Unreadable
 
-__all__ = ["OnnxModelFile", "onnx_models", "pairs"]
+__all__ = ["OnnxModelFile", "onnx_models", "onnx_rule", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -27,24 +28,28 @@ class OnnxModelFile:
     """An ONNX file that can be read, and the configuration that it has to agree with.
 
     Attributes:
-        backend_file: where it is, and whose.
+        owner: the model, with its configuration.
         file: the file in the repository.
         onnx: the description of its network.
     """
 
-    backend_file: BackendFile
+    owner: ConfiguredModel
     file: RepositoryFile
     onnx: OnnxFile
 
     @property
     def name(self) -> str:
         """The model's name."""
-        return self.backend_file.model.name
+        return self.owner.name
 
     @property
     def config(self) -> ModelConfig:
         """The model's configuration."""
-        return self.backend_file.config
+        return self.owner.config
+
+    def unloadable(self, found: str, words: str, fix: str, *, joint: str = ", so ") -> Problem:
+        """A problem of the file for which the server does not load the model; `words` are the server's."""
+        return Problem(self.file.path, would_not_load(self.owner.model, found, words, joint), fix)
 
 
 @per_check
@@ -54,7 +59,11 @@ def onnx_models(context: CheckContext) -> Iterator[OnnxModelFile]:
         if each.backend == "onnxruntime" and each.file is not None and not _is_ort(each.file):
             read = context.contents(onnx_file, each.file)
             if not isinstance(read, Unreadable):
-                yield OnnxModelFile(each, each.file, read)
+                yield OnnxModelFile(each.owner, each.file, read)
+
+
+onnx_rule = rules_about(onnx_models)
+"""Register a rule about each of these files; the parameters are those of `rule`."""
 
 
 def _is_ort(file: RepositoryFile) -> bool:
@@ -62,13 +71,13 @@ def _is_ort(file: RepositoryFile) -> bool:
     return file.path.suffix.lower() == ".ort"
 
 
-@rule(
+@file_rule(
     "CT130",
     Severity.ERROR,
     "an ONNX file cannot be read",
     source=backend("onnxruntime_backend", "src/onnxruntime_loader.cc", 165, 199),
 )
-def unreadable_file(context: CheckContext) -> Iterator[Problem]:
+def unreadable_file(each: BackendFile) -> Iterator[Problem]:
     """The file is empty or damaged, or the file is not an ONNX model.
 
     The server does not load the model. ONNX Runtime decides by the name whether a file has ONNX Runtime's own format.
@@ -88,28 +97,26 @@ def unreadable_file(context: CheckContext) -> Iterator[Problem]:
     Limits:
         No rule compares a file in ONNX Runtime's own format with the configuration.
     """
-    for each in backend_files(context):
-        if each.backend != "onnxruntime" or each.file is None:
-            continue
-        reason = "is not in ONNX Runtime's own format: ORT model verification failed"
-        if not _is_ort(each.file):
-            read = context.contents(onnx_file, each.file)
-            if not isinstance(read, Unreadable):
-                continue
-            reason = read.reason
-        if is_pointer(context, each.file):
-            continue
-        is_ort = context.contents(is_ort_model, each.file)
-        if not (is_ort and _is_ort(each.file)):
-            fault, _, said = reason.partition(": ")
-            yield Problem(
-                each.file.path,
-                f"the file {fault}, so the server would not load {each.model.name!r}" + (said and f": {said}"),
-                "the file has ONNX Runtime's own format: give it a name that ends in .ort, and write that name into "
-                "default_model_filename"
-                if is_ort
-                else "export the model again",
-            )
+    if each.backend != "onnxruntime" or each.file is None:
+        return
+    reason = "is not in ONNX Runtime's own format: ORT model verification failed"
+    if not _is_ort(each.file):
+        read = each.context.contents(onnx_file, each.file)
+        if not isinstance(read, Unreadable):
+            return
+        reason = read.reason
+    is_ort = each.context.contents(is_ort_model, each.file)
+    if is_pointer(each.context, each.file) or (is_ort and _is_ort(each.file)):
+        return
+    fault, _, said = reason.partition(": ")
+    yield Problem(
+        each.file.path,
+        f"the file {fault}, so the server would not load {each.model.name!r}" + (said and f": {said}"),
+        "the file has ONNX Runtime's own format: give it a name that ends in .ort, and write that name into "
+        "default_model_filename"
+        if is_ort
+        else "export the model again",
+    )
 
 
 @rule(
@@ -143,34 +150,30 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
         if _input_counts(each) is not None:
             known.pop("input")  # reported by CT132, as the server does
         for side, names in known.items():
-            written: Sequence[ModelInput | ModelOutput] = each.config.input if side == "input" else each.config.output
+            written: Sequence[ModelInput | ModelOutput] = getattr(each.config, side)
+            strange = [tensor.name for tensor in written if tensor.name not in names]
+            left = names - {tensor.name for tensor in written}
             for index, tensor in enumerate(written):
                 if tensor.name in names or not tensor.name:
                     continue
                 close = suggestions.closest(tensor.name, sorted(names))
-                left = names - {other.name for other in written}
-                if (
-                    close is None
-                    and len(left) == 1
-                    and all(other.name in names or other is tensor for other in written)
-                ):
+                if close is None and len(left) == 1 and len(strange) == 1:
                     close = next(iter(left))  # the last of both
-                yield Problem(
-                    each.backend_file.model.config_path,
-                    f"{each.file.path} has no {side} {tensor.name!r}, so the server would not load {each.name!r}: "
+                yield each.owner.unloadable(
+                    f"{side}[{index}].name",
+                    f"{each.file.path} has no {side} {tensor.name!r}",
                     f"unexpected inference {side} '{tensor.name}', allowed {side}s are: {', '.join(sorted(names))}",
                     f"write {close!r} if that is meant" if close else f"name one of the file's {side}s",
-                    f"{side}[{index}].name",
                 )
 
 
-@rule(
+@onnx_rule(
     "CT132",
     Severity.ERROR,
     "a configuration has more or fewer inputs than the ONNX file",
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1690, 1699),
 )
-def other_number_of_inputs(context: CheckContext) -> Iterator[Problem]:
+def other_number_of_inputs(each: OnnxModelFile) -> Iterator[Problem]:
     """A configuration that lists inputs has to list every input of the file that has no default value.
 
     The server compares the number of inputs in the configuration with the file. It counts batch inputs, sequence
@@ -195,28 +198,26 @@ def other_number_of_inputs(context: CheckContext) -> Iterator[Problem]:
         input { name: "mask" data_type: TYPE_INT64 dims: -1 }
         output { name: "OUT" data_type: TYPE_INT64 dims: -1 }
     """
-    for each in onnx_models(context):
-        counts = _input_counts(each)
-        if counts is None or _lacks_control(each):
-            continue
-        batches, sequences = each.config.batch_input, each.config.sequence_batching
-        written = {tensor.name for tensor in each.config.input}
-        written |= {name for batch in batches for name in batch.target_name}
-        written |= {control.name for control in sequences.control_input}
-        written |= {state.input_name for state in sequences.state}
-        known = [tensor.name for tensor in each.onnx.inputs]
-        missing = [name for name in known if name not in written]
-        unknown = [tensor.name for tensor in each.config.input if tensor.name not in known and not tensor.optional]
-        parts = [f"lacks {_list(missing)}"] * bool(missing) + [f"also names {_list(unknown)}"] * bool(unknown)
-        yield Problem(
-            each.backend_file.model.config_path,
-            f"{each.file.path} has the inputs {_list(known)}, but the configuration "
-            f"{' and '.join(parts) or 'has another number of inputs'}; the server would not load {each.name!r}: "
-            f"unable to load model '{each.name}', configuration expects "
-            f"{counts[0]} inputs, model provides {counts[1]}",
-            "name exactly the file's inputs",
-            "input",
-        )
+    counts = _input_counts(each)
+    if counts is None or _lacks_control(each):
+        return
+    batches, sequences = each.config.batch_input, each.config.sequence_batching
+    written = {tensor.name for tensor in each.config.input}
+    written |= {name for batch in batches for name in batch.target_name}
+    written |= {control.name for control in sequences.control_input}
+    written |= {state.input_name for state in sequences.state}
+    known = [tensor.name for tensor in each.onnx.inputs]
+    missing = [name for name in known if name not in written]
+    unknown = [tensor.name for tensor in each.config.input if tensor.name not in known and not tensor.optional]
+    parts = [f"lacks {_list(missing)}"] * bool(missing) + [f"also names {_list(unknown)}"] * bool(unknown)
+    yield each.owner.unloadable(
+        "input",
+        f"{each.file.path} has the inputs {_list(known)}, but the configuration "
+        f"{' and '.join(parts) or 'has another number of inputs'}",
+        f"unable to load model '{each.name}', configuration expects {counts[0]} inputs, model provides {counts[1]}",
+        "name exactly the file's inputs",
+        joint="; ",
+    )
 
 
 def _input_counts(each: OnnxModelFile) -> tuple[int, int] | None:
@@ -256,13 +257,13 @@ def pairs(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOut
                 yield side, index, tensor, by_name[tensor.name]
 
 
-@rule(
+@onnx_rule(
     "CT133",
     Severity.ERROR,
     "a tensor has another type in the ONNX file",
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1739, 1757),
 )
-def other_type(context: CheckContext) -> Iterator[Problem]:
+def other_type(each: OnnxModelFile) -> Iterator[Problem]:
     """The `data_type` of a tensor in the configuration differs from the type of this tensor in the file.
 
     The server does not load the model. The usual case is token ids, which have 64 bits in the file (`TYPE_INT64`).
@@ -282,29 +283,28 @@ def other_type(context: CheckContext) -> Iterator[Problem]:
         input { name: "IN" data_type: TYPE_INT64 dims: -1 }
         output { name: "OUT" data_type: TYPE_INT64 dims: -1 }
     """
-    for each in onnx_models(context):
-        for side, index, tensor, found in pairs(each):
-            written = enum_name(tensor, "data_type")
-            if found.data_type is None or written in ("TYPE_INVALID", f"TYPE_{found.data_type}"):
-                continue
-            provided = found.data_type.replace("STRING", "BYTES")
-            yield Problem(
-                each.backend_file.model.config_path,
-                f"the data_type is {written}, but TYPE_{found.data_type} in {each.file.path}; the server would "
-                f"not load {each.name!r}: unable to load model '{each.name}', configuration expects "
-                f"datatype {written} for {side} '{tensor.name}', model provides TYPE_{provided}",
-                f"write data_type: TYPE_{found.data_type}, or export the model with another type",
-                f"{side}[{index}].data_type",
-            )
+    for side, index, tensor, found in pairs(each):
+        written = enum_name(tensor, "data_type")
+        if found.data_type is None or written in ("TYPE_INVALID", f"TYPE_{found.data_type}"):
+            continue
+        provided = found.data_type.replace("STRING", "BYTES")
+        yield each.owner.unloadable(
+            f"{side}[{index}].data_type",
+            f"the data_type is {written}, but TYPE_{found.data_type} in {each.file.path}",
+            f"unable to load model '{each.name}', configuration expects datatype {written} for {side} "
+            f"'{tensor.name}', model provides TYPE_{provided}",
+            f"write data_type: TYPE_{found.data_type}, or export the model with another type",
+            joint="; ",
+        )
 
 
-@rule(
+@onnx_rule(
     "CT138",
     Severity.ERROR,
     "an ONNX file has an input or output that is not a tensor",
     source=backend("onnxruntime_backend", "src/onnxruntime_utils.cc", 196, 204),
 )
-def no_tensor(context: CheckContext) -> Iterator[Problem]:
+def no_tensor(each: OnnxModelFile) -> Iterator[Problem]:
     """Triton serves only tensors of numbers, booleans and text, not sequences, maps or sparse tensors.
 
     The server does not load a file with another input or output, even if the configuration does not use it. A
@@ -324,14 +324,11 @@ def no_tensor(context: CheckContext) -> Iterator[Problem]:
         model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
     """
     names = {"sequence": "SEQUENCE", "map": "MAP", "sparse_tensor": "SPARSETENSOR"}
-    for each in onnx_models(context):
-        for tensor in (*each.onnx.inputs, *each.onnx.defaults, *each.onnx.outputs):
-            if tensor.kind in names:
-                kind = f"ONNX_TYPE_{names[tensor.kind]}"
-                yield Problem(
-                    each.file.path,
-                    f"{tensor.name!r} is a {tensor.kind.replace('_', ' ')}, so the server would not "
-                    f"load {each.name!r}: Unsupported ONNX Type '{kind}' for I/O '{tensor.name}', expected "
-                    "'ONNX_TYPE_TENSOR'",
-                    "export the model so that it takes and gives tensors only (skl2onnx: zipmap=False)",
-                )
+    for tensor in (*each.onnx.inputs, *each.onnx.defaults, *each.onnx.outputs):
+        if tensor.kind in names:
+            kind = f"ONNX_TYPE_{names[tensor.kind]}"
+            yield each.unloadable(
+                f"{tensor.name!r} is a {tensor.kind.replace('_', ' ')}",
+                f"Unsupported ONNX Type '{kind}' for I/O '{tensor.name}', expected 'ONNX_TYPE_TENSOR'",
+                "export the model so that it takes and gives tensors only (skl2onnx: zipmap=False)",
+            )

@@ -9,11 +9,11 @@ from posixpath import normpath
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import is_pointer, repository_files
 from cdk_triton.checks.derived.releases import is_at_least, known_release
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem, rule, would_not_load
 from cdk_triton.checks.sources import backend
 from cdk_triton.onnx_models.reader.file import ExternalData
 from cdk_triton.onnx_models.reader.runtime import onnx_support
-from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_models
+from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_models, onnx_rule
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.findings import Severity
 
@@ -40,14 +40,14 @@ def _located(each: OnnxModelFile) -> Iterator[tuple[ExternalData, PurePosixPath,
         yield external, path, outside
 
 
-@rule(
+@onnx_rule(
     "CT125",
     Severity.ERROR,
     "an ONNX file has its weights outside its directory",
     source=_EXTERNAL_DATA,
     applies=_is_strict,
 )
-def weights_outside(context: CheckContext) -> Iterator[Problem]:
+def weights_outside(each: OnnxModelFile) -> Iterator[Problem]:
     """From 26.02 on (ONNX Runtime 1.24), the weights have to be in or below the directory of the ONNX file.
 
     Otherwise, the server does not load the model. Save the model with its weights beside the ONNX file
@@ -74,16 +74,13 @@ def weights_outside(context: CheckContext) -> Iterator[Problem]:
         <float[4] W = ["location": "weights.bin"]>
         { OUT = Add(IN, W) }
     """
-    for each in onnx_models(context):
-        for external, _, outside in _located(each):
-            if outside:
-                yield Problem(
-                    each.file.path,
-                    f"the weights are in {external.location!r}, outside the directory of the file, so the "
-                    f"server would not load {each.name!r}: External data path validation failed for initializer: "
-                    f"{external.tensor}",
-                    "save the model with its weights beside it (onnx.save_model with location)",
-                )
+    for external, _, outside in _located(each):
+        if outside:
+            yield each.unloadable(
+                f"the weights are in {external.location!r}, outside the directory of the file",
+                f"External data path validation failed for initializer: {external.tensor}",
+                "save the model with its weights beside it (onnx.save_model with location)",
+            )
 
 
 @rule("CT126", Severity.WARNING, "newer releases reject the place of an ONNX file's weights", source=_EXTERNAL_DATA)
@@ -153,12 +150,10 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
             size = _size(context, path)
             if size is None or (size >= 0 and size < external.end):
                 state = "which is missing" if size is None else f"which has {size} bytes of at least {external.end}"
-                yield Problem(
-                    path,
-                    f"{each.file.path} has weights in {external.location!r}, {state}, so the server would not load "
-                    f"{each.name!r}: the tensor {external.tensor!r} cannot be read",
-                    "copy this file from the directory into which the model was exported",
-                )
+                found = f"{each.file.path} has weights in {external.location!r}, {state}"
+                words = f"the tensor {external.tensor!r} cannot be read"
+                fix = "copy this file from the directory into which the model was exported"
+                yield Problem(path, would_not_load(each.owner.model, found, words), fix)
 
 
 def _size(context: CheckContext, path: PurePosixPath) -> int | None:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
 from cdk_triton.onnx_models.reader.file import OnnxTensor
-from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_models
+from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_rule
 from cdk_triton.triton.findings import Severity
 
 _SOURCE = "src/onnxruntime.cc"
 
 
-@rule(
+@onnx_rule(
     "CT147",
     Severity.ERROR,
     "a control of a sequence does not match an input of the ONNX file",
     source=backend("onnxruntime_backend", _SOURCE, 1532, 1587),
 )
-def control_not_in_file(context: CheckContext) -> Iterator[Problem]:
+def control_not_in_file(each: OnnxModelFile) -> Iterator[Problem]:
     """For each control of `sequence_batching`, the file needs an input of the same name with the dims [1].
 
     With `max_batch_size` above 0, the batch dimension comes before these dims. Without such an input, the server does
@@ -45,20 +44,18 @@ def control_not_in_file(context: CheckContext) -> Iterator[Problem]:
         <ir_version: 8, opset_import: ["" : 17]>
         model (float[N, 4] IN, float[N, 1] START) => (float[N, 4] OUT) { OUT = Add(IN, START) }
     """
-    for each in onnx_models(context):
-        inputs = {tensor.name: tensor for tensor in each.onnx.inputs}
-        for index, control in enumerate(each.config.sequence_batching.control_input):
-            said = _control_fault(each, control.name, inputs.get(control.name)) if control.control else ""
-            if said:
-                what = "does not have the dims [1] in" if control.name in inputs else "is not an input of"
-                yield Problem(
-                    each.backend_file.model.config_path,
-                    f"the sequence control {control.name!r} {what} {each.file.path}, so the server would not load "
-                    f"{each.name!r}: {said}",
-                    f"name one of the file's inputs ({', '.join(map(repr, sorted(inputs))) or 'the file has none'}), "
-                    "or export the model with an input of the dims [1] for the control",
-                    f"sequence_batching.control_input[{index}].name",
-                )
+    inputs = {tensor.name: tensor for tensor in each.onnx.inputs}
+    for index, control in enumerate(each.config.sequence_batching.control_input):
+        words = _control_fault(each, control.name, inputs.get(control.name)) if control.control else ""
+        if words:
+            what = "does not have the dims [1] in" if control.name in inputs else "is not an input of"
+            yield each.owner.unloadable(
+                f"sequence_batching.control_input[{index}].name",
+                f"the sequence control {control.name!r} {what} {each.file.path}",
+                words,
+                f"name one of the file's inputs ({', '.join(map(repr, sorted(inputs))) or 'the file has none'}), "
+                "or export the model with an input of the dims [1] for the control",
+            )
 
 
 def _control_fault(each: OnnxModelFile, name: str, found: OnnxTensor | None) -> str:
@@ -75,13 +72,13 @@ def _control_fault(each: OnnxModelFile, name: str, found: OnnxTensor | None) -> 
     )
 
 
-@rule(
+@onnx_rule(
     "CT148",
     Severity.ERROR,
     "a ragged input has another shape in the ONNX file",
     source=backend("onnxruntime_backend", _SOURCE, 1752, 1766),
 )
-def ragged_input(context: CheckContext) -> Iterator[Problem]:
+def ragged_input(each: OnnxModelFile) -> Iterator[Problem]:
     """With `allow_ragged_batch`, the input in the file needs exactly one dimension, which is variable.
 
     The backend concatenates the requests of a batch along this dimension. If the input has another shape, the server
@@ -104,30 +101,28 @@ def ragged_input(context: CheckContext) -> Iterator[Problem]:
         input { name: "IN" data_type: TYPE_FP32 dims: -1 }
         output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
     """
-    for each in onnx_models(context):
-        found = {tensor.name: tensor for tensor in (*each.onnx.inputs, *each.onnx.defaults)}
-        for index, tensor in enumerate(each.config.input):
-            shape = found[tensor.name].shape if tensor.name in found else None
-            if not tensor.allow_ragged_batch or shape is None or (len(shape) == 1 and not isinstance(shape[0], int)):
-                continue
-            yield Problem(
-                each.backend_file.model.config_path,
-                f"the input {tensor.name!r} is ragged, but its shape in {each.file.path} is not one variable "
-                f"dimension; the server would not load {each.name!r}: unable to load model '{each.name}', "
-                "configuration expects model provides input with shape [-1]  for ragged input "
-                f"'{tensor.name}', model provides {_text(shape)}",
-                "remove allow_ragged_batch, or export the model with one variable dimension",
-                f"input[{index}].allow_ragged_batch",
-            )
+    found = {tensor.name: tensor for tensor in (*each.onnx.inputs, *each.onnx.defaults)}
+    for index, tensor in enumerate(each.config.input):
+        shape = found[tensor.name].shape if tensor.name in found else None
+        if not tensor.allow_ragged_batch or shape is None or (len(shape) == 1 and not isinstance(shape[0], int)):
+            continue
+        yield each.owner.unloadable(
+            f"input[{index}].allow_ragged_batch",
+            f"the input {tensor.name!r} is ragged, but its shape in {each.file.path} is not one variable dimension",
+            f"unable to load model '{each.name}', configuration expects model provides input with shape [-1]  for "
+            f"ragged input '{tensor.name}', model provides {_text(shape)}",
+            "remove allow_ragged_batch, or export the model with one variable dimension",
+            joint="; ",
+        )
 
 
-@rule(
+@onnx_rule(
     "CT149",
     Severity.ERROR,
     "the ONNX file lacks the input or output of a sequence's state",
     source=backend("onnxruntime_backend", _SOURCE, 2061, 2120),
 )
-def state_not_in_file(context: CheckContext) -> Iterator[Problem]:
+def state_not_in_file(each: OnnxModelFile) -> Iterator[Problem]:
     """The model takes a state of `sequence_batching` as the input `input_name`, and returns it as `output_name`.
 
     The file needs both tensors. If one of them is missing, the server loads the model but answers every request with an
@@ -152,21 +147,19 @@ def state_not_in_file(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN, float[N, 4] STATE_IN) => (float[N, 4] OUT, float[N, 4] STATE_OUT)
         { OUT = Add(IN, STATE_IN) STATE_OUT = Identity(OUT) }
     """
-    for each in onnx_models(context):
-        sides = {
-            "input": {tensor.name for tensor in (*each.onnx.inputs, *each.onnx.defaults)},
-            "output": {tensor.name for tensor in each.onnx.outputs},
-        }
-        for index, state in enumerate(each.config.sequence_batching.state):
-            for side, name in (("input", state.input_name), ("output", state.output_name)):
-                if name and name not in sides[side]:
-                    yield Problem(
-                        each.backend_file.model.config_path,
-                        f"{each.file.path} has no {side} {name!r} for the state; the server would load "
-                        f"{each.name!r}, and answer every request with an error",
-                        f"name one of the file's {side}s, or export the model with the state",
-                        f"sequence_batching.state[{index}].{side}_name",
-                    )
+    sides = {
+        "input": {tensor.name for tensor in (*each.onnx.inputs, *each.onnx.defaults)},
+        "output": {tensor.name for tensor in each.onnx.outputs},
+    }
+    for index, state in enumerate(each.config.sequence_batching.state):
+        for side, name in (("input", state.input_name), ("output", state.output_name)):
+            if name and name not in sides[side]:
+                yield each.owner.problem(
+                    f"sequence_batching.state[{index}].{side}_name",
+                    f"{each.file.path} has no {side} {name!r} for the state; the server would load {each.name!r}, and "
+                    "answer every request with an error",
+                    f"name one of the file's {side}s, or export the model with the state",
+                )
 
 
 def _text(shape: tuple[int | str | None, ...]) -> str:

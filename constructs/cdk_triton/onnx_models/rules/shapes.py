@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem, rule, would_not_load
 from cdk_triton.checks.sources import backend
 from cdk_triton.onnx_models.reader.file import OnnxTensor
-from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_models, pairs
+from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_models, onnx_rule, pairs
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelInput, ModelOutput
 
@@ -149,13 +149,13 @@ def _shape_problem(each: OnnxModelFile, found: Sequence[_Pair], fix: str) -> Pro
     own = "reshape" if first.tensor.HasField("reshape") else "dims"
     added = " (max_batch_size adds the batch dimension)" if first.batches and first.shape else ""
     likewise = f" (likewise {', '.join(others)})" * bool(others)
-    return Problem(
-        each.backend_file.model.config_path,
-        f"the {first.side} {first.tensor.name!r} has the {own} {_text(first.written, ', ')}{added}, but the shape "
-        f"{_named(first.shape)} in {each.file.path}{likewise}; the server would not load {each.name!r}: "
-        f"{_said(each, first)}",
-        fix,
+    return each.owner.unloadable(
         first.path,
+        f"the {first.side} {first.tensor.name!r} has the {own} {_text(first.written, ', ')}{added}, but the shape "
+        f"{_named(first.shape)} in {each.file.path}{likewise}",
+        _said(each, first),
+        fix,
+        joint="; ",
     )
 
 
@@ -168,8 +168,8 @@ def _fix_of_batch(each: OnnxModelFile, found: Sequence[_Pair]) -> str:
     return f"set max_batch_size, or {front}" if takes_batches else front
 
 
-@rule("CT135", Severity.ERROR, "an ONNX model that takes batches has a fixed first dimension", source=_COMPARE)
-def fixed_batch(context: CheckContext) -> Iterator[Problem]:
+@onnx_rule("CT135", Severity.ERROR, "an ONNX model that takes batches has a fixed first dimension", source=_COMPARE)
+def fixed_batch(each: OnnxModelFile) -> Iterator[Problem]:
     """With `max_batch_size` above 0, the first dimension of every tensor in the file has to be variable.
 
     Otherwise, the server does not load the model. Exporters fix every dimension by default. To make the first dimension
@@ -191,32 +191,33 @@ def fixed_batch(context: CheckContext) -> Iterator[Problem]:
         <ir_version: 8, opset_import: ["" : 17]>
         model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Identity(IN) }
     """
-    for each in onnx_models(context):
-        if each.config.max_batch_size > 0 and not (each.config.input and each.config.output):
-            tensors = (*each.onnx.inputs, *each.onnx.outputs)
-            names = [tensor.name for tensor in tensors if tensor.shape == () or _lacks_batch(each, tensor)]
-            if names:
-                yield Problem(
-                    each.backend_file.model.config_path,
-                    f"max_batch_size is {each.config.max_batch_size}, but the first dimension of "
-                    f"{', '.join(map(repr, names))} in {each.file.path} is not variable; the server would not load "
-                    f"{each.name!r}: autofill failed for model '{each.name}': model does not support batching while "
-                    "non-zero max_batch_size is specified",
-                    "export the model with a variable first dimension, or remove max_batch_size",
-                    "max_batch_size",
-                )
-            continue
-        for _, _, tensor, found in pairs(each):
-            if _lacks_batch(each, found) and found.shape is not None and _written(tensor) is not None:
-                yield Problem(
-                    each.file.path,
-                    f"max_batch_size is {each.config.max_batch_size}, but the first dimension is not variable; the "
-                    f"server would not load {each.name!r}: model '{each.name}', tensor '{tensor.name}': for the model "
-                    "to support batching the shape should have at least 1 dimension and the first dimension must be "
-                    f"-1; but shape expected by the model is {_text(found.shape)}",
-                    "export the model with a variable first dimension, or set max_batch_size: 0",
-                    tensor.name,
-                )
+    batched = f"max_batch_size is {each.config.max_batch_size}, but the first dimension"
+    if each.config.max_batch_size > 0 and not (each.config.input and each.config.output):
+        tensors = (*each.onnx.inputs, *each.onnx.outputs)
+        names = [tensor.name for tensor in tensors if tensor.shape == () or _lacks_batch(each, tensor)]
+        if names:
+            yield each.owner.unloadable(
+                "max_batch_size",
+                f"{batched} of {', '.join(map(repr, names))} in {each.file.path} is not variable",
+                f"autofill failed for model '{each.name}': model does not support batching while non-zero "
+                "max_batch_size is specified",
+                "export the model with a variable first dimension, or remove max_batch_size",
+                joint="; ",
+            )
+        return
+    for _, _, tensor, found in pairs(each):
+        if _lacks_batch(each, found) and found.shape is not None and _written(tensor) is not None:
+            words = (
+                f"model '{each.name}', tensor '{tensor.name}': for the model to support batching the shape should have "
+                "at least 1 dimension and the first dimension must be -1; but shape expected by the model is "
+                f"{_text(found.shape)}"
+            )
+            yield Problem(
+                each.file.path,
+                would_not_load(each.owner.model, f"{batched} is not variable", words, joint="; "),
+                "export the model with a variable first dimension, or set max_batch_size: 0",
+                tensor.name,
+            )
 
 
 @rule(
@@ -251,13 +252,12 @@ def fixed_output(context: CheckContext) -> Iterator[Problem]:
             if pair.side == "input" or not pair.shape or pair.differs:
                 continue
             if any(said not in (own, -1) for own, said in zip(pair.shape, pair.full, strict=True)):
-                yield Problem(
-                    each.backend_file.model.config_path,
+                yield each.owner.problem(
+                    pair.path,
                     f"the shape is {_text(pair.full)}, but {_text(pair.shape)} in {each.file.path}; unless ONNX "
                     f"Runtime infers the size, the server would not load {each.name!r}: model '{each.name}', tensor "
                     f"'{pair.tensor.name}': the model expects {len(pair.full)} dimensions",
                     "write -1 for each dimension that is variable in the file, or export the model with the fixed size",
-                    pair.path,
                 )
 
 

@@ -41,18 +41,18 @@ def answer(request: Any, trt: Any) -> dict[str, Any]:
         "faults": [[fault.node_operator(), fault.node_name(), fault.desc()] for fault in faults],
         "inputs": [],
         "outputs": [],
-        "refusals": [],
+        "rejections": [],
     }
     if parsed:
         inputs = [network.get_input(index) for index in range(network.num_inputs)]
         outputs = [network.get_output(index) for index in range(network.num_outputs)]
         result["inputs"] = [[tensor.name, tensor.dtype.name, list(tensor.shape)] for tensor in inputs]
         result["outputs"] = [[tensor.name, tensor.dtype.name, list(tensor.shape)] for tensor in outputs]
-        result["refusals"] = [_refusal(profile, trt, builder, network, logger) for profile in request["profiles"]]
+        result["rejections"] = [_rejection(profile, trt, builder, network, logger) for profile in request["profiles"]]
     return result
 
 
-def _refusal(shapes: dict[str, Any], trt: Any, builder: Any, network: Any, logger: Any) -> str:
+def _rejection(shapes: dict[str, Any], trt: Any, builder: Any, network: Any, logger: Any) -> str:
     """Why TensorRT would not build the network for a profile; "" where it has nothing against it."""
     logger.errors.clear()
     profile = builder.create_optimization_profile()

@@ -76,7 +76,7 @@ class ParsedNetwork:
         faults: why it does not take the network; empty where it does.
         inputs: of the network.
         outputs: of the network.
-        refusals: per profile, why TensorRT would not build for it, or "".
+        rejections: per profile, why TensorRT would not build for it, or "".
     """
 
     version: str
@@ -84,7 +84,7 @@ class ParsedNetwork:
     faults: tuple[ParserFault, ...] = ()
     inputs: tuple[NetworkTensor, ...] = ()
     outputs: tuple[NetworkTensor, ...] = ()
-    refusals: tuple[str, ...] = ()
+    rejections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _network(answer: Any) -> ParsedNetwork:
         faults=tuple(ParserFault(*fault) for fault in answer["faults"]),
         inputs=_tensors(answer["inputs"]),
         outputs=_tensors(answer["outputs"]),
-        refusals=tuple(answer["refusals"]),
+        rejections=tuple(answer["rejections"]),
     )
 
 

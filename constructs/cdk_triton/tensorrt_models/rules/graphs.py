@@ -51,7 +51,7 @@ def broken_network(context: CheckContext) -> Iterator[Problem]:
             fix = "correct the network and export it again"
             yield Problem(
                 source.network.path,
-                f"TensorRT would not build {source.model.name!r} from this network, because of {fault.subject}: "
+                f"TensorRT would not build {source.owner.name!r} from this network, because of {fault.subject}: "
                 f"{fault.reason}",
                 f"write {fault.fix!r} if that is meant, or {fix}" if fault.fix else fix,
             )

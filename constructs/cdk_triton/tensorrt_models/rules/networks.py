@@ -64,19 +64,17 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
             if fault is not None:
                 yield Problem(
                     source.network.path,
-                    f"TensorRT would not build a plan for {source.model.name!r} from this network with profile {index} "
+                    f"TensorRT would not build a plan for {source.owner.name!r} from this network with profile {index} "
                     f"of the recipe: {fault.reason}",
                     fault.fix,
                 )
-        reached, most = largest_batch(source.profiles, source.onnx), source.config.max_batch_size
+        reached, most = largest_batch(source.profiles, source.onnx), source.owner.config.max_batch_size
         if not any(faults) and reached is not None and reached < most:
-            yield Problem(
-                source.model.config_path,
-                f"the largest batch of the plan's profiles is {reached}, so the server would not load "
-                f"{source.model.name!r}: configuration specified max-batch {most} but TensorRT engine only supports "
-                f"max-batch {reached}",
-                f"write max_batch_size: {reached}, or raise the maximum of the profile",
+            yield source.owner.unloadable(
                 "max_batch_size",
+                f"the largest batch of the plan's profiles is {reached}",
+                f"configuration specified max-batch {most} but TensorRT engine only supports max-batch {reached}",
+                f"write max_batch_size: {reached}, or raise the maximum of the profile",
             )
 
 
@@ -118,15 +116,14 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
         the plan.
     """
     for source in plan_sources(context):
-        if not source.has_recipe:
-            for message, said, fix, field in _unlike(context, source):
-                yield Problem(
-                    source.model.config_path,
-                    f"{message}; if the plan is built from this network, the server would not load "
-                    f"{source.model.name!r}: {said}",
-                    f"{fix}; delete {source.network.path} if the plan is built from another network",
-                    field,
-                )
+        for found, words, fix, field in _unlike(source) if not source.has_recipe else ():
+            yield source.owner.unloadable(
+                field,
+                found,
+                words,
+                f"{fix}; delete {source.network.path} if the plan is built from another network",
+                joint="; if the plan is built from this network, ",
+            )
 
 
 @rule(
@@ -166,29 +163,22 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
         the plan. The rule does not check whether a recipe changes the types of the network's tensors.
     """
     for source in plan_sources(context):
-        if source.has_recipe:
-            for message, said, fix, field in _unlike(context, source):
-                yield Problem(
-                    source.model.config_path,
-                    f"{message}, so the server would not load {source.model.name!r}: {said}",
-                    fix,
-                    field,
-                )
+        for found, words, fix, field in _unlike(source) if source.has_recipe else ():
+            yield source.owner.unloadable(field, found, words, fix)
 
 
-def _unlike(context: CheckContext, source: PlanSource) -> Iterator[tuple[str, str, str, str]]:
+def _unlike(source: PlanSource) -> Iterator[tuple[str, str, str, str]]:
     """The difference, the server's message about it, the fix, and the field."""
     if source.onnx is None:
         return
-    config = source.config
-    yield from _side(context, source, config.input, source.onnx.inputs, _other_inputs(config), "input")
-    yield from _side(context, source, config.output, source.onnx.outputs, _other_outputs(config), "output")
+    config = source.owner.config
+    yield from _side(source, config.input, source.onnx.inputs, _other_inputs(config), "input")
+    yield from _side(source, config.output, source.onnx.outputs, _other_outputs(config), "output")
     yield from _shapes(source, config.input, source.onnx.inputs, _other_inputs(config), "input")
     yield from _shapes(source, config.output, source.onnx.outputs, _other_outputs(config), "output")
 
 
 def _side(
-    context: CheckContext,
     source: PlanSource,
     configured: Sequence[ModelInput | ModelOutput],
     tensors: tuple[OnnxTensor, ...],
@@ -207,7 +197,7 @@ def _side(
                 f"{kind}[{index}].name",
             )
             continue
-        written, given = enum_name(tensor, "data_type"), _type_in_plan(context, in_network[tensor.name])
+        written, given = enum_name(tensor, "data_type"), _type_in_plan(source.owner.context, in_network[tensor.name])
         if in_network[tensor.name] == "INT64" and written == "TYPE_INT64":
             continue  # in a release whose TensorRT has no INT64 this is CT604
         if given and written not in ("TYPE_INVALID", given) and not tensor.is_shape_tensor:
@@ -242,16 +232,16 @@ def _shapes(
             continue
         with_batch = (-1, *written)
         # Without max_batch_size the backend sets it where the dimensions are those of a network that takes batches.
-        readings = (with_batch,) if source.config.max_batch_size > 0 else (written, with_batch)
+        readings = (with_batch,) if source.owner.config.max_batch_size > 0 else (written, with_batch)
         if any(_agree(reading, shape) for reading in readings):
             continue
         own = "reshape.shape" if tensor.HasField("reshape") else "dims"
-        added = " (max_batch_size adds the batch dimension)" if source.config.max_batch_size > 0 else ""
+        added = " (max_batch_size adds the batch dimension)" if source.owner.config.max_batch_size > 0 else ""
         without = " without the batch dimension" if added else ""
         yield (
             f"the {kind} {tensor.name!r} has the {own} {_text(written)} in the configuration{added}, but the shape "
             f"{_text(shape)} in the network {source.network.path}",
-            f"model '{source.model.name}', tensor '{tensor.name}': the model expects {len(shape)} dimensions but the "
+            f"model '{source.owner.name}', tensor '{tensor.name}': the model expects {len(shape)} dimensions but the "
             f"model configuration specifies {len(readings[0])} dimensions",
             f"write the dimensions of the network{without} into {own}, or export the network with other dimensions",
             f"{kind}[{index}].{own}",

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.backend_files import backend_files, is_pointer
+from cdk_triton.checks.derived.backend_files import BackendFile, file_rule, is_pointer
 from cdk_triton.checks.derived.releases import known_release
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
 from cdk_triton.tensorrt_models.reader.plan import PlanFile, tensorrt_plan
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.unreadable import Unreadable
 
 
-@rule(
+@file_rule(
     "CT151",
     Severity.WARNING,
     "a TensorRT plan does not record the TensorRT version and the GPU that it needs",
     source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/advanced.html",
 )
-def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
+def unverifiable_plan(each: BackendFile) -> Iterator[Problem]:
     """By default, a plan runs only with the TensorRT version, and on the kind of GPU, that built the plan.
 
     A plan that `trtexec` builds with `--hardwareCompatibilityLevel` also runs on some other GPUs. A plan that `trtexec`
@@ -47,35 +46,31 @@ def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
         <ir_version: 8, opset_import: ["" : 17]>
         model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
     """
-    release = known_release(context.platform)
-    for each in backend_files(context):
-        if (
-            each.backend != "tensorrt"
-            or each.file is None
-            or not isinstance(read := context.contents(tensorrt_plan, each.file), PlanFile)
-        ):
-            continue
-        on = ""
-        if context.platform is not None and release is not None:
-            instance = context.platform.instance
-            on = f" (TensorRT {release.tensorrt} on {instance.gpu}, compute capability {instance.compute_capability})"
-        doubt = "" if read.begins_like_plan else ", and does not begin as plans of TensorRT 8.6 and newer do"
-        yield Problem(
-            each.file.path,
-            f"the plan does not record the TensorRT version and the GPU that it was built for{doubt}; unless both "
-            f"suit the server{on}, the server would not load {each.model.name!r}: unable to load plan file to auto "
-            "complete config",
-            "build the plan in the serving image on the serving GPU, and acknowledge CT151 with this as the reason",
-        )
+    platform, release = each.context.platform, known_release(each.context.platform)
+    if each.backend != "tensorrt" or each.file is None:
+        return
+    read = each.context.contents(tensorrt_plan, each.file)
+    if not isinstance(read, PlanFile):
+        return
+    on = ""
+    if platform is not None and release is not None:
+        instance = platform.instance
+        on = f" (TensorRT {release.tensorrt} on {instance.gpu}, compute capability {instance.compute_capability})"
+    doubt = "" if read.begins_like_plan else ", and does not begin as plans of TensorRT 8.6 and newer do"
+    yield each.problem(
+        f"the plan does not record the TensorRT version and the GPU that it was built for{doubt}; unless both suit the "
+        f"server{on}, the server would not load {each.model.name!r}: unable to load plan file to auto complete config",
+        "build the plan in the serving image on the serving GPU, and acknowledge CT151 with this as the reason",
+    )
 
 
-@rule(
+@file_rule(
     "CT152",
     Severity.ERROR,
     "a file that should be a TensorRT plan is something else",
     source=backend("tensorrt_backend", "src/loader.cc", 86, 101),
 )
-def no_plan(context: CheckContext) -> Iterator[Problem]:
+def no_plan(each: BackendFile) -> Iterator[Problem]:
     """The server cannot read a TensorRT plan from the file, so the server does not load the model.
 
     For example, an ONNX file is not a plan, even if its name is `model.plan`. The `.engine` file that Ultralytics
@@ -97,14 +92,12 @@ def no_plan(context: CheckContext) -> Iterator[Problem]:
         # model/1/model.bin
         weights
     """
-    for each in backend_files(context):
-        if each.backend != "tensorrt" or each.file is None or is_pointer(context, each.file):
-            continue
-        read = context.contents(tensorrt_plan, each.file)
-        if isinstance(read, Unreadable):
-            yield Problem(
-                each.file.path,
-                f"the file {read.reason}; the server cannot read a TensorRT plan from it, and would not load "
-                f"{each.model.name!r}: unable to load plan file to auto complete config: {each.file.path}",
-                "build the plan with trtexec in the serving image, on the serving GPU",
-            )
+    if each.backend != "tensorrt" or each.file is None or is_pointer(each.context, each.file):
+        return
+    read = each.context.contents(tensorrt_plan, each.file)
+    if isinstance(read, Unreadable):
+        yield each.problem(
+            f"the file {read.reason}; the server cannot read a TensorRT plan from it, and would not load "
+            f"{each.model.name!r}: unable to load plan file to auto complete config: {each.path}",
+            "build the plan with trtexec in the serving image, on the serving GPU",
+        )

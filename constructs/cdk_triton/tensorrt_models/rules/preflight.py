@@ -78,7 +78,7 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     source.network.path,
                     f"the parser of {_versions(context, network)} {said}; if the parser of the release's TensorRT "
-                    f"fails too, no plan can be built for {source.model.name!r}",
+                    f"fails too, no plan can be built for {source.owner.name!r}",
                     "replace the unsupported parts when you export the network, run the network with ONNX Runtime, or "
                     "acknowledge CT701 if a plugin or the release's TensorRT supports these parts",
                 )
@@ -91,7 +91,7 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
     source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-dynamic-shapes.html",
     asks_parser=True,
 )
-def refused_profile(context: CheckContext) -> Iterator[Problem]:
+def rejected_profile(context: CheckContext) -> Iterator[Problem]:
     """TensorRT-RTX would not build the network for an optimisation profile.
 
     If the release's TensorRT rejects the profile too, no plan can be built. With a recipe, the rule tries the profiles
@@ -123,13 +123,13 @@ def refused_profile(context: CheckContext) -> Iterator[Problem]:
         network requires this. Without a recipe, the rule does not try a profile with a dimension of -1.
     """
     for source, network in _networks(context):
-        for profile, refusal in zip(source.profiles, network.refusals, strict=False):  # none: it was not parsed
-            if refusal and not _is_reported(source, profile):
+        for profile, said in zip(source.profiles, network.rejections, strict=False):  # none: it was not parsed
+            if said and not _is_reported(source, profile):
                 whose = "its recipe" if source.has_recipe else "its config.pbtxt"
                 yield Problem(
                     source.network.path,
-                    f"{_versions(context, network)} would not build {source.model.name!r} for the shapes of {whose} "
-                    f"({_shapes(profile)}): {refusal}; if the release's TensorRT fails too, no plan can be built",
+                    f"{_versions(context, network)} would not build {source.owner.name!r} for the shapes of {whose} "
+                    f"({_shapes(profile)}): {said}; if the release's TensorRT fails too, no plan can be built",
                     "export the network with these dimensions dynamic, or declare the shapes of the network",
                 )
 
