@@ -23,6 +23,7 @@ __all__ = [
     "Need",
     "Problem",
     "Rule",
+    "in_line",
     "registered_rules",
     "rule",
     "rules_about",
@@ -60,6 +61,11 @@ class Problem:
 def would_not_load(model: Model, found: str, words: str, joint: str = ", so ") -> str:
     """The message about a fault for which the server does not load a model; `words` are the server's."""
     return f"{found}{joint}the server would not load {model.name!r}: {words}"
+
+
+def in_line(path: object, line: int, does: str, fix: str) -> Problem:
+    """A problem of a line of a file: what the line does, and what follows."""
+    return Problem(path, f"line {line} {does}", fix, line=line)
 
 
 Judge = Callable[[CheckContext], Iterator[Problem]]

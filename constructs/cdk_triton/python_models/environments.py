@@ -10,13 +10,14 @@ from posixpath import normpath
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import Files, repository_files
+from cdk_triton.checks.derived.configured import ConfiguredModel, configured
 from cdk_triton.checks.derived.releases import is_at_least
+from cdk_triton.checks.registry import Problem, rules_about, would_not_load
 from cdk_triton.python_models.reader.execution_environment import VARIABLE, environment_text, written_environment
 from cdk_triton.python_models.reader.unsafe_members import UnsafeMember, unsafe_member
-from cdk_triton.triton.model import Model
 from cdk_triton.triton.repository import RepositoryFile
 
-__all__ = ["SAFE_SINCE", "ModelEnvironment", "environments", "refused_member"]
+__all__ = ["SAFE_SINCE", "ModelEnvironment", "environment_rule", "environments", "rejected_member"]
 
 SAFE_SINCE = "26.06"
 """The first release that rejects unsafe members: python_backend 3033a6b is on the branch r26.06, not on r26.05."""
@@ -27,16 +28,20 @@ class ModelEnvironment:
     """The place of a Python model's environment.
 
     Attributes:
-        model: the model.
+        owner: the model, with its configuration.
         written: the path as the configuration writes it.
         opened: the path that the server opens, relative to the repository, or None where it is outside.
         files: all files of the repository.
     """
 
-    model: Model
+    owner: ConfiguredModel
     written: str
     opened: str | None
     files: Files
+
+    def unloadable(self, found: str, words: str, fix: str) -> Problem:
+        """A problem of the file for which the server does not load the model; `words` are the server's."""
+        return Problem(self.path, would_not_load(self.owner.model, found, words), fix)
 
     @cached_property
     def path(self) -> PurePosixPath | None:
@@ -67,15 +72,19 @@ class ModelEnvironment:
 @per_check
 def environments(context: CheckContext) -> Iterator[ModelEnvironment]:
     """The environments that the models which the server would load name."""
-    for model in context.loaded_models:
-        written = written_environment(model)
-        if written:
-            opened = environment_text(model, "/opt/ml/model" if context.mode == "single" else None)
-            yield ModelEnvironment(model, written, opened, repository_files(context))
+    for each in configured(context):
+        if written := written_environment(each.model):
+            opened = environment_text(each.model, "/opt/ml/model" if context.mode == "single" else None)
+            yield ModelEnvironment(each, written, opened, repository_files(context))
 
 
-def refused_member(context: CheckContext, environment: ModelEnvironment) -> UnsafeMember | None:
+environment_rule = rules_about(environments)
+"""Register a rule about each of these environments; the parameters are those of `rule`."""
+
+
+def rejected_member(environment: ModelEnvironment) -> UnsafeMember | None:
     """The member of an environment's archive that the server does not unpack, on releases that reject some."""
-    if environment.archive is None or context.platform is None or not is_at_least(context.platform, SAFE_SINCE):
+    context, archive = environment.owner.context, environment.archive
+    if archive is None or context.platform is None or not is_at_least(context.platform, SAFE_SINCE):
         return None
-    return context.contents(unsafe_member, environment.archive)
+    return context.contents(unsafe_member, archive)

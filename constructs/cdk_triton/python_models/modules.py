@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile, Files, backend_files, below
 from cdk_triton.checks.derived.releases import known_release
+from cdk_triton.checks.registry import rules_about
 from cdk_triton.python_models.reader.image_modules import standard_modules
 from cdk_triton.python_models.reader.imports import Imported
 from cdk_triton.python_models.reader.source import PythonSource, SyntaxFault, python_source
@@ -81,6 +82,18 @@ class ImportedModule:
     said: str = ""
 
 
+class PythonModel(NamedTuple):
+    """A Python model whose file can be judged.
+
+    Attributes:
+        file: the file.
+        source: the content of the file.
+    """
+
+    file: BackendFile
+    source: PythonSource
+
+
 def python_version(context: CheckContext) -> tuple[int, int]:
     """The Python of the release that serves; the newest one where no release is given."""
     release = known_release(context.platform) or releases()[-1]
@@ -99,6 +112,18 @@ def python_models(context: CheckContext) -> Iterator[tuple[BackendFile, Read]]:
             if file is not None and file.path.suffix not in (".so", ".pyc"):
                 other = each if file.path == each.path else replace(each, path=file.path, alternatives=())
                 yield other, context.contents(read, file)
+
+
+@per_check
+def python_sources(context: CheckContext) -> Iterator[PythonModel]:
+    """Those of these models whose source Python understands."""
+    for each, source in python_models(context):
+        if isinstance(source, PythonSource):
+            yield PythonModel(each, source)
+
+
+source_rule = rules_about(python_sources)
+"""Register a rule about the source of each of these models; the parameters are those of `rule`."""
 
 
 @per_check
@@ -182,17 +207,15 @@ def _file(files: Files, directory: PurePosixPath, stem: str) -> PurePosixPath | 
 @per_check
 def imported_modules(context: CheckContext) -> Iterator[ImportedModule]:
     """The modules of the repository that Python models import whatever happens, and the imports of these modules."""
-    for each, source in python_models(context):
-        if isinstance(source, PythonSource):
-            yield from _Imports(context, each, source).found()
+    for each, source in python_sources(context):
+        yield from _Imports(context, each, source).found()
 
 
 @per_check
 def needed_modules(context: CheckContext) -> Iterator[ImportedModule]:
     """The modules that Python models import for certain when they are loaded or called, and so on for these modules."""
-    for each, source in python_models(context):
-        if isinstance(source, PythonSource):
-            yield from _Imports(context, each, source, is_needed=True).found()
+    for each, source in python_sources(context):
+        yield from _Imports(context, each, source, is_needed=True).found()
 
 
 @per_check
@@ -202,9 +225,8 @@ def needed_sources(context: CheckContext) -> Iterator[tuple[BackendFile, Mapping
     for one in needed_modules(context):
         if one.path is not None and isinstance(one.source, PythonSource):
             imported.setdefault(one.owner.path, {})[one.path] = one.source
-    for each, source in python_models(context):
-        if isinstance(source, PythonSource):
-            yield each, {each.path: source, **imported.get(each.path, {})}
+    for each, source in python_sources(context):
+        yield each, {each.path: source, **imported.get(each.path, {})}
 
 
 def has_module(owner: BackendFile, name: str) -> bool:

@@ -334,7 +334,7 @@ def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile
                 yield model, file
     for each in environments(context):
         if each.archive is not None:
-            yield each.model, each.archive
+            yield each.owner.model, each.archive
 
 
 @file_rule(

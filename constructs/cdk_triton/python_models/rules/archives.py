@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.releases import is_at_least
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
-from cdk_triton.python_models.environments import SAFE_SINCE, environments, refused_member
+from cdk_triton.python_models.environments import (
+    SAFE_SINCE,
+    ModelEnvironment,
+    environment_rule,
+    rejected_member,
+)
 from cdk_triton.triton.findings import Severity
 
 
-@rule(
+@environment_rule(
     "CT167",
     Severity.ERROR,
     "the archive of an environment has a member that the server does not unpack",
     source=backend("python_backend", "src/pb_env.cc", 103, 180),
     applies=lambda platform: is_at_least(platform, SAFE_SINCE),
 )
-def unsafe_archive(context: CheckContext) -> Iterator[Problem]:
+def unsafe_archive(each: ModelEnvironment) -> Iterator[Problem]:
     """From 26.06 on, the server rejects members whose paths lead outside of the environment's directory.
 
     The server then does not load the model. The server rejects absolute paths, paths with `..`, and paths through a
@@ -48,14 +52,11 @@ def unsafe_archive(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule skips an archive of more than 256 MiB, because the library does not read such an archive to its end.
     """
-    for each in environments(context):
-        found = refused_member(context, each)
-        if found is not None and each.path is not None:
-            name, reason = found
-            yield Problem(
-                each.path,
-                f"the archive has the member {name!r}, which releases from {SAFE_SINCE} on do not unpack, so the "
-                f"server would not load {each.model.name!r}: archive_write_header() failed with error code = -25 error "
-                f"message is {reason}",
-                "pack the environment with conda-pack, or with `tar -C ENVIRONMENT -czf env.tar.gz .`",
-            )
+    found = rejected_member(each)
+    if found is not None:
+        name, reason = found
+        yield each.unloadable(
+            f"the archive has the member {name!r}, which releases from {SAFE_SINCE} on do not unpack",
+            f"archive_write_header() failed with error code = -25 error message is {reason}",
+            "pack the environment with conda-pack, or with `tar -C ENVIRONMENT -czf env.tar.gz .`",
+        )

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import completes
 from cdk_triton.checks.derived.releases import is_newer_than_schema
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
-from cdk_triton.python_models.modules import python_models
-from cdk_triton.python_models.reader.source import PythonSource
+from cdk_triton.python_models.modules import PythonModel, source_rule
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig, enum_name
 
 _PROPERTIES = {"input": {"name", "data_type", "dims", "optional"}, "output": {"name", "data_type", "dims"}}
 
 
-@rule(
+@source_rule(
     "CT190",
     Severity.ERROR,
     "auto_complete_config of a Python model fails",
     source=backend("python_backend", "src/resources/triton_python_backend_utils.py", 322, 604),
 )
-def failing_completion(context: CheckContext) -> Iterator[Problem]:
+def failing_completion(each: PythonModel) -> Iterator[Problem]:
     """The method sets a value that contradicts `config.pbtxt`, or that a configuration cannot contain.
 
     The server then does not load the model. The server calls the method even if `config.pbtxt` is complete. If
@@ -55,26 +53,24 @@ def failing_completion(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule checks only calls that run in any case, with literal values. CT186 reports properties with wrong names.
     """
-    for each, source in python_models(context):
-        if not isinstance(source, PythonSource) or source.model is None or not source.model.is_complete:
-            continue
-        method = source.model.methods.get("auto_complete_config")
-        if method is None or not method.takes(1) or not completes(context) or is_newer_than_schema(context.platform):
-            continue
-        config = _Configuration(each.model.name, each.config)
-        for asked in source.completions:
-            said = config.take(asked.method, asked.given)
-            if said:
-                yield Problem(
-                    each.path,
-                    f"{asked.method} in line {asked.line} fails, so the server would not load {each.model.name!r}: "
-                    f"{said}",
-                    "declare the same value as config.pbtxt and the earlier calls, or remove it from config.pbtxt"
-                    if _is_contradiction(said)
-                    else "correct the argument: python_backend's README describes it",
-                    line=asked.line,
-                )
-                break
+    file, model = each.file, each.source.model
+    method = model.methods.get("auto_complete_config") if model is not None and model.is_complete else None
+    if method is None or not method.takes(1):
+        return
+    if not completes(file.context) or is_newer_than_schema(file.context.platform):
+        return
+    config = _Configuration(file.model.name, file.config)
+    for asked in each.source.completions:
+        if words := config.take(asked.method, asked.given):
+            yield file.unloadable(
+                f"{asked.method} in line {asked.line} fails",
+                words,
+                "declare the same value as config.pbtxt and the earlier calls, or remove it from config.pbtxt"
+                if _is_contradiction(words)
+                else "correct the argument: python_backend's README describes it",
+                line=asked.line,
+            )
+            return
 
 
 def _is_contradiction(said: str) -> bool:

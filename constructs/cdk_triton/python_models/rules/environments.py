@@ -10,12 +10,16 @@ from cdk_triton.checks.derived.backend_files import Files, is_pointer
 from cdk_triton.checks.derived.releases import is_at_least, known_release
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
-from cdk_triton.python_models.environments import ModelEnvironment, environments, refused_member
-from cdk_triton.python_models.modules import PROVIDED, has_module, python_models, python_version
+from cdk_triton.python_models.environments import (
+    ModelEnvironment,
+    environment_rule,
+    environments,
+    rejected_member,
+)
+from cdk_triton.python_models.modules import PROVIDED, has_module, python_sources, python_version
 from cdk_triton.python_models.reader.execution_environment import FIELD, VARIABLE
 from cdk_triton.python_models.reader.image_modules import installed_modules, standard_modules
 from cdk_triton.python_models.reader.packed_environment import PackedEnvironment, environment_python, packed_environment
-from cdk_triton.python_models.reader.source import PythonSource
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.releases import Release
 from cdk_triton.triton.unreadable import Unreadable
@@ -24,8 +28,8 @@ _CUSTOM = "https://github.com/triton-inference-server/python_backend#using-custo
 _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
 
 
-@rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
-def missing_environment(context: CheckContext) -> Iterator[Problem]:
+@environment_rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
+def missing_environment(each: ModelEnvironment) -> Iterator[Problem]:
     """`EXECUTION_ENV_PATH` names an archive or a directory that does not exist, or misspells the path's variable.
 
     The server then does not load the model. `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the
@@ -45,27 +49,24 @@ def missing_environment(context: CheckContext) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    for each in environments(context):
-        if each.opened is not None and not each.is_there:
-            yield Problem(
-                each.model.config_path,
-                f"the environment {each.opened} is missing, so the server would not load {each.model.name!r}: Failed "
-                f"to get the canonical path for {each.opened}.",
-                "put the packed environment there, or remove the parameter",
-                FIELD,
-            )
-        elif each.is_misspelt:
-            yield Problem(
-                each.model.config_path,
-                f"the path of the environment, {each.written!r}, does not begin with {VARIABLE}, so the server would "
-                f"not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
-                f'begin the path with "{VARIABLE}/", with two $',
-                FIELD,
-            )
+    if each.opened is not None and not each.is_there:
+        yield each.owner.unloadable(
+            FIELD,
+            f"the environment {each.opened} is missing",
+            f"Failed to get the canonical path for {each.opened}.",
+            "put the packed environment there, or remove the parameter",
+        )
+    elif each.is_misspelt:
+        yield each.owner.unloadable(
+            FIELD,
+            f"the path of the environment, {each.written!r}, does not begin with {VARIABLE}",
+            f"Failed to get the canonical path for {each.written}.",
+            f'begin the path with "{VARIABLE}/", with two $',
+        )
 
 
-@rule("CT154", Severity.ERROR, "the environment of a Python model cannot be unpacked", source=_UNPACK)
-def no_archive(context: CheckContext) -> Iterator[Problem]:
+@environment_rule("CT154", Severity.ERROR, "the environment of a Python model cannot be unpacked", source=_UNPACK)
+def no_archive(each: ModelEnvironment) -> Iterator[Problem]:
     """The server unpacks only tar archives, plain or compressed with gzip, and otherwise does not load the model.
 
     Pack the environment with `conda-pack`, as `.tar.gz`.
@@ -91,26 +92,22 @@ def no_archive(context: CheckContext) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    for each in environments(context):
-        read = None if each.archive is None else context.contents(packed_environment, each.archive)
-        if each.archive is not None and is_pointer(context, each.archive):
-            continue  # reported by CT127
-        if isinstance(read, Unreadable):
-            yield Problem(
-                each.path,
-                f"the file {read.reason}, so the server would not load {each.model.name!r}: "
-                "archive_read_open_filename() failed.",
-                "pack the environment with conda-pack, as .tar.gz",
-            )
+    context, archive = each.owner.context, each.archive
+    if archive is None or is_pointer(context, archive):
+        return  # the latter is reported by CT127
+    read = context.contents(packed_environment, archive)
+    if isinstance(read, Unreadable):
+        words, fix = "archive_read_open_filename() failed.", "pack the environment with conda-pack, as .tar.gz"
+        yield each.unloadable(f"the file {read.reason}", words, fix)
 
 
-@rule(
+@environment_rule(
     "CT155",
     Severity.ERROR,
     "the environment of a Python model has no activate script",
     source=backend("python_backend", "src/stub_launcher.cc", 606, 616),
 )
-def no_activate(context: CheckContext) -> Iterator[Problem]:
+def no_activate(each: ModelEnvironment) -> Iterator[Problem]:
     """`bin/activate` has to be at the top of the archive or of the unpacked environment, not below a directory.
 
     Otherwise, the server does not load the model. `conda-pack` and `venv-pack` write such archives, and so does
@@ -132,31 +129,29 @@ def no_activate(context: CheckContext) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    for each in environments(context):
-        top = ""
-        if each.is_directory and each.path is not None:
-            script = each.path / "bin" / "activate"
-            has_activate, is_directory = each.files.has(script), each.files.has_directory(script)
-        else:
-            read = None if each.archive is None else context.contents(packed_environment, each.archive)
-            if not isinstance(read, PackedEnvironment) or refused_member(context, each) is not None:
-                continue  # the second is reported by CT167
-            has_activate, is_directory, top = read.has_activate, read.has_directory, read.top
-        if is_directory and (context.platform is None or not is_at_least(context.platform, "25.08")):
-            yield Problem(
-                each.path,
-                "bin/activate of the environment is a directory; in releases up to 25.07, the shell that starts the "
-                f"process of {each.model.name!r} cannot read bin/activate, so the server would wait for ever",
-                "pack the environment with conda-pack, which writes a script",
-            )
-        elif not has_activate and not is_directory:
-            below = f" (everything in it is below {top})" if top else ""
-            yield Problem(
-                each.path,
-                f"the environment has no bin/activate at its top{below}, so the server would not load "
-                f"{each.model.name!r}: The Python environment should contain an 'activate' script.",
-                "pack the environment with conda-pack, or with `tar -C ENVIRONMENT -czf env.tar.gz .`",
-            )
+    context, top = each.owner.context, ""
+    if each.is_directory and each.path is not None:
+        script = each.path / "bin" / "activate"
+        has_activate, is_directory = each.files.has(script), each.files.has_directory(script)
+    else:
+        read = None if each.archive is None else context.contents(packed_environment, each.archive)
+        if not isinstance(read, PackedEnvironment) or rejected_member(each) is not None:
+            return  # the second is reported by CT167
+        has_activate, is_directory, top = read.has_activate, read.has_directory, read.top
+    if is_directory and (context.platform is None or not is_at_least(context.platform, "25.08")):
+        yield Problem(
+            each.path,
+            "bin/activate of the environment is a directory; in releases up to 25.07, the shell that starts the "
+            f"process of {each.owner.name!r} cannot read bin/activate, so the server would wait for ever",
+            "pack the environment with conda-pack, which writes a script",
+        )
+    elif not has_activate and not is_directory:
+        below = f" (everything in it is below {top})" if top else ""
+        yield each.unloadable(
+            f"the environment has no bin/activate at its top{below}",
+            "The Python environment should contain an 'activate' script.",
+            "pack the environment with conda-pack, or with `tar -C ENVIRONMENT -czf env.tar.gz .`",
+        )
 
 
 @rule(
@@ -200,12 +195,11 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
     """
     missed = _missed_imports(context)
     for each, python, release in _other_pythons(context):
-        if each.model.name in missed:
-            file, name = missed[each.model.name]
-            yield Problem(
-                each.path,
+        if each.owner.name in missed:
+            file, name = missed[each.owner.name]
+            yield each.unloadable(
                 f"the environment has Python {python}, but the container of {release.release} has {release.python}; "
-                f"{file} would not find {name!r}, so the server would not load {each.model.name!r}: "
+                f"{file} would not find {name!r}",
                 f"ModuleNotFoundError: No module named '{name}'",
                 f"create the environment with python={release.python}",
             )
@@ -244,11 +238,11 @@ def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
     """
     missed = _missed_imports(context)
     for each, python, release in _other_pythons(context):
-        if each.model.name not in missed:
+        if each.owner.name not in missed:
             yield Problem(
                 each.path,
                 f"the environment has Python {python}, but the container of {release.release} has {release.python}, so "
-                f"{each.model.name!r} would not find the environment's packages: ModuleNotFoundError",
+                f"{each.owner.name!r} would not find the environment's packages: ModuleNotFoundError",
                 f"create the environment with python={release.python}, or acknowledge CT159 if the environment has no "
                 "packages",
             )
@@ -259,8 +253,8 @@ def _missed_imports(context: CheckContext) -> dict[str, tuple[PurePosixPath, str
     missed: dict[str, tuple[PurePosixPath, str]] = {}
     installed = installed_modules(context.platform.release) if context.platform is not None else None
     provided = standard_modules(python_version(context)) | PROVIDED | (installed or frozenset())
-    for each, source in python_models(context):
-        for name in source.imports if isinstance(source, PythonSource) else ():
+    for each, source in python_sources(context):
+        for name in source.imports:
             if name not in provided and not has_module(each, name):
                 missed.setdefault(each.model.name, (each.path, name))
     return missed
@@ -272,7 +266,7 @@ def _other_pythons(context: CheckContext) -> Iterator[tuple[ModelEnvironment, st
     if release is None or "python" in release.assumed:
         return
     for each in environments(context):
-        if each.path is None or each.files.has(each.model.directory / "triton_python_backend_stub"):
+        if each.path is None or each.files.has(each.owner.model.directory / "triton_python_backend_stub"):
             continue
         if each.is_directory:
             python = next(filter(None, map(environment_python, _telling(each.files, each.path))), None)
@@ -290,14 +284,14 @@ def _telling(files: Files, directory: PurePosixPath) -> Iterator[str]:
     yield from (f"lib/{name}/{each}/" for name in files.names_in(library) for each in files.names_in(library / name))
 
 
-@rule(
+@environment_rule(
     "CT157",
     Severity.ERROR,
     "the release cannot use an environment that is unpacked already",
     source=_UNPACK,
     applies=lambda platform: platform.release is not None and not is_at_least(platform, "23.07"),
 )
-def unpacked_too_early(context: CheckContext) -> Iterator[Problem]:
+def unpacked_too_early(each: ModelEnvironment) -> Iterator[Problem]:
     """Before 23.07, the server does not load a model if `EXECUTION_ENV_PATH` names a directory.
 
     Pack the environment as `.tar.gz`, or serve with 23.07 or newer.
@@ -330,23 +324,21 @@ def unpacked_too_early(context: CheckContext) -> Iterator[Problem]:
         bin/activate
         lib/python3.8/os.py
     """
-    for each in environments(context):
-        if each.is_directory:
-            yield Problem(
-                each.path,
-                "the environment is a directory, which releases before 23.07 do not accept, so the server would not "
-                f"load {each.model.name!r}: archive_read_open_filename() failed.",
-                "pack it as .tar.gz, or serve with 23.07 or newer",
-            )
+    if each.is_directory:
+        yield each.unloadable(
+            "the environment is a directory, which releases before 23.07 do not accept",
+            "archive_read_open_filename() failed.",
+            "pack it as .tar.gz, or serve with 23.07 or newer",
+        )
 
 
-@rule(
+@environment_rule(
     "CT158",
     Severity.WARNING,
     "the environment of a Python model is outside the repository",
     source=core("src/model_config_utils.cc", 956, 1009),
 )
-def environment_elsewhere(context: CheckContext) -> Iterator[Problem]:
+def environment_elsewhere(each: ModelEnvironment) -> Iterator[Problem]:
     """The library puts no file at this path, so the file may be missing when the server loads the model.
 
     The file exists only if the image contains the file, or another model writes the file before. If the file is
@@ -373,13 +365,12 @@ def environment_elsewhere(context: CheckContext) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    for each in environments(context):
-        if each.path is None and not each.is_misspelt:
-            yield Problem(
-                each.model.config_path,
-                f"the environment {each.written!r} is outside the repository; if the instance does not have this file, "
-                f"the server would not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
-                f'put the environment into the repository and write "{VARIABLE}/…", or acknowledge CT158 and explain '
-                "how the file gets to the instance",
-                FIELD,
-            )
+    if each.path is None and not each.is_misspelt:
+        yield each.owner.unloadable(
+            FIELD,
+            f"the environment {each.written!r} is outside the repository",
+            f"Failed to get the canonical path for {each.written}.",
+            f'put the environment into the repository and write "{VARIABLE}/…", or acknowledge CT158 and explain how '
+            "the file gets to the instance",
+            joint="; if the instance does not have this file, ",
+        )

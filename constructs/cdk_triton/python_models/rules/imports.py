@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, repository_files
 from cdk_triton.checks.derived.releases import known_release, of_release
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend, server
 from cdk_triton.python_models.environments import ModelEnvironment, environments
 from cdk_triton.python_models.modules import PROVIDED, needed_sources, own_module, python_version
@@ -83,7 +83,7 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
     provided = _provided(context)
     if provided is None or (context.environment is not None and "PYTHONPATH" in context.environment.variables):
         return
-    brought = {each.model.name: _environment_modules(context, each) for each in environments(context)}
+    brought = {each.owner.name: _environment_modules(context, each) for each in environments(context)}
     reported = set()
     for each, sources in needed_sources(context):
         brings = brought.get(each.model.name, frozenset())
@@ -160,12 +160,12 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
                 if module is None or module.path is None:
                     continue
                 seen.add((path, name))
-                yield Problem(
+                yield in_line(
                     path,
-                    f"line {imported.line} imports {name!r}, but {each.model.name!r} gets the module of this name from "
+                    imported.line,
+                    f"imports {name!r}, but {each.model.name!r} gets the module of this name from "
                     f"{_hiding(context, name)}, not {module.path}",
                     _visible(each, path, module.path, name),
-                    line=imported.line,
                 )
 
 
@@ -187,7 +187,7 @@ def _visible(each: BackendFile, importer: PurePosixPath, module: PurePosixPath, 
 
 def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name: str, line: int) -> Problem:
     release = known_release(context.platform)
-    environment = next((one.path for one in environments(context) if one.model is each.model), None)
+    environment = next((one.path for one in environments(context) if one.owner.model is each.model), None)
     if release is not None and name in standard_modules(None):
         reason = f"Python {release.python} of {release.release} does not have this module"
         fix = "import a module that this Python has, or serve with another release"
@@ -206,13 +206,8 @@ def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name
             if is_own
             else "use an image of your own that has the package"
         )
-    return Problem(
-        path,
-        f"line {line} imports {name!r}, but {reason}, so {each.model.name!r} fails with ModuleNotFoundError: No module "
-        f"named {name!r}",
-        fix,
-        line=line,
-    )
+    effect = f"{each.model.name!r} fails with ModuleNotFoundError: No module named {name!r}"
+    return in_line(path, line, f"imports {name!r}, but {reason}, so {effect}", fix)
 
 
 def _elsewhere(context: CheckContext, name: str) -> PurePosixPath | None:

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 
-from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile
 from cdk_triton.checks.derived.releases import is_newer_than_schema
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
-from cdk_triton.python_models.modules import python_models
+from cdk_triton.python_models.modules import PythonModel, source_rule
 from cdk_triton.python_models.reader.initialize import Served, failure_of
-from cdk_triton.python_models.reader.source import PythonSource
 from cdk_triton.python_models.reader.values import Message
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
 
-@rule(
+@source_rule(
     "CT184",
     Severity.ERROR,
     "initialize of a Python model fails",
     source=backend("python_backend", "src/python_be.cc", 560, 600),
 )
-def failing_initialize(context: CheckContext) -> Iterator[Problem]:
+def failing_initialize(each: PythonModel) -> Iterator[Problem]:
     """`initialize` reads a value that the configuration lacks, or a file that is not in the model's directory.
 
     The server does not load the model. `initialize` gets a dictionary with the texts `model_config`,
@@ -66,24 +64,22 @@ def failing_initialize(context: CheckContext) -> Iterator[Problem]:
         of the same name, and no earlier statement may have created the file. The rule skips a model with
         `auto_complete_config`, and the entry model of a multi-model endpoint.
     """
-    for each, source in python_models(context):
-        if not isinstance(source, PythonSource) or source.initialize is None or source.model is None:
-            continue
-        if "auto_complete_config" in source.model.methods or not source.model.is_complete:
-            continue
-        if is_newer_than_schema(context.platform) or context.is_renamed(each.model):
-            continue
-        served = Served(each.model.name, each.model.directory, each.path, _config(each), _missing_at(each))
-        failure = failure_of(source.initialize, served)
-        if failure is not None:
-            yield Problem(
-                each.path,
-                f"initialize fails in line {failure.line}, so the server would not load {each.model.name!r}: "
-                f"{failure.said}",
-                "correct this line: use only values that the configuration, the arguments or the model's directory "
-                "contain",
-                line=failure.line,
-            )
+    file, source = each
+    if source.initialize is None or source.model is None:
+        return
+    if "auto_complete_config" in source.model.methods or not source.model.is_complete:
+        return
+    if is_newer_than_schema(file.context.platform) or file.context.is_renamed(file.model):
+        return
+    served = Served(file.model.name, file.model.directory, file.path, _config(file), _missing_at(file))
+    failure = failure_of(source.initialize, served)
+    if failure is not None:
+        yield file.unloadable(
+            f"initialize fails in line {failure.line}",
+            failure.said,
+            "correct this line: use only values that the configuration, the arguments or the model's directory contain",
+            line=failure.line,
+        )
 
 
 def _config(each: BackendFile) -> Message:

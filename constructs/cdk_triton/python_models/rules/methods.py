@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.configured import configured
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
-from cdk_triton.python_models.modules import needed_sources, python_models
+from cdk_triton.python_models.modules import needed_sources, python_sources
 from cdk_triton.python_models.reader.execution_environment import PARAMETER
-from cdk_triton.python_models.reader.source import PythonSource
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import enum_name
 
@@ -56,17 +55,16 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
         a model that passes itself to other code, because this code may call any method of the model.
     """
     suggestions = Suggestions()
-    for each, source in python_models(context):
-        model = source.model if isinstance(source, PythonSource) else None
+    for each, source in python_sources(context):
+        model = source.model
         if model is None or not model.is_complete:
             continue
         for name in ("initialize", "finalize"):
             method = model.methods.get(name)
             if method is not None and method.returns == ("coroutine",):
-                yield Problem(
-                    each.path,
-                    f"{name} in line {method.line} is a coroutine, but the server does not await the coroutine, so "
-                    f"the body of {name} never runs",
+                yield each.problem(
+                    f"{name} in line {method.line} is a coroutine, but the server does not await the coroutine, so the "
+                    f"body of {name} never runs",
                     f"write def {name}, without async",
                     line=method.line,
                 )
@@ -74,13 +72,8 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
         for unread in model.unread:
             meant = None if unread.name in _CALLED else suggestions.closest(unread.name, _CALLED)
             if meant is not None and meant not in own and not unread.name.startswith(meant):
-                yield Problem(
-                    each.path,
-                    f"line {unread.line} defines the method {unread.name!r}, but neither the model nor the server "
-                    "calls it",
-                    f"did you mean {meant!r}?",
-                    line=unread.line,
-                )
+                does = f"defines the method {unread.name!r}, but neither the model nor the server calls it"
+                yield in_line(each.path, unread.line, does, f"did you mean {meant!r}?")
 
 
 @rule(
@@ -119,13 +112,13 @@ def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
     for each, sources in needed_sources(context):
         bfloat16 = {one.name for one in each.config.input if enum_name(one, "data_type") == "TYPE_BF16"}
         for path, source in sources.items():
-            for line, name in ((one.line, one.name) for one in source.references.numbers if one.name in bfloat16):
-                yield Problem(
+            for read in (one for one in source.references.numbers if one.name in bfloat16):
+                yield in_line(
                     path,
-                    f"line {line} reads {name!r} with as_numpy, so {each.model.name!r} fails in this line: Tensor "
-                    "dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead.",
+                    read.line,
+                    f"reads {read.name!r} with as_numpy, so {each.model.name!r} fails in this line: Tensor dtype is "
+                    "BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead.",
                     "read the tensor with to_dlpack, or use another data type",
-                    line=line,
                 )
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.backend_files import BackendFile
 from cdk_triton.checks.derived.releases import known_release
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem, rule, rules_about, would_not_load
 from cdk_triton.checks.sources import backend
 from cdk_triton.python_models.modules import Read, imported_modules, needed_modules, python_models
 from cdk_triton.python_models.reader.source import NotJudged, PythonSource, SyntaxFault
@@ -22,27 +24,44 @@ _STUB = "src/pb_stub.cc"
 _NEEDS_PYTHON = re.compile(r"only supported in Python 3\.(\d+)")  # of Python's parser
 
 
+@dataclass(frozen=True)
+class _Compiled:
+    """A file that the server compiles for a model; `by` is how the model gets to the file if it is another one."""
+
+    owner: BackendFile
+    path: PurePosixPath
+    by: str
+    source: Read
+
+    def unloadable(self, line: int, found: str, words: str, fix: str) -> Problem:
+        """A problem of a line for which the server does not load the model; `words` are Python's."""
+        message = would_not_load(self.owner.model, f"{found}{self.by}", words)
+        return Problem(self.path, message, fix, line=line)
+
+
 @per_check
-def _sources(context: CheckContext) -> Iterator[tuple[PurePosixPath, str, str, Read]]:
-    """Each file that the server compiles: its path, the model's name, how the model gets to it, and what it is."""
+def _compiled(context: CheckContext) -> Iterator[_Compiled]:
     seen = set()
     for each, source in python_models(context):
         seen.add(each.path)
-        yield each.path, each.model.name, "", source
+        yield _Compiled(each, each.path, "", source)
     for imported in imported_modules(context):
         if imported.path is not None and imported.source is not None and imported.path not in seen:
             seen.add(imported.path)
             by = f"; {imported.importer} imports this file in line {imported.line}" if imported.line else ""
-            yield imported.path, imported.owner.model.name, by, imported.source
+            yield _Compiled(imported.owner, imported.path, by, imported.source)
 
 
-@rule(
+_compiled_rule = rules_about(_compiled)
+
+
+@_compiled_rule(
     "CT140",
     Severity.ERROR,
     "a Python model has a syntax error",
     source=backend("python_backend", _STUB, 500, 525),
 )
-def syntax_error(context: CheckContext) -> Iterator[Problem]:
+def syntax_error(each: _Compiled) -> Iterator[Problem]:
     """The file of a Python model, or a module of the model that this file imports, is not valid Python.
 
     The server does not load the model. The check compiles the file, because Python finds some faults only when it
@@ -67,17 +86,14 @@ def syntax_error(context: CheckContext) -> Iterator[Problem]:
         If the Python that runs the checks is older than the container's, CT160 reports syntax that only the container's
         Python has. The rule does not check modules that the file imports in a function or under a condition.
     """
-    for path, name, by, source in _sources(context):
-        if isinstance(source, SyntaxFault) and source.in_every_version:
-            yield Problem(
-                path,
-                f"line {source.line} is not valid Python ({source.reason}){by}, so the server would not load "
-                f"{name!r}: {source.error}",
-                "correct the line"
-                if source.error == "SyntaxError"
-                else "write it with less nesting, as data or a loop",
-                line=source.line,
-            )
+    source = each.source
+    if isinstance(source, SyntaxFault) and source.in_every_version:
+        yield each.unloadable(
+            source.line,
+            f"line {source.line} is not valid Python ({source.reason})",
+            source.error,
+            "correct the line" if source.error == "SyntaxError" else "write it with less nesting, as data or a loop",
+        )
 
 
 @rule(
@@ -118,14 +134,15 @@ def newer_syntax(context: CheckContext) -> Iterator[Problem]:
     release = known_release(context.platform)
     if release is None or "python" in release.assumed:
         return
-    for path, name, by, source in _sources(context):
+    for each in _compiled(context):
+        source = each.source
         if isinstance(source, SyntaxFault) and not source.in_every_version:
-            yield Problem(
-                path,
+            yield each.unloadable(
+                source.line,
                 f"line {source.line} has syntax that Python {release.python} of {release.release} does not have "
-                f"({source.reason}){by}, so the server would not load {name!r}: SyntaxError",
+                f"({source.reason})",
+                "SyntaxError",
                 f"write the line without this syntax, or serve with {_first_release_with(source.reason)}",
-                line=source.line,
             )
 
 
@@ -137,13 +154,13 @@ def _first_release_with(reason: str) -> str:
     return "a newer release" if since is None else f"{since} or newer"
 
 
-@rule(
+@_compiled_rule(
     "CT160",
     Severity.WARNING,
     "the Python that runs the checks cannot judge a Python model",
     source="https://docs.python.org/3/whatsnew/3.12.html#pep-701-syntactic-formalization-of-f-strings",
 )
-def not_judged(context: CheckContext) -> Iterator[Problem]:
+def not_judged(each: _Compiled) -> Iterator[Problem]:
     """The Python that runs the checks cannot compile the file, but the container's Python may compile the file.
 
     The file uses the syntax of a newer Python, or its code is nested too deeply for the compiler of the checks' Python.
@@ -169,13 +186,12 @@ def not_judged(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule reports the example only if Python 3.11 runs the checks. Python 3.12 has all syntax of the containers.
     """
-    for path, name, by, source in _sources(context):
-        if isinstance(source, NotJudged):
-            yield Problem(
-                path,
-                f"the checks skip this file of {name!r}, because it {source.reason}{by}",
-                "run the checks with the container's Python, or acknowledge CT160",
-            )
+    if isinstance(each.source, NotJudged):
+        yield Problem(
+            each.path,
+            f"the checks skip this file of {each.owner.model.name!r}, because it {each.source.reason}{each.by}",
+            "run the checks with the container's Python, or acknowledge CT160",
+        )
 
 
 @rule(
@@ -229,13 +245,13 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
         )
 
 
-@rule(
+@_compiled_rule(
     "CT181",
     Severity.ERROR,
     "Python rejects a class of a Python model",
     source=backend("python_backend", _STUB, 2062, 2072),
 )
-def rejected_class(context: CheckContext) -> Iterator[Problem]:
+def rejected_class(each: _Compiled) -> Iterator[Problem]:
     """A class has bases that Python cannot combine, or `__slots__` that conflict with other names of the class.
 
     Python raises an error at the class statement, so the import of the file fails and the server does not load the
@@ -265,13 +281,11 @@ def rejected_class(context: CheckContext) -> Iterator[Problem]:
         The rule looks only at classes at the top of a file, and only if their bases are built into Python or are in the
         same file.
     """
-    for path, name, by, source in _sources(context):
-        if isinstance(source, PythonSource) and source.rejected is not None:
-            rejected = source.rejected
-            yield Problem(
-                path,
-                f"Python cannot create the class {rejected.name!r} in line {rejected.line}{by}, so the server would "
-                f"not load {name!r}: {rejected.said}",
-                "correct the bases, the keyword arguments or the __slots__ of the class",
-                line=rejected.line,
-            )
+    rejected = each.source.rejected if isinstance(each.source, PythonSource) else None
+    if rejected is not None:
+        yield each.unloadable(
+            rejected.line,
+            f"Python cannot create the class {rejected.name!r} in line {rejected.line}",
+            rejected.said,
+            "correct the bases, the keyword arguments or the __slots__ of the class",
+        )

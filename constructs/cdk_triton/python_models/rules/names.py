@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile
 from cdk_triton.checks.derived.releases import is_older, known_release, of_release
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.modules import has_module, needed_sources
@@ -114,22 +114,24 @@ def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
     is_own = context.platform is not None and context.platform.image is not None
     for each, path, _, used in _needed(context):
         having = _having(used)
-        if having is not None and release.python not in having:
-            owner = (
-                f"{'numpy' if used.module == 'numpy' else f'Python {release.python}'} {of_release(context.platform)}"
-            )
-            maker = "numpy for Python" if used.module == "numpy" else "Python"
-            others = f" ({maker} {' and '.join(having)} may have it)" if having else ""
-            yield Problem(
-                path,
-                f"line {used.line} uses {_whole(used)!r}, which {owner} does not have{others}, so "
-                f"{each.model.name!r} fails with {_said(used)}",
-                f"write {_NUMPY[used.name]!r}, Python's own type"
-                if used.module == "numpy"
-                else "use a name that this Python has, or "
-                + ("correct the release if your image has another Python" if is_own else "serve with another release"),
-                line=used.line,
-            )
+        if having is None or release.python in having:
+            continue
+        is_numpy = used.module == "numpy"
+        owner = f"{'numpy' if is_numpy else f'Python {release.python}'} {of_release(context.platform)}"
+        maker = "numpy for Python" if is_numpy else "Python"
+        others = f" ({maker} {' and '.join(having)} may have it)" if having else ""
+        fix = "use a name that this Python has, or serve with another release"
+        if is_numpy:
+            fix = f"write {_NUMPY[used.name]!r}, Python's own type"
+        elif is_own:
+            fix = "use a name that this Python has, or correct the release if your image has another Python"
+        yield in_line(
+            path,
+            used.line,
+            f"uses {_whole(used)!r}, which {owner} does not have{others}, so {each.model.name!r} fails with "
+            f"{_said(used)}",
+            fix,
+        )
 
 
 def _having(used: Used) -> tuple[str, ...] | None:
@@ -197,13 +199,13 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
         if used.name not in names:
             yield _missing_utility(each, path, used, suggestions.closest(used.name, sorted(names)))
         else:
-            yield Problem(
+            yield in_line(
                 path,
-                f"line {used.line} uses {_whole(used)!r} while the server imports the file, but the server sets this "
-                f"name only after the import; the server would not load {each.model.name!r}: {_said(used)}",
+                used.line,
+                f"uses {_whole(used)!r} while the server imports the file, but the server sets this name only after "
+                f"the import; the server would not load {each.model.name!r}: {_said(used)}",
                 "use the name in functions only, and write annotations as strings or with "
                 "`from __future__ import annotations`",
-                line=used.line,
             )
 
 
@@ -267,12 +269,12 @@ def _has_utilities_of_server(context: CheckContext, each: BackendFile) -> bool:
 
 
 def _missing_utility(each: BackendFile, path: PurePosixPath, used: Used, close: str | None) -> Problem:
-    return Problem(
+    return in_line(
         path,
-        f"line {used.line} uses {_whole(used)!r}, which the server does not have, so {each.model.name!r} fails in this "
-        f"line with {_said(used)}",
+        used.line,
+        f"uses {_whole(used)!r}, which the server does not have, so {each.model.name!r} fails in this line with "
+        f"{_said(used)}",
         f"did you mean {close!r}?" if close is not None else "use a name that the release's module has",
-        line=used.line,
     )
 
 
@@ -317,12 +319,12 @@ def undefined_name(context: CheckContext) -> Iterator[Problem]:
     known = {*vars(builtins), *some_builtins(), *_GIVEN}
     for each, path, source, used in _needed(context):
         if not used.module and used.name not in known:
-            yield Problem(
+            yield in_line(
                 path,
-                f"line {used.line} uses {used.name!r}, which the file neither defines nor imports, so "
-                f"{each.model.name!r} fails with {_said(used)}",
+                used.line,
+                f"uses {used.name!r}, which the file neither defines nor imports, so {each.model.name!r} fails with "
+                f"{_said(used)}",
                 _definition(used.name, source, suggestions),
-                line=used.line,
             )
 
 

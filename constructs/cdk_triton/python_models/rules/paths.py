@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.backend_files import BackendFile, backend_files
+from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, file_rule
 from cdk_triton.checks.derived.releases import is_at_least, is_older
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem, rule, would_not_load
 from cdk_triton.checks.sources import backend
 from cdk_triton.python_models.environments import environments
 from cdk_triton.python_models.modules import model_modules
@@ -23,7 +23,7 @@ _EXEC_SINCE = "25.08"  # python_backend #404: no shell reads the command any mor
 _UTF8_SINCE = "24.11"  # pybind11 2.12 and Python 3.12: UTF-8 whatever the locale
 
 # What names may not have from 25.08 on: src/pb_utils.h, INVALID_CHARS.
-_REFUSED = frozenset(";|&$`<>()[]{}\\\"'*?~#!")
+_REJECTED = frozenset(";|&$`<>()[]{}\\\"'*?~#!")
 
 
 @rule(
@@ -87,11 +87,11 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
 
 def _wrong_in_name(context: CheckContext, model: Model) -> str | None:
     """The character for which the release cannot run a model of that name; if none is given, no release can."""
-    refused = next((character for character in model.name if character in _REFUSED), None)
+    rejected = next((character for character in model.name if character in _REJECTED), None)
     if context.platform is not None and is_at_least(context.platform, _EXEC_SINCE):
-        return refused
+        return rejected
     broken = _misread_name(context, model)
-    return broken if refused is not None or _has_shell(context) else None
+    return broken if rejected is not None or _has_shell(context) else None
 
 
 def _misread_name(context: CheckContext, model: Model) -> str | None:
@@ -112,13 +112,13 @@ def _is_other_rules(context: CheckContext, model: Model) -> bool:
     return context.is_renamed(model) and (context.platform is None or is_at_least(context.platform, _EXEC_SINCE))
 
 
-@rule(
+@file_rule(
     "CT146",
     Severity.ERROR,
     "a Python model's file cannot be imported under its name",
     source=backend("python_backend", _STUB, 2044, 2072),
 )
-def unimportable_file(context: CheckContext) -> Iterator[Problem]:
+def unimportable_file(each: BackendFile) -> Iterator[Problem]:
     """The server imports the file as a module, so the file's name has to end in `.py` and must not have another dot.
 
     Otherwise, the server does not load the model. Before 24.11, the process of a Python model is an isolated Python,
@@ -143,22 +143,19 @@ def unimportable_file(context: CheckContext) -> Iterator[Problem]:
             def execute(self, requests):
                 return []
     """
-    is_ascii_only = context.platform is not None and is_older(context.platform, _UTF8_SINCE)
-    for each in backend_files(context):
-        if each.backend != "python" or not (each.is_there or each.files.has_directory(each.path)):
-            continue
-        found = model_modules(context)[each.version]
-        if is_ascii_only and not str(each.path).isascii():
-            yield _not_ascii(each)
-        elif isinstance(found, str):
-            yield Problem(
-                each.model.config_path if each.field else each.path,
-                f"the file {each.path} cannot be imported as a module, so the server would not load "
-                f"{each.model.name!r}: {found}",
-                "name a file (not a directory) in the version directory, such as model.py, with '.py' at the end and "
-                "no other dot; also rename every module or package that has the name of the file's directory",
-                each.field,
-            )
+    if each.backend != "python" or not (each.is_there or each.files.has_directory(each.path)):
+        return
+    found, platform = model_modules(each.context)[each.version], each.context.platform
+    if platform is not None and is_older(platform, _UTF8_SINCE) and not str(each.path).isascii():
+        yield _not_ascii(each)
+    elif isinstance(found, str):
+        yield Problem(
+            each.model.config_path if each.field else each.path,
+            would_not_load(each.model, f"the file {each.path} cannot be imported as a module", found),
+            "name a file (not a directory) in the version directory, such as model.py, with '.py' at the end and no "
+            "other dot; also rename every module or package that has the name of the file's directory",
+            each.field,
+        )
 
 
 @rule(
@@ -243,7 +240,7 @@ def path_of_some_releases(context: CheckContext) -> Iterator[Problem]:
     if platform is None or platform.release is None:
         for model in context.loaded_models:
             blank = _misread_name(context, model) if model.backend_name == "python" else None
-            if blank is not None and not _REFUSED & set(model.name) and not _is_other_rules(context, model):
+            if blank is not None and not _REJECTED & set(model.name) and not _is_other_rules(context, model):
                 yield _of_some(model.directory, f"the name {model.name!r}", blank, model)
         for model, path, wrong, field in _misread_paths(context):
             yield _of_some(model.config_path, f"the path {path}", wrong, model, field)
@@ -254,8 +251,7 @@ def path_of_some_releases(context: CheckContext) -> Iterator[Problem]:
 
 def _not_ascii(each: BackendFile) -> Problem:
     wrong = next(character for character in str(each.path) if not character.isascii())
-    return Problem(
-        each.path,
+    return each.problem(
         f"the path has the character {wrong!r}; before 24.11 the server would not load {each.model.name!r}, because "
         "Python reads the path as ASCII",
         "use ASCII, or serve with 24.11 or newer",
@@ -286,8 +282,8 @@ def _misread_paths(context: CheckContext) -> Iterator[tuple[Model, PurePosixPath
     for environment in environments(context):
         if environment.is_directory and environment.path is not None:
             wrong = misread(f"/{environment.path}")
-            if wrong is not None and misread(f"/{environment.model.directory}") is None:
-                yield environment.model, environment.path, wrong, FIELD
+            if wrong is not None and misread(f"/{environment.owner.model.directory}") is None:
+                yield environment.owner.model, environment.path, wrong, FIELD
 
 
 def _beside(each: BackendFile) -> list[str]:

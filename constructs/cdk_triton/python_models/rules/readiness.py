@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.releases import is_at_least
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
-from cdk_triton.python_models.modules import python_models
+from cdk_triton.python_models.modules import PythonModel, source_rule
 from cdk_triton.python_models.reader.model_class import ModelClass
-from cdk_triton.python_models.reader.source import PythonSource
 from cdk_triton.triton.findings import Severity
 
 _ASKED_SINCE = "26.03"  # python_backend 65529b0, on the branch r26.03
 _PING_SINCE = "26.04"  # core 53fc26e, on the branch r26.04: readiness of the server asks the models
 
 
-@rule(
+@source_rule(
     "CT168",
     Severity.WARNING,
     "a Python model would never be ready",
     source=backend("python_backend", "src/pb_stub.cc", 1584, 1660),
     applies=lambda platform: is_at_least(platform, _ASKED_SINCE),
 )
-def never_ready(context: CheckContext) -> Iterator[Problem]:
+def never_ready(each: PythonModel) -> Iterator[Problem]:
     """From 26.03 on, the server calls `is_ready` without arguments, and the method has to return `True` or `False`.
 
     If the method raises an exception or returns any other value, the server reports the model as not ready. From 26.04
@@ -56,25 +54,20 @@ def never_ready(context: CheckContext) -> Iterator[Problem]:
         The rule skips a coroutine, a method whose result the source does not show, and a method of a class that other
         code may change.
     """
-    for each, source in python_models(context):
-        if not isinstance(source, PythonSource) or source.model is None or source.model.failure:
-            continue
-        found = _fault(source.model)
-        if found is not None:
-            line, what, said = found
-            pings = context.platform is not None and is_at_least(context.platform, _PING_SINCE)
-            effect = (
-                ", and /ping would fail unless ping_mode is 'live'"
-                if pings
-                else f" at /v2/models/{each.model.name}/ready"
-            )
-            yield Problem(
-                each.path,
-                f"is_ready in line {line} {what}, so the server would never report {each.model.name!r} as "
-                f"ready{effect}: {said}",
-                "let is_ready(self) return True or False, or rename the method if the server should not call it",
-                line=line,
-            )
+    file, model = each.file, each.source.model
+    found = _fault(model) if model is not None and not model.failure else None
+    if found is None:
+        return
+    line, what, said = found
+    effect = f" at /v2/models/{file.model.name}/ready"
+    if file.context.platform is not None and is_at_least(file.context.platform, _PING_SINCE):
+        effect = ", and /ping would fail unless ping_mode is 'live'"
+    yield file.problem(
+        f"is_ready in line {line} {what}, so the server would never report {file.model.name!r} as ready{effect}: "
+        f"{said}",
+        "let is_ready(self) return True or False, or rename the method if the server should not call it",
+        line=line,
+    )
 
 
 def _fault(model: ModelClass) -> tuple[int, str, str] | None:

@@ -8,11 +8,10 @@ from pathlib import PurePosixPath
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, below, repository_files
 from cdk_triton.checks.derived.configured import has_argument
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
-from cdk_triton.python_models.modules import needed_sources, python_models
-from cdk_triton.python_models.reader.source import PythonSource
+from cdk_triton.python_models.modules import needed_sources, python_sources
 from cdk_triton.triton.findings import Severity
 
 
@@ -69,20 +68,19 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
         if any(source.references.loads_models for source in sources.values()):
             continue
         for path, source in sources.items():
-            for line, name in ((one.line, one.name) for one in source.references.models):
-                if name in loaded:
-                    continue
+            for called in (one for one in source.references.models if one.name not in loaded):
+                name = called.name
                 why, fix = "is not in the repository", "name a model of the repository"
                 if name in there:
                     why, fix = "the server never loads", _fix(context, name)
                 elif close := suggestions.closest(name, there):
                     fix = f"did you mean {close!r}?"
-                yield Problem(
+                yield in_line(
                     path,
-                    f"line {line} sends a request to the model {name!r}, which {why}, so {each.model.name!r} gets an "
-                    f"error: Failed for execute the inference request. Model '{name}' is not ready",
+                    called.line,
+                    f"sends a request to the model {name!r}, which {why}, so {each.model.name!r} gets an error: "
+                    f"Failed for execute the inference request. Model '{name}' is not ready",
                     fix,
-                    line=line,
                 )
 
 
@@ -142,12 +140,12 @@ def relative_path(context: CheckContext) -> Iterator[Problem]:
             for opened in source.references.files:
                 found = next((place for place in _places(each, path, opened.name) if files.has(place)), None)
                 if found is not None:
-                    yield Problem(
+                    yield in_line(
                         path,
-                        f"line {opened.line} opens the relative path {opened.name!r}, which Python looks up in the "
-                        f"server's working directory, so {each.model.name!r} does not find {found}: FileNotFoundError",
+                        opened.line,
+                        f"opens the relative path {opened.name!r}, which Python looks up in the server's working "
+                        f"directory, so {each.model.name!r} does not find {found}: FileNotFoundError",
                         "make the path relative to the source file: Path(__file__).parent",
-                        line=opened.line,
                     )
 
 
@@ -196,20 +194,20 @@ def unset_attribute(context: CheckContext) -> Iterator[Problem]:
         The rule skips a file that handles `AttributeError`.
     """
     suggestions = Suggestions()
-    for each, source in python_models(context):
-        if not isinstance(source, PythonSource) or source.model is None:
+    for each, source in python_sources(context):
+        if source.model is None:
             continue
         names = sorted(source.attributes.union(source.model.methods))
         for unset in source.model.unset:
             close = suggestions.closest(unset.name, names)
-            yield Problem(
+            yield in_line(
                 each.path,
-                f"line {unset.line} reads self.{unset.name}, which the class never sets, so {each.model.name!r} fails "
-                f"in this line: AttributeError: 'TritonPythonModel' object has no attribute '{unset.name}'",
+                unset.line,
+                f"reads self.{unset.name}, which the class never sets, so {each.model.name!r} fails in this line: "
+                f"AttributeError: 'TritonPythonModel' object has no attribute '{unset.name}'",
                 f"did you mean {close!r}?"
                 if close is not None
                 else f"set self.{unset.name} in initialize, or define the method {unset.name}",
-                line=unset.line,
             )
 
 
@@ -247,10 +245,10 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
     for each, sources in needed_sources(context):
         for path, source in sources.items():
             for misused, said in source.references.misused:
-                yield Problem(
+                yield in_line(
                     path,
-                    f"line {misused.line} uses `{misused.name}`, which python_backend does not support, so "
-                    f"{each.model.name!r} fails in this line: {said}",
+                    misused.line,
+                    f"uses `{misused.name}`, which python_backend does not support, so {each.model.name!r} fails in "
+                    f"this line: {said}",
                     "use the names that python_backend's README lists",
-                    line=misused.line,
                 )

@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterator
 
 from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
-from cdk_triton.python_models.modules import python_models
-from cdk_triton.python_models.reader.source import PythonSource
+from cdk_triton.python_models.modules import python_sources
 from cdk_triton.python_models.reader.tensors import NamedTensor
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig
@@ -63,32 +62,31 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
         outputs.
     """
     suggestions = Suggestions()
-    for each, source in python_models(context):
-        tensors = source.tensors if isinstance(source, PythonSource) else None
+    for each, source in python_sources(context):
+        tensors = source.tensors
         if tensors is None:
             continue
         inputs, outputs = _inputs(each.config), _outputs(each.config)
-        if each.config.input:
-            for tensor in _first(tensors.read, inputs):
-                yield Problem(
-                    each.path,
-                    f"line {tensor.line} takes the input {tensor.name!r} from a request, but the configuration has no "
-                    "such input, so the model gets None, and the server would answer the request with an error "
-                    "(AttributeError: 'NoneType' object has no attribute)",
-                    _fix(tensor, inputs, "inputs", suggestions),
-                    line=tensor.line,
-                )
-        missing = outputs.difference(tensor.name for tensor in tensors.made or ())
-        if tensors.made is not None and missing:
-            for tensor in _first(tensors.made, outputs):
-                yield Problem(
-                    each.path,
-                    f"line {tensor.line} makes the tensor {tensor.name!r}, which is not an output of the "
-                    "configuration, so the server would remove this tensor from the response without a message; the "
-                    f"model never makes {listed_in_quotes(sorted(missing))}",
-                    _fix(tensor, missing, "outputs", suggestions),
-                    line=tensor.line,
-                )
+        for tensor in _first(tensors.read, inputs) if each.config.input else ():
+            yield in_line(
+                each.path,
+                tensor.line,
+                f"takes the input {tensor.name!r} from a request, but the configuration has no such input, so the "
+                "model gets None, and the server would answer the request with an error (AttributeError: 'NoneType' "
+                "object has no attribute)",
+                _fix(tensor, inputs, "inputs", suggestions),
+            )
+        made = tensors.made or ()
+        missing = outputs.difference(tensor.name for tensor in made)
+        for tensor in _first(made, outputs) if missing else ():
+            yield in_line(
+                each.path,
+                tensor.line,
+                f"makes the tensor {tensor.name!r}, which is not an output of the configuration, so the server would "
+                "remove this tensor from the response without a message; the model never makes "
+                f"{listed_in_quotes(sorted(missing))}",
+                _fix(tensor, missing, "outputs", suggestions),
+            )
 
 
 def _first(tensors: Collection[NamedTensor], known: Collection[str]) -> Iterator[NamedTensor]:
