@@ -57,7 +57,6 @@ def rule_of(code: str) -> Rule:
 
 
 def _rules_of_models() -> Iterator[ModuleType]:
-    """The packages `rules` of the kinds of models."""
     library = Path(checks.__path__[0]).parent
     for package in pkgutil.iter_modules([str(library)], "cdk_triton."):
         if package.ispkg and package.name.endswith("_models"):

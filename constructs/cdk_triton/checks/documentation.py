@@ -137,7 +137,7 @@ class Documentation:
 
 
 def _text(lines: list[str]) -> str:
-    """Lines as a file: blank ones around it are the docstring's."""
+    """The content of a file, without the docstring's blank lines around it."""
     return "\n".join(lines).strip("\n") + "\n" * any(lines)
 
 

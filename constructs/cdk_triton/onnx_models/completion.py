@@ -72,7 +72,7 @@ def _complete(versions: list[OnnxModelFile]) -> ModelConfig | None:
 
 
 def _is_plain(config: ModelConfig) -> bool:
-    """Whether it sets nothing that changes which file is read or what its tensors are."""
+    """Whether the configuration changes neither which file is read nor the tensors of the file."""
     return not config.cc_model_filenames and not config.HasField("sequence_batching") and config.max_batch_size >= 0
 
 
@@ -81,7 +81,7 @@ def _face(onnx: OnnxFile) -> object:
 
 
 def _takes_batches(onnx: OnnxFile) -> bool | None:
-    """Whether the first dimension of every tensor is variable; None where ONNX Runtime may find out something else.
+    """Whether the first dimension of every tensor is variable; None if ONNX Runtime may find out something else.
 
     Inputs are those of the file. For outputs, only numbers and the name of an input's first dimension are certain.
     """
@@ -106,5 +106,5 @@ def _add(config: ModelConfig, side: str, tensors: tuple[OnnxTensor, ...], batche
 
 
 def _dims(shape: tuple[int | str | None, ...]) -> Iterator[int]:
-    """The dimensions as the backend writes them: a scalar is one element."""
+    """The dimensions as the backend writes them: a scalar has one element."""
     yield from (dim if isinstance(dim, int) else -1 for dim in shape) if shape else (1,)

@@ -39,7 +39,7 @@ def _resolved(network: OnnxModelFile) -> dict[str, tuple[int, ...]]:
 
 
 def _known(fixed: Mapping[str, int], dims: Sequence[int], names: Sequence[int | str | None]) -> list[int]:
-    """The dimensions of an output, each as the configuration or else the network has it."""
+    """The dimensions of an output, from the configuration or else from the network."""
     found = []
     for dim, name in zip(dims, names, strict=True):
         own = name if isinstance(name, int) else fixed.get(name or "", -1)

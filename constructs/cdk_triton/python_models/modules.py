@@ -149,14 +149,13 @@ def _model_module(each: BackendFile) -> Module | str:
 
 
 def _is_alone(each: BackendFile) -> bool:
-    """Whether the model has no other module that Python could find in place of the file: the usual case."""
+    """Whether Python can find no other module of the model in place of the file, as usual."""
     deepest = len(each.path.parts)
     others = (path for path in each.files if path != each.path)
     return each.is_there and not any(len(other.parts) > deepest or other.suffix in _SUFFIXES for other in others)
 
 
 def _path_of_model(owner: BackendFile) -> tuple[PurePosixPath, PurePosixPath]:
-    """The directories that the server appends to Python's path for a model."""
     if "/" not in owner.name:
         return owner.version, owner.version.parent
     return _path(f"{owner.version}/{owner.name}".rpartition("/")[0])
@@ -297,7 +296,7 @@ class _Imports:
         return None if file is None else self._context.contents(python_source(python_version(self._context)), file)
 
     def _imported(self, importer: Module, imported: Imported) -> Iterator[Module | str]:
-        """The modules that an import brings, as far as they are in the repository, and what is said of missing ones."""
+        """The modules of the repository that an import brings, and the messages about missing ones."""
         name, is_own = imported.module, imported.level > 0 or not imported.line
         if imported.level:
             parts = importer.name.split(".")
@@ -339,14 +338,14 @@ class _Imports:
                 yield f"cannot import name '{name}' from '{module.name}'"
 
     def _is_set(self, name: str) -> bool:
-        """Whether a file of the model sets an attribute of this name on whatever object: it may be a module."""
+        """Whether a file of the model sets an attribute of this name on any object, which may be a module."""
         files = (self._files.file(path) for path in self._files if path.suffix == ".py")
         read = python_source(python_version(self._context))
         sources = (self._context.contents(read, file) for file in files if file is not None)
         return any(isinstance(source, PythonSource) and name in source.attributes for source in sources)
 
     def _is_closed(self, package: Module | None, *, is_own: bool) -> bool:
-        """Whether what is not found in a package is missing: not where a package elsewhere may have the same name."""
+        """Whether a name that a package lacks is missing, because no other place can have the package."""
         if package is None or package.kind == "directory":
             return is_own
         source = self._read(package)

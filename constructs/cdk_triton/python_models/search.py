@@ -31,7 +31,7 @@ def is_in_repository(context: CheckContext, each: BackendFile, name: str, search
 
 @per_check
 def _names(context: CheckContext) -> frozenset[str] | None:
-    """The names of all modules and directories of the repository; None where files lead to others."""
+    """The names of all modules and directories of the repository; None if files may lead to others."""
     files = repository_files(context)
     if any(path.suffix in _ARCHIVES for path in files):
         return None

@@ -44,5 +44,5 @@ def _may_be_taken(fault: GraphFault, source: PlanSource) -> bool:
 
 
 def _is_nearly(name: str, operator: str) -> bool:
-    """Whether a name differs from an operator's by a slip: `Gemmm`, not `FancyAttention`."""
+    """Whether a name is a misspelt operator: `Gemmm`, not `FancyAttention`."""
     return SequenceMatcher(None, name.lower(), operator.lower()).ratio() > _SLIP

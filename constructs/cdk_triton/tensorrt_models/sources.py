@@ -115,7 +115,7 @@ def plans_without_network(context: CheckContext) -> Iterator[str]:
 
 
 def _configured(config: ModelConfig) -> tuple[Profile, ...]:
-    """The shapes that a plan has to take for a configuration; none where the configuration leaves one open."""
+    """The shapes that a plan has to take for a configuration; empty if the configuration leaves one open."""
     return () if open_shape(config) else (configured_profile(config),)
 
 

@@ -102,16 +102,15 @@ def _initial_states(context: CheckContext) -> Iterator[_Large]:
 
 
 def _is_large(dims: Sequence[int], data_type: str) -> bool:
-    return -1 not in dims and _count(dims) * _width(data_type) > _MOST
+    return -1 not in dims and _count(dims) * _element_bytes(data_type) > _MOST
 
 
-def _width(data_type: str) -> int:
-    """The bytes of an element."""
+def _element_bytes(data_type: str) -> int:
     return _LENGTH_OF_TEXT if data_type == "TYPE_STRING" else BYTES_OF.get(data_type, 0)
 
 
 def _count(dims: Sequence[int]) -> int:
-    """The elements up to the first dimension of variable size; 0 where a dimension makes no sense."""
+    """The elements up to the first dimension of variable size; 0 if a dimension is invalid."""
     fixed = list(dims)[: list(dims).index(-1)] if -1 in dims else list(dims)
     return math.prod(fixed) if all(dim > 0 for dim in fixed) else 0
 
@@ -157,7 +156,7 @@ def negative_dimension(each: WarmUpInput) -> Iterator[Problem]:
     if counts_sizes(owner.context.platform):
         words = f"tensor '{name}' contains an invalid dimension [{','.join(map(str, dims))}]"
     elif name in {tensor.name for tensor in owner.config.input} and (size := _wrapped(math.prod(dims))) < 0:
-        size *= _width(enum_name(each.given, "data_type"))
+        size *= _element_bytes(enum_name(each.given, "data_type"))
         words = (
             f"input byte size mismatch for input '{name}' for model '{owner.name}'. Expected {size}, got "
             f"{size % 2**_BITS}"
@@ -168,6 +167,6 @@ def negative_dimension(each: WarmUpInput) -> Iterator[Problem]:
 
 
 def _wrapped(number: int) -> int:
-    """A number in 64 bits."""
+    """The number as a signed integer of 64 bits."""
     half = 1 << (_BITS - 1)
     return (number + half) % (2 * half) - half

@@ -312,5 +312,4 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
 
 
 def _is_plan(tensor: ConfiguredTensor) -> bool:
-    """Whether the model is a TensorRT plan for the server."""
     return completed_pair(tensor.owner.context, tensor.owner.model)[0] == "tensorrt_plan"

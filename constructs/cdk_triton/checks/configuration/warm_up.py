@@ -359,6 +359,6 @@ def _type(tensor: ModelInput | ModelWarmup.Input) -> str:
 
 
 def _shown(data_type: str) -> str:
-    """A data type as the server's protocol calls it; a number has no name there."""
+    """The data type as the server's protocol calls it; there, a number has no name."""
     names = {"INVALID": "<invalid>", "STRING": "BYTES"}
     return names.get(data_type, data_type if data_type[0].isalpha() else names["INVALID"])

@@ -84,7 +84,7 @@ def other_elements(context: CheckContext) -> Iterator[Problem]:
 
 
 def _fault(found: TextElements, wanted: int, name: str, model: str, backend_name: str) -> str | None:
-    """The server's words about the elements of a file; None where they are right or not counted."""
+    """The server's words about the elements of a file; None if they are right, or if the server does not count them."""
     what = f"for inference input '{name}' for model '{model}'"
     if found.count > wanted:
         return f"unexpected number of string elements {wanted + 1} {what}, expecting {wanted}"

@@ -147,7 +147,7 @@ def passed_on(tensors: Mapping[str, list[End]]) -> Iterator[tuple[End, End]]:
 
 
 def _own_ends(ensemble: Model, config: ModelConfig) -> Iterator[End]:
-    """An ensemble gives its steps the shape of `reshape`; its `dims` are for callers."""
+    """The ends of the ensemble itself: its steps get the shape of `reshape`, and `dims` are for callers."""
     batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)  # the former: CT230
     for index, given in enumerate(config.input):
         shape = _inner_shape(given, config)
@@ -178,7 +178,7 @@ def _inner_shape(tensor: ModelInput | ModelOutput, config: ModelConfig) -> tuple
 
 
 def _step_ends(run: RunStep) -> Iterator[tuple[str, End]]:
-    """The descriptions, in a step's model, of the tensors that the step maps, its inputs first."""
+    """The ends in a step's model, for the tensors that the step maps: its inputs first."""
     step, model, config = run.step, run.runs.model, run.runs.config
     where = f"ensemble_scheduling.step[{step.index}]"
     batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)

@@ -72,7 +72,7 @@ def _groups(graph: Mapping[Node, Iterable[Node]]) -> Iterator[set[Node]]:
 
 
 def _finished(graph: Mapping[Node, Iterable[Node]]) -> list[Node]:
-    """The nodes, each after everything that a walk in depth reaches from it for the first time."""
+    """The nodes in the postorder of a depth-first search."""
     seen: set[Node] = set()
     finished: list[Node] = []
     for root in graph:

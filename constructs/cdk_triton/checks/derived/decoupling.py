@@ -80,12 +80,12 @@ def way_to_stream(context: CheckContext) -> str:
 
 
 def _mixed(origin: Mapping[str, int], names: list[str]) -> tuple[str, str] | None:
-    """Two of the tensors that come from different decoupled steps; -1 stands for none."""
+    """Two of the tensors that come from different decoupled steps; -1 stands for no such step."""
     return next(((name, names[0]) for name in names if origin[name] != origin[names[0]]), None)
 
 
 def _in_turn(graph: EnsembleGraph, given: set[str]) -> Iterator[EnsembleStep]:
-    """The steps in an order in which each finds its tensors written, without the steps that never do."""
+    """The steps that run, in an order in which the inputs of each step are written before it."""
     missing = {step.index: {name for name in step.input_map.values() if name not in given} for step in graph.steps}
     pending = [step for step in graph.steps if not missing[step.index]]
     for step in pending:  # grows while we walk

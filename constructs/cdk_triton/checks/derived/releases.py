@@ -29,9 +29,9 @@ def known_release(platform: ServingPlatform | None) -> Release | None:
 
 
 def of_release(platform: ServingPlatform | None) -> str:
-    """The words of a message for the owner of a Python: `of 25.09`; "" if no release is given.
+    """The release in a message about its Python: `of 25.09`; "" if no release is given.
 
-    Nobody looks into an image of one's own. The given release determines the contents of the image.
+    The contents of a custom image are not known, so the release that is given for it counts.
     """
     release = known_release(platform)
     if platform is None or release is None:

@@ -72,7 +72,7 @@ def exchanged_steps(context: CheckContext) -> Mapping[str, frozenset[int]]:
 
 
 def _is_reversed(pairs: Mapping[str, str], own: set[str]) -> bool:
-    """Whether no key is a tensor of the model, and every value is, each once."""
+    """Whether no key is a tensor of the model, and the values are different tensors of the model."""
     if not own.isdisjoint(pairs):
         return False
     values = set(pairs.values())

@@ -167,7 +167,7 @@ def _sources(graph: EnsembleGraph) -> Iterator[Source]:
 def _partners(
     graph: EnsembleGraph, sources: tuple[Source, ...], unwritten: tuple[EnsembleTensor, ...], suggestions: Suggestions
 ) -> dict[str, Source]:
-    """Pairs of similar names, and the last two ends where only two are left."""
+    """Pairs of loose ends with similar names; if only two ends are left, they are a pair as well."""
     partner: dict[str, Source] = {}
     left = dict.fromkeys(sources)
     for tensor in unwritten:
@@ -185,7 +185,7 @@ def _partners(
 
 
 def _fits(graph: EnsembleGraph, source: Source, tensor: EnsembleTensor) -> bool:
-    """Whether they can be meant for each other.
+    """Whether a source may be meant for a tensor.
 
     An input of the ensemble is meant for a step: the response does not use it, and no step has to write it. The output
     of a step is not meant for the step itself.

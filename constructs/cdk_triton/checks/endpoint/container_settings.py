@@ -245,7 +245,7 @@ def _asked(context: CheckContext) -> Mapping[str, str]:
 
 
 def _written(environment: ContainerEnvironment) -> set[str]:
-    """The variables that the environment has and a default one does not have."""
+    """The variables that differ from those of a default environment."""
     kinds = (environment, ContainerEnvironment())
     if kinds[0] == kinds[1]:
         return set()
@@ -254,7 +254,7 @@ def _written(environment: ContainerEnvironment) -> set[str]:
 
 
 def _is_default_ping_mode(context: CheckContext) -> bool:
-    """Whether the container would ping so anyway: the server before 23.07 has the mode `ready` only."""
+    """Whether the setting has no effect anyway: a server before 23.07 has only the mode `ready`."""
     return context.environment is not None and context.environment.ping_mode == "ready"
 
 

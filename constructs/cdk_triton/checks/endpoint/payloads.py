@@ -283,7 +283,7 @@ def larger_than_volume(context: CheckContext) -> Iterator[Problem]:
 
 @dataclass(frozen=True)
 class _Size:
-    """Bytes of some tensors for one item, as binary and as JSON (0 where JSON cannot carry them)."""
+    """The bytes of some tensors for one item, as binary and as JSON; 0 if JSON cannot express them."""
 
     binary: int
     json: int
@@ -306,7 +306,7 @@ class _Size:
 
 
 def _smallest_answer(context: CheckContext) -> int:
-    """The bytes of the smallest output that a multi-model endpoint gives; 0 where an answer may be smaller."""
+    """The bytes of the smallest output of a multi-model endpoint; 0 if a response may be smaller."""
     model = context.entry
     if context.mode != "multi" or model is None or model.config is None:
         return 0
@@ -315,7 +315,7 @@ def _smallest_answer(context: CheckContext) -> int:
 
 
 def _smallest(context: CheckContext, model: Model, output: ModelOutput, known: Mapping[str, Sequence[int]]) -> int:
-    """The same of one output, in the smaller of its two forms: an integer of 8 bytes may have 2 in JSON."""
+    """The bytes of an output in the smaller of its two forms: in JSON, an integer of 8 bytes may have 2."""
     if output.label_filename or _source_of(context, model, output).backend_name not in _DECLARED:
         return 0
     size = _Size.of([output], known)
@@ -332,7 +332,7 @@ def _source_of(context: CheckContext, model: Model, output: ModelOutput) -> Mode
 
 
 def _or_asynchronous(context: CheckContext, ways: Sequence[str]) -> str:
-    """Ways to a smaller payload, and asynchronous inference where the endpoint may offer it."""
+    """The ways to a smaller payload, and asynchronous inference if the endpoint may offer it."""
     return in_words([*ways] if context.mode == "multi" else [*ways, "use asynchronous inference"])
 
 

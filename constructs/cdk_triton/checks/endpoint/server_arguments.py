@@ -77,7 +77,7 @@ def cut_off_number(context: CheckContext) -> Iterator[Problem]:
 
 
 def _whole(number: str, rest: str, given: Given) -> str:
-    """The fix: the number that was meant, where that is clear."""
+    """The fix, with the intended number if it is clear."""
     if (unit := _UNIT.fullmatch(rest)) is not None and "size" in f"{given.option} {given.value}" and number.isdecimal():
         size = int(number) << _POWERS[unit[1].lower()]
         return f"write the number of bytes without a unit: {size} for {number} {unit[1].upper()}iB"

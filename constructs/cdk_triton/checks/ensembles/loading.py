@@ -83,9 +83,9 @@ def missing_step(context: CheckContext) -> Iterator[Problem]:
 
 
 def _leads_to_model(context: CheckContext, name: str) -> bool:
-    """Whether a name with slashes is a path to a model, which the server loads by that name too, or out of sight.
+    """Whether a name with slashes is the path of a model, or leads out of the repository.
 
-    A model whose configuration has a name is not loaded by another.
+    The server also loads a model by its path, unless the configuration has a name.
     """
     if "/" not in name:
         return False
@@ -293,6 +293,6 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
 
 
 def _lacks_a_step(model: Model, names: set[str]) -> bool:
-    """Whether an ensemble has no steps, or one that runs none of these models: reported by other rules."""
+    """Whether an ensemble has no steps, or a step whose model is missing; other rules report both."""
     steps = model.graph.model_names
     return model.is_ensemble and (not steps or any(name not in names for name in steps))

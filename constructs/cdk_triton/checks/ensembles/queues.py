@@ -110,7 +110,7 @@ def _limit(context: CheckContext, step: EnsembleStep) -> tuple[ConfiguredModel, 
 def _running_beside(
     context: CheckContext, graph: EnsembleGraph, step: EnsembleStep
 ) -> tuple[EnsembleStep | None, EnsembleStep | None]:
-    """A step that may run while `step` is started, and one that is started together with it and after it."""
+    """A step that may run while `step` starts, and a later step that starts together with it."""
     before, after = _reached(graph, step, backwards=True), _reached(graph, step, backwards=False)
     beside: EnsembleStep | None = None
     later: EnsembleStep | None = None
@@ -126,7 +126,7 @@ def _running_beside(
 
 
 def _reached(graph: EnsembleGraph, step: EnsembleStep, *, backwards: bool) -> set[int]:
-    """The indexes of all steps that `step` waits for, or that wait for it."""
+    """The indexes of all steps that `step` waits for (backwards), or that wait for it."""
     reached: set[int] = set()
     pending = [step]
     for each in pending:  # grows while we walk
@@ -141,7 +141,7 @@ def _reached(graph: EnsembleGraph, step: EnsembleStep, *, backwards: bool) -> se
 
 
 def _writers(graph: EnsembleGraph, step: EnsembleStep) -> set[int]:
-    """The steps that write what a step reads; if two steps have the same, one moment starts both."""
+    """The steps that write the inputs of a step; two steps with the same writers start together."""
     return {writer.index for name in step.input_map.values() for writer in graph.tensors[name].writers}
 
 

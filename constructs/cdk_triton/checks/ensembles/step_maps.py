@@ -401,7 +401,7 @@ def _unmatched_inputs(run: RunStep) -> tuple[list[str], list[str]]:
 
 
 def _meant(strange: Sequence[str], missing: Sequence[str], suggestions: Suggestions) -> dict[str, str]:
-    """Each strange name → the missing one that is like it, or the last of both where only two are left."""
+    """Each strange name → the missing name that is like it; if one of each is left, they belong together as well."""
     meant: dict[str, str] = {}
     left = dict.fromkeys(missing)
     for key in strange if missing else ():
@@ -416,7 +416,6 @@ def _meant(strange: Sequence[str], missing: Sequence[str], suggestions: Suggesti
 
 
 def _fix(meant: str | None, model: Model, tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> str:
-    """The fix for a name that the model does not have."""
     if meant is not None:
         return f"write {meant!r} as the key if you mean this {side}"
     if not tensors:
@@ -425,7 +424,7 @@ def _fix(meant: str | None, model: Model, tensors: Sequence[ModelInput] | Sequen
 
 
 def _names(tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> str:
-    """A model's inputs or outputs in words, and not a hundred of them."""
+    """The first of a model's inputs or outputs, in words."""
     if not tensors:
         return f"no {side}s"
     return f"only the {side}{'s' if len(tensors) > 1 else ''} {listed_in_quotes(tensor.name for tensor in tensors)}"

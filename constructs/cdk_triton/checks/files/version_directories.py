@@ -65,7 +65,7 @@ def no_version(context: CheckContext) -> Iterator[Problem]:
 
 
 def _or_build(model: Model) -> str:
-    """A plan is seldom in the sources: a recipe of the app makes it, and the directory with it."""
+    """The rest of the fix for a plan, which a recipe usually builds together with its directory."""
     if model.backend_name != "tensorrt":
         return ""
     return (

@@ -235,7 +235,7 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
 
 
 def _largest_share(instances: int) -> int:
-    """Bytes per instance, in whole MiB and at least the one that the backend requires."""
+    """The bytes for each instance, in whole MiB: at least one, which the backend requires."""
     return max(_SHM_BYTES // instances >> 20, 1) << 20
 
 
@@ -248,7 +248,7 @@ def _gpus(count: int) -> str:
 
 
 def _gpus_of(model: Model, count: int) -> set[int]:
-    """The GPUs that a model runs on, where the instance has `count`; without any group it runs on all of them."""
+    """The GPUs of an instance with `count` GPUs that a model runs on; without any group it runs on all of them."""
     groups = model.config.instance_group if model.config is not None else ()
     used: set[int] = set() if groups else set(range(count))
     for group in groups:

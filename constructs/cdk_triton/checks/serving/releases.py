@@ -339,7 +339,7 @@ def pipeline_without_dali(context: CheckContext) -> Iterator[Problem]:
 
 
 def _without_backend(context: CheckContext) -> Iterator[tuple[Model, str, str]]:
-    """The models whose backend neither the image nor the model brings along: with the backend, and what to do."""
+    """The models whose backend is neither in the image nor beside the model: with the backend, and the fix."""
     known = backends_in(context.release)
     suggestions = Suggestions()
     if has_argument(context, "--backend-directory"):
@@ -360,7 +360,7 @@ def _without_backend(context: CheckContext) -> Iterator[tuple[Model, str, str]]:
 
 
 def _brings_its_own(model: Model, config: ModelConfig) -> bool:
-    """Whether the model's library is named, or lies beside the model; an ensemble without its platform is CT311's."""
+    """Whether `runtime` names a library, or the backend's lies beside the model; CT311 reports ensembles."""
     if config.runtime or config.HasField("ensemble_scheduling"):
         return True
     return _lies_beside(model, f"libtriton_{model.backend_name}.so")
@@ -380,7 +380,7 @@ def _backend_field(model: Model) -> str:
 
 
 def _pipeline_source(model: Model) -> str | None:
-    """The Python file of a DALI model in one of its served versions, where there is no serialised pipeline."""
+    """The Python file of a DALI model, if a served version has no serialised pipeline."""
     default = (model.config.default_model_filename if model.config is not None else "") or "model.dali"
     names = {str(path) for path in (*(file.path for file in model.files), *model.produced)}
     for version in model.served_versions:

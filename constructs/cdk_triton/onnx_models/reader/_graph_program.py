@@ -94,7 +94,7 @@ class Judge:
             self._infer()
 
     def _called_functions(self) -> None:
-        """Judge the bodies of the functions that are called, and remove the others, at which nobody looks."""
+        """Judge the bodies of the called functions, and remove the others, which ONNX Runtime does not judge."""
         called: dict[tuple[str, str], Any] = {}
         pending = [self._model.graph.node]
         while pending:
@@ -288,7 +288,7 @@ def _fault(kind: str, node: Node, reason: str, fix: str) -> Fault:
 
 
 def _is_of_attribute(node: Node, kind: str, reason: str) -> bool:
-    """Whether an attribute does not fit the inputs, rather than one input another; operators say it in either kind."""
+    """Whether an attribute does not fit the inputs; operators report that as a fault of either kind."""
     is_named = any(re.search(rf"\b{re.escape(name)}\b", reason) for name in node.attributes)
     return is_named or (kind == "shape" and bool(node.attributes) and node.inputs == 1)
 
@@ -390,7 +390,7 @@ def _twice(names: Counter[str]) -> set[str]:
 
 
 def _forget_declared_shapes(graph: Any) -> None:
-    """Remove what ONNX Runtime does not compare: shapes of results, and sizes below 0, with which some mean any."""
+    """Remove what ONNX Runtime does not compare: shapes of results, and sizes below 0, which some exporters write."""
     del graph.value_info[:]
     for each in graph.input:
         for size in each.type.tensor_type.shape.dim if each.type.HasField("tensor_type") else ():

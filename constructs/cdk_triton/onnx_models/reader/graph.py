@@ -141,7 +141,7 @@ _judged: dict[bytes, GraphVerdict] = {}  # in this process; an app has many repo
 
 
 def _of_content(skeleton: bytes, kept: FileCache, limits: Limits) -> tuple[GraphVerdict, bool]:
-    """The verdict, and whether it is the same the next time."""
+    """The verdict, and whether a second run would have the same."""
     if len(skeleton) > _LARGEST_SKELETON:
         return GraphVerdict(f"the graph alone has {len(skeleton) / 2**20:.0f} MiB"), True
     name = hashlib.sha256(skeleton).digest()
@@ -162,7 +162,7 @@ def _written(verdict: GraphVerdict) -> str:
 
 
 def _read(text: str) -> GraphVerdict | None:
-    """A verdict as it was written; None for anything else."""
+    """The verdict in a text; None if the text is not a verdict."""
     try:
         answer: Any = json.loads(text)
         faults, foreign = (tuple(GraphFault(**each) for each in answer.get(key, ())) for key in ("faults", "foreign"))
@@ -173,7 +173,7 @@ def _read(text: str) -> GraphVerdict | None:
 
 @cache
 def _judge() -> str:
-    """Everything but the file that decides a verdict."""
+    """The version and the program that a verdict depends on."""
     try:
         installed = version("onnx")
     except PackageNotFoundError:

@@ -70,7 +70,7 @@ def _has_accelerator(each: OnnxModelFile) -> bool:
 
 
 def _unregistered(fault: GraphFault, platform: ServingPlatform | None) -> tuple[str, str] | None:
-    """Why nothing registers an operator, and the fix; None where something may."""
+    """Why nothing registers an operator, and the fix; None if something may register it."""
     known = known_operators(fault.domain)
     if not known:
         near = nearest(fault.domain, [_DOMAIN], at_most=1) if fault.operator in known_operators(_DOMAIN) else []

@@ -67,7 +67,7 @@ onnx_rule = rules_about(onnx_models)
 
 
 def _is_ort(file: RepositoryFile) -> bool:
-    """Whether ONNX Runtime reads the file in its own format, for which it looks at the name alone."""
+    """Whether ONNX Runtime reads the file in its own format; the name decides."""
     return file.path.suffix.lower() == ".ort"
 
 
@@ -221,7 +221,7 @@ def other_number_of_inputs(each: OnnxModelFile) -> Iterator[Problem]:
 
 
 def _input_counts(each: OnnxModelFile) -> tuple[int, int] | None:
-    """How many inputs the configuration has and how many the file, where they differ."""
+    """The numbers of inputs in the configuration and in the file; None if they are equal."""
     config = each.config
     if not config.input and not config.batch_input:
         return None  # the backend completes them

@@ -28,7 +28,7 @@ def _is_strict(platform: ServingPlatform) -> bool:
 
 
 def _located(each: OnnxModelFile) -> Iterator[tuple[ExternalData, PurePosixPath, bool]]:
-    """The files with weights, once each: the entry that needs most of it, its path, and whether it is outside."""
+    """Each file with weights: the entry that reaches furthest into it, its path, and whether it is outside."""
     furthest: dict[str, ExternalData] = {}
     for external in each.onnx.external_data:
         known = furthest.get(external.location)
@@ -157,7 +157,7 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
 
 
 def _size(context: CheckContext, path: PurePosixPath) -> int | None:
-    """The size of a file anywhere in the repository, -1 where it is not known yet, or None."""
+    """The size of a file anywhere in the repository; -1 if it is not known yet, None if there is no such file."""
     files = repository_files(context)
     file = files.file(path)
     if files.has(path) and (file is None or is_pointer(context, file)):

@@ -144,7 +144,7 @@ def other_shape(context: CheckContext) -> Iterator[Problem]:
 
 
 def _shape_problem(each: OnnxModelFile, found: Sequence[_Pair], fix: str) -> Problem:
-    """A fault that some tensors have for one reason."""
+    """One problem for tensors that differ for the same reason."""
     first, others = found[0], [repr(pair.tensor.name) for pair in found[1:]]
     own = "reshape" if first.tensor.HasField("reshape") else "dims"
     added = " (max_batch_size adds the batch dimension)" if first.batches and first.shape else ""

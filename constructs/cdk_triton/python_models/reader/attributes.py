@@ -53,7 +53,7 @@ def hands_itself_over(lineage: Sequence[ast.ClassDef], nodes: Sequence[ast.AST])
 def _methods(
     lineage: Sequence[ast.ClassDef], nodes: Sequence[ast.AST]
 ) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str]]:
-    """The methods of the classes that get an object, each with its name of the object."""
+    """The methods of the classes that get an object, each with the name that it gives the object."""
     for method in (each for given in lineage for each in given.body):
         if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and not method.decorator_list:
             own = next((each.arg for each in (*method.args.posonlyargs, *method.args.args)), None)
@@ -62,7 +62,7 @@ def _methods(
 
 
 def _is_method(name: str, own: str, nodes: Sequence[ast.AST]) -> bool:
-    """Whether a function of a class gets an object of it: by its name, by that of its parameter, or by a call."""
+    """Whether a function of a class gets an object of the class: its name, its first parameter or a call shows it."""
     if name in _CALLED or own == "self":
         return True
     read = (node for node in nodes if isinstance(node, ast.Attribute) and node.attr == name)
@@ -70,7 +70,7 @@ def _is_method(name: str, own: str, nodes: Sequence[ast.AST]) -> bool:
 
 
 def _nodes_of(body: Sequence[ast.AST], own: str) -> Iterator[ast.AST]:
-    """The nodes that run with the object, but for those whose errors somebody may catch."""
+    """The nodes that run with the object, without those whose errors are caught."""
     for node in body:
         match node:
             case ast.FunctionDef(args=given) | ast.AsyncFunctionDef(args=given) | ast.Lambda(args=given):
@@ -86,7 +86,7 @@ def _nodes_of(body: Sequence[ast.AST], own: str) -> Iterator[ast.AST]:
 
 
 def _asked(nodes: Sequence[ast.AST]) -> Iterator[str]:
-    """The attributes of which the module checks whether they exist."""
+    """The attributes that the module checks for existence."""
     for node in nodes:
         match node:
             case ast.Call(func=ast.Name(id=name), args=[_, ast.Constant(value=str(attribute)), *_]) if name in _ASKING:

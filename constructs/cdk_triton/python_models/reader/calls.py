@@ -98,7 +98,7 @@ def method_of(
 
 
 def _listed(value: ast.expr | None) -> str | None:
-    """`list of dict` for a list whose elements are certainly no responses."""
+    """`list of dict` for a list whose elements are certainly not responses."""
     match value:
         case ast.ListComp(elt=element) | ast.List(elts=[element, *_]):
             kind = certain_type(element) or _called(element, None)
@@ -107,7 +107,7 @@ def _listed(value: ast.expr | None) -> str | None:
 
 
 def _collected(value: ast.expr | None, nodes: list[ast.AST]) -> str | None:
-    """The type of a variable that is only ever set to a list of its own; its elements if all are appended alike."""
+    """The type of a variable that only gets lists; the type of its elements too if all are appended alike."""
     if not isinstance(value, ast.Name):
         return None
     given, appended, uses = [], [], 0
@@ -156,7 +156,7 @@ def own_nodes(*parts: ast.AST) -> Iterator[ast.AST]:
 
 
 def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own: int) -> list[str]:
-    """The types that a call returns; nothing where one of them is open, or where it may never return."""
+    """The types that a call returns; empty if one of them is not known, or if the call may never return."""
     parameters = function.args.posonlyargs + function.args.args
     config = parameters[own].arg if own < len(parameters) else None
     if isinstance(function, ast.Lambda):
@@ -182,7 +182,7 @@ def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own
 
 
 def _keeps_responses(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, requests: str) -> bool:
-    """Whether a function makes responses, and neither sends them nor hands a request on to somebody who may answer."""
+    """Whether a function makes responses, but neither sends them nor passes a request on to code that may send them."""
     nodes = list(ast.walk(function))
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     if "InferenceResponse" not in attributes or attributes & {"get_response_sender", "set_release_flags"}:
@@ -199,7 +199,7 @@ def _keeps_responses(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lamb
 
 
 def _only_read(node: ast.AST) -> Iterator[ast.Name]:
-    """The names whose values a node reads, and certainly does not hand on."""
+    """The names whose values a node reads and certainly does not pass on."""
     match node:
         case ast.For(iter=iterable) | ast.comprehension(iter=iterable):
             yield from _iterated(iterable)
@@ -212,7 +212,7 @@ def _only_read(node: ast.AST) -> Iterator[ast.Name]:
 
 
 def _iterated(iterable: ast.expr) -> Iterator[ast.Name]:
-    """The names over whose values a loop goes."""
+    """The names whose values a loop iterates over."""
     match iterable:
         case ast.Call(func=ast.Name(id="enumerate" | "zip" | "reversed"), args=values):
             yield from (each for value in values for each in _named(value))
@@ -221,7 +221,7 @@ def _iterated(iterable: ast.expr) -> Iterator[ast.Name]:
 
 
 def _named(value: ast.expr) -> Iterator[ast.Name]:
-    """The name that an expression consists of, or takes an item of."""
+    """The name in an expression that is a name, or an item of it."""
     while isinstance(value, ast.Subscript | ast.Starred):
         value = value.value
     if isinstance(value, ast.Name):
@@ -229,7 +229,7 @@ def _named(value: ast.expr) -> Iterator[ast.Name]:
 
 
 def _called(value: ast.expr, config: str | None) -> str | None:
-    """The type that a call returns, of a method of the configuration, a class of the server, or one of Python."""
+    """The type that a call returns: of a method of the configuration, or of a class of the server or Python."""
     match value:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)) if name == config:
             return _OF_CONFIG.get(attribute)
@@ -241,7 +241,7 @@ def _called(value: ast.expr, config: str | None) -> str | None:
 
 
 def _never_completes(body: list[ast.stmt]) -> bool:
-    """Whether the end of a body is not reached, or may not be, as with a last call that may end the process."""
+    """Whether the end of a body may never be reached, because its last statement leaves it or may end the process."""
     match body[-1]:
         case (
             ast.Return()

@@ -59,8 +59,6 @@ def _may_change_values(method: ast.FunctionDef) -> bool:
 
 
 class _Reader:
-    """The calls of one method."""
-
     def __init__(self, config: str, method: ast.FunctionDef) -> None:
         self._config = config
         self._values: dict[str, Any] = {}
@@ -110,7 +108,7 @@ class _Reader:
                     yield Completion(call.lineno, method)
 
     def _of(self, node: ast.expr) -> Any:
-        """The value of an expression that is written out; `...` for every other one."""
+        """The value of a literal expression; `...` for any other."""
         match node:
             case ast.Constant(value=value):
                 return value
@@ -141,7 +139,7 @@ def _set_once(method: ast.FunctionDef) -> set[str]:
 
 
 def _in_other_hands(method: ast.FunctionDef, config: str) -> set[str]:
-    """The variables whose values something else may change: a function that gets them, or a method of theirs."""
+    """The variables whose values other code may change: a call gets them, or one of their methods is called."""
     found: set[str] = set()
     for node in ast.walk(method):
         match node:

@@ -98,7 +98,7 @@ def _value(base: ast.expr, known: dict[str, object]) -> object:
 
 
 def _slots(given: ast.ClassDef) -> dict[str, Any]:
-    """`__slots__` and the names in it that the class binds, if these are written out."""
+    """`__slots__` and the names in it that the class binds, if both are literal."""
     named: dict[str, Any] = {}
     for statement in given.body:
         match statement:

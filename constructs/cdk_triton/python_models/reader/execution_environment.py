@@ -60,7 +60,7 @@ def environment_text(model: Model, root: str | None) -> str | None:
 
 
 def _collapsed(text: str) -> str:
-    """A path without `..`, as the core does it (src/model_config_utils.cc): a `.` counts as a directory."""
+    """The path without `..`, as the core computes it (src/model_config_utils.cc): a `.` counts as a directory."""
     kept, skipped = "", 0
     rest = text
     while "/" in rest:

@@ -87,7 +87,15 @@ def needed(
 
 @dataclass(frozen=True)
 class _Scope:
-    """The place of statements: the class around, the arguments and names of the function, and when they run."""
+    """Where statements are, and when they run.
+
+    Attributes:
+        owner: the class around them, or "".
+        arguments: the arguments of the function around them.
+        local: the names that the function defines.
+        is_function: whether they are in a function.
+        is_loading: whether they run when the module is loaded.
+    """
 
     owner: str = ""
     arguments: frozenset[str] = frozenset()
@@ -146,7 +154,7 @@ class _Walk:
         )
 
     def _inner(self, statement: ast.stmt, arguments: frozenset[str]) -> Iterator[list[ast.stmt]]:
-        """The statements within one that run whenever it does, and whose errors are not caught."""
+        """The blocks of a statement that run whenever it does, and whose errors are not caught."""
         match statement:
             case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
                 if not any(map(self._catches, handlers)):
@@ -171,7 +179,7 @@ class _Walk:
         return isinstance(manager, ast.Call) and self._dotted(manager.func) in _TRANSPARENT
 
     def _expressions(self, statement: ast.stmt, scope: _Scope) -> Iterator[Imported]:
-        """The modules that calls in a statement import; the functions that they call are looked at later."""
+        """The modules that calls in a statement import; the walk follows the called functions later."""
         for node in evaluated(statement, lazy=self._lazy, is_function=scope.is_function):
             if isinstance(node, ast.Call):
                 yield from self._call(node, scope.owner)
@@ -189,7 +197,7 @@ class _Walk:
             self.used.append(Used(node.lineno, module, node.attr, is_loading=scope.is_loading))
 
     def _module_of(self, node: ast.expr, scope: _Scope) -> str:
-        """The whole name of a module that an expression names, as far as names show it; "" for another expression."""
+        """The whole name of the module that an expression names; "" for another expression."""
         if isinstance(node, ast.Name) and node.id not in scope.local:
             return self._modules.get(node.id, "")
         if isinstance(node, ast.Attribute):
@@ -213,7 +221,7 @@ class _Walk:
                 self._call_method(class_name, called, owner if _gives_self(call) else "")
 
     def _call_method(self, class_name: str, name: str, owner: str = "") -> None:
-        """Look at a method later; `owner` is the class of the object, if that is another one."""
+        """Walk through a method later; `owner` is the class of the object, if that is another one."""
         found = self._classes.get(class_name)
         if isinstance(found, ast.ClassDef):
             methods = _once(each for each in found.body if isinstance(each, Function))
@@ -227,7 +235,7 @@ class _Walk:
                 self._pending.append((function, owner))
 
     def _dotted(self, node: ast.expr) -> str | None:
-        """The whole name of what an expression names, `importlib.import_module`; None for another expression."""
+        """The whole name in an expression, such as `importlib.import_module`; None for another expression."""
         match node:
             case ast.Name(id=name):
                 return self._names.get(name, name)
@@ -238,17 +246,17 @@ class _Walk:
 
 
 def _gives_self(call: ast.Call) -> bool:
-    """Whether a call hands on the object of the method around it: `Base.initialize(self, args)`."""
+    """Whether a call passes on the object of the method around it: `Base.initialize(self, args)`."""
     return bool(call.args) and isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
 
 
 def _is_generator(function: Function) -> bool:
-    """Whether a call of a function runs nothing of it yet."""
+    """Whether a call of a function does not run its body yet."""
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(*function.body))
 
 
 def _once(statements: Iterable[ast.stmt]) -> dict[str, ast.stmt]:
-    """Name → the function or class of that name, where there is one alone."""
+    """Name → the function or class, for names that are defined once."""
     found: dict[str, list[ast.stmt]] = {}
     for each in statements:
         assert isinstance(each, _SCOPES)
@@ -263,7 +271,7 @@ def _arguments(function: Function) -> frozenset[str]:
 
 
 def _type_parameters(statement: ast.stmt | None) -> frozenset[str]:
-    """The names in brackets after the name of a function or class, from Python 3.12 on: T for `def first[T](...)`."""
+    """The type parameters of a function or class, from Python 3.12 on: T for `def first[T](...)`."""
     return frozenset(each.name for each in getattr(statement, "type_params", ()))
 
 

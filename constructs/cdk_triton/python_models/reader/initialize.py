@@ -165,7 +165,7 @@ class _Reader:
                     self._compound(statement)
 
     def _compound(self, statement: ast.stmt) -> None:
-        """Look at what a statement evaluates first, and go on after it if it leaves alone what is known."""
+        """Evaluate the first expression of a statement, and make sure that the rest changes nothing known."""
         first: ast.expr | None = None
         match statement:
             case ast.If(test=given) | ast.While(test=given) | ast.For(iter=given) | ast.Assert(test=given):
@@ -196,10 +196,10 @@ class _Reader:
         return ""
 
     def _leave_alone(self, nodes: Iterable[ast.AST]) -> None:
-        """Make sure that code which is not followed cannot change what is known.
+        """Make sure that code which is not followed cannot change known values.
 
         Raises:
-            _Unclear: it could.
+            _Unclear: it may.
         """
         pending = [*nodes]
         while pending:
@@ -257,7 +257,7 @@ class _Reader:
 
         Raises:
             _Raised: it raises an error.
-            _Unclear: it is open what it changes.
+            _Unclear: it may change known values.
         """
         match node:
             case ast.Constant(value=value):
@@ -281,7 +281,7 @@ class _Reader:
         return self._of_parts(node)
 
     def _of_parts(self, node: ast.expr) -> Any:
-        """The value of an expression of which nothing is known but its parts."""
+        """The value of an expression of which only the parts are evaluated."""
         match node:
             case ast.Compare(left=left, comparators=[right, *others]):
                 unknown([self._of(left), self._of(right)])
@@ -371,7 +371,7 @@ class _Reader:
         """The value of a function that is not followed.
 
         Raises:
-            _Unclear: it may change what is known.
+            _Unclear: it may change known values.
         """
         holds = any(map(may_hold, given))
         is_reading = name in _BUILTINS or name.startswith(_READING) or name in _PATHS or isinstance(owner, Place)
@@ -390,7 +390,7 @@ class _Reader:
         return OPEN
 
     def _of_configuration(self, node: ast.Call, name: str, owner: Any, method: str, given: Sequence[Any]) -> Any:
-        """The value of a function that reads the configuration, or a number of it."""
+        """The value of a function that reads the configuration, or converts a number of it."""
         match name.removeprefix(f"{_UTILS}."), given:
             case _, [Text(is_config=True)] if name in _LOADS:
                 return self._served.config
@@ -436,7 +436,7 @@ class _Reader:
             raise _Raised(node, f"FileNotFoundError: [Errno 2] No such file or directory: '{place}'")
 
     def _dotted(self, node: ast.expr) -> str:
-        """The whole name of a function, as it is imported: `json.loads`; "" for what has a value."""
+        """The whole name of an imported function, such as `json.loads`; "" for a value."""
         match node:
             case ast.Name(id=name) if name not in self.values and name not in (self._own, "super"):
                 is_own = name in self._defined and name not in self._imported

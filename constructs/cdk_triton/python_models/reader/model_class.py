@@ -113,7 +113,7 @@ def model_class(
 
 
 def _is_given_away(nodes: Sequence[ast.AST], *names: str) -> bool:
-    """Whether somebody else gets the class and may change it: it is passed to a call or gets another name."""
+    """Whether other code may change the class: a call gets it, or it gets another name."""
     for node in nodes:
         match node:
             case ast.Call(args=arguments, keywords=keywords):
@@ -140,8 +140,6 @@ def _only_asks(node: ast.AST) -> bool:
 
 
 class _Reader:
-    """The classes and functions of a module."""
-
     def __init__(self, module: ast.Module, imported: Mapping[str, str]) -> None:
         self._imported = imported
         once: dict[str, list[ast.stmt]] = {}
@@ -160,7 +158,7 @@ class _Reader:
         return None if top is None else [made[each] for each in top.__mro__ if each in made]
 
     def _made(self, given: ast.ClassDef, made: dict[type, ast.ClassDef], *, is_own: bool = False) -> type | None:
-        """An empty class with the same bases, which has Python's order of them."""
+        """An empty class with the same bases, so that Python computes their order."""
         if any(self._dotted(each) not in _KNOWN_DECORATORS for each in given.decorator_list):
             return None
         if any((each.arg, self._dotted(each.value)) != ("metaclass", "abc.ABCMeta") for each in given.keywords):
@@ -233,7 +231,7 @@ class _Reader:
         return ""
 
     def _dotted(self, node: ast.expr) -> str | None:
-        """The name of a decorator or base, as it is imported."""
+        """The name of a decorator or base, with the module that it is imported from."""
         match node:
             case ast.Name(id=name):
                 return self._imported.get(name, name)
@@ -247,7 +245,7 @@ class _Reader:
         return None
 
     def _decorated(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Method | None:
-        """A function in a class; open where a decorator hides it."""
+        """A function of a class; not known if a decorator replaces it."""
         names = [self._dotted(each) for each in function.decorator_list]
         if any(name not in ("staticmethod", "classmethod", "abc.abstractmethod") for name in names):
             is_abstract = "abc.abstractmethod" in names
@@ -276,7 +274,7 @@ class _Reader:
         return any(self._dotted(each) == "dataclasses.dataclass" for each in given.decorator_list)
 
     def _fields(self, given: ast.ClassDef) -> Iterator[ast.AnnAssign]:
-        """The fields of a dataclass, or of a named tuple, that a call has to give."""
+        """The fields of a dataclass or named tuple without a default."""
         for statement in given.body:
             if isinstance(statement, ast.AnnAssign) and not self._is_given(statement.value):
                 written = ast.unparse(statement.annotation)
@@ -284,7 +282,7 @@ class _Reader:
                     yield statement
 
     def _is_given(self, value: ast.expr | None) -> bool:
-        """Whether a field has a value of its own."""
+        """Whether a field has a default, or is not a parameter of the constructor."""
         match value:
             case ast.Call(func=function, keywords=keywords) if self._dotted(function) == "dataclasses.field":
                 return any(each.arg in ("default", "default_factory", "init", None) for each in keywords)

@@ -89,7 +89,7 @@ def stored_attributes(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _branch(test: ast.expr, imported: dict[str, str]) -> bool | None:
-    """Which branch of a condition runs when the server imports the module; None where that is open."""
+    """Which branch of a condition runs when the server imports the module; None if it is not known."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             inner = _branch(operand, imported)

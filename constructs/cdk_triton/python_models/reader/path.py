@@ -66,7 +66,7 @@ class _Look:
         return "usual"
 
     def _whole(self, node: ast.AST) -> str:
-        """The whole name of what a node names: `sys.path`; "" for another expression."""
+        """The whole name in an expression, such as `sys.path`; "" for another expression."""
         if isinstance(node, ast.Name):
             return self._names.get(node.id, "")
         if isinstance(node, ast.Attribute):
@@ -75,7 +75,7 @@ class _Look:
         return ""
 
     def _change(self, node: ast.AST) -> Search:
-        """The places where Python looks after a use of its path: anywhere, unless the source shows them."""
+        """Where Python looks for modules after the code uses its path: anywhere, unless the source shows the places."""
         is_path = self._whole(node) == "sys.path"
         parent = self._parents.get(node)
         grandparent = self._parents.get(parent) if parent is not None else None
@@ -93,14 +93,14 @@ class _Look:
         return "anywhere"
 
     def _replaced(self, node: ast.AST) -> Search:
-        """Modules may be put into Python's own table by hand; a look at one there changes nothing."""
+        """Where Python looks after the code uses `sys.modules`: only a read of the table changes nothing."""
         match self._parents.get(node):
             case ast.Compare() | ast.Subscript(ctx=ast.Load()) | ast.Attribute(attr="get" | "keys"):
                 return "usual"
         return "anywhere"
 
     def _place(self, expressions: Iterable[ast.expr]) -> Search:
-        """Whether directories are in the repository: they are made from the file's own path, and go up only so far."""
+        """Whether directories are in the repository: they derive from the file's own path, and go up only so far."""
         nodes = list(self._behind(expressions))
         climbs = sum(map(_climb, nodes))
         is_own = any(
@@ -111,7 +111,7 @@ class _Look:
         return "repository" if is_own and climbs <= _DEPTH and not any(map(_leads_out, nodes)) else "anywhere"
 
     def _behind(self, expressions: Iterable[ast.expr]) -> Iterator[ast.AST]:
-        """The nodes of expressions, and of what is assigned to the names in them."""
+        """The nodes of expressions, and of the values that are assigned to the names in them."""
         pending: list[ast.AST] = list(expressions)
         seen: set[str] = set()
         while pending:
@@ -136,7 +136,7 @@ class _Look:
 
 
 def _imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Each name that an import binds, wherever it is, and what it is imported as."""
+    """Each name that an import binds, at any place, and the name that is imported."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
@@ -161,7 +161,7 @@ def _climb(node: ast.AST) -> int:
 
 
 def _leads_out(node: ast.AST) -> bool:
-    """Whether a node may name a place outside of the repository."""
+    """Whether a node may name a place outside the repository."""
     match node:
         case ast.Constant(value=str(text)):
             return text.startswith(("/", "~"))

@@ -126,7 +126,7 @@ def _names_of_utils(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _attempted(node: ast.Try) -> Iterator[ast.AST]:
-    """The nodes of an attempt whose errors are caught."""
+    """The nodes of a `try` whose errors are caught."""
     for statement in node.body if node.handlers else ():
         yield from ast.walk(statement)
 
@@ -192,7 +192,7 @@ def _unknown_attribute(node: ast.Attribute, utils: frozenset[str]) -> Iterator[t
 
 
 def _taken_from_all(method: ast.FunctionDef, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
-    """A tensor that is taken from the list of requests, and not from one of them."""
+    """Tensors that are read from the list of requests instead of from one request."""
     if len(method.args.args) != 2 or any(method.args.args[1].arg in bound_names(each) for each in method.body):
         return
     for node in ast.walk(method):

@@ -162,7 +162,7 @@ def _compiled(source: bytes | str, version: tuple[int, int] | None) -> ast.Modul
 
 
 def _judged(content: bytes, version: tuple[int, int], fault: SyntaxError) -> SyntaxFault | NotJudged:
-    """The verdict on a fault: it may be syntax that only the container's Python has, or that only this one has."""
+    """The verdict on a fault: only the container's Python, or only this one, may have the syntax."""
     running = sys.version_info[:2]
     if running < version:
         newer = NotJudged(
@@ -242,7 +242,7 @@ def _initialize(
     defined: frozenset[str],
     nodes: Iterable[ast.AST],
 ) -> Initialize | None:
-    """The method `initialize` of a class, if nothing else may be in its place."""
+    """The method `initialize` of a class, if nothing replaces it."""
     method = _only_method("initialize", own, attributes)
     if method is None or method.decorator_list:
         return None
@@ -259,7 +259,7 @@ def _completions(own: ast.ClassDef, attributes: frozenset[str], imported: Mappin
 
 
 def _only_method(name: str, own: ast.ClassDef, attributes: frozenset[str]) -> ast.FunctionDef | None:
-    """A method of a class, if nothing else may be in its place."""
+    """A method of a class, if nothing replaces it."""
     given = [each for each in own.body if name in bound_names(each)]
     if own.decorator_list or own.keywords or name in attributes or len(given) != 1:
         return None
@@ -267,7 +267,7 @@ def _only_method(name: str, own: ast.ClassDef, attributes: frozenset[str]) -> as
 
 
 def _bound(statements: Iterable[ast.stmt]) -> ast.ClassDef | str | EllipsisType | None:
-    """The owner of the class's name in the end: a class, a type of value, something open (`...`), or None."""
+    """What the class's name is bound to in the end: a class, a type of value, something unknown (`...`), or nothing."""
     bound: ast.ClassDef | str | EllipsisType | None = None
     classes: dict[str, ast.ClassDef] = {}
     for statement in statements:
@@ -284,7 +284,7 @@ def _bound(statements: Iterable[ast.stmt]) -> ast.ClassDef | str | EllipsisType 
 def _binding(
     statement: ast.stmt, before: ast.ClassDef | str | EllipsisType | None, classes: Mapping[str, ast.ClassDef]
 ) -> ast.ClassDef | str | EllipsisType | None:
-    """The owner of the class's name after a statement that may give it away."""
+    """What the class's name is bound to after a statement that may bind it."""
     match statement:
         case ast.ClassDef(name=name) if name == _NAME:
             return statement

@@ -60,7 +60,7 @@ def tensor_names(module: ast.Module) -> TensorNames:
 
 @dataclass(frozen=True)
 class _Utilities:
-    """The backend's utilities, by the names that they are imported as."""
+    """The names under which the module has the backend's utilities."""
 
     aliases: frozenset[str]
 
@@ -90,7 +90,7 @@ def _without_annotations(module: ast.Module) -> Iterator[ast.AST]:
 
 
 def _read(used: _Utilities, nodes: Sequence[ast.AST], *parts: ast.AST) -> tuple[NamedTensor, ...]:
-    """The tensors that the parts read; `nodes` are those of the module, in which variables are looked up."""
+    """The tensors that the parts read; `nodes` are those of the whole module, which may check the variables."""
     asked = {name for node in nodes for name in _asked(node)}
     entered = {node.value.id for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
     found = set()
@@ -112,7 +112,7 @@ def _read(used: _Utilities, nodes: Sequence[ast.AST], *parts: ast.AST) -> tuple[
 
 
 def _certain(part: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a part of the source that are not below a condition in it."""
+    """The nodes of a part that are not below a condition in it."""
     pending = [part]
     while pending:
         node = pending.pop()
@@ -121,7 +121,7 @@ def _certain(part: ast.AST) -> Iterator[ast.AST]:
 
 
 def _asked(node: ast.AST) -> Iterator[str]:
-    """The variables of which a part of the source may check whether they are something."""
+    """The variables that a part of the source may compare with None, or test."""
     match node:
         case ast.Compare(left=left, comparators=others):
             operands = [left, *others]

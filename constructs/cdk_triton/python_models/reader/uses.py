@@ -105,7 +105,7 @@ def evaluated(statement: ast.stmt, *, lazy: bool, is_function: bool) -> Iterator
 
 
 def _own_expressions(statement: ast.stmt, *, lazy: bool, is_function: bool) -> Iterator[ast.AST]:
-    """The expressions that a statement evaluates before the statements within it; those of a function never."""
+    """The expressions that a statement evaluates before its inner statements, never those in a function."""
     match statement:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             yield from statement.decorator_list

@@ -249,7 +249,7 @@ def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
 
 
 def _missed_imports(context: CheckContext) -> dict[str, tuple[PurePosixPath, str]]:
-    """Model → a file of it and a module that the file imports, of those that only an environment can bring."""
+    """Model → one of its files, and a module that the file imports and only an environment can have."""
     missed: dict[str, tuple[PurePosixPath, str]] = {}
     installed = installed_modules(context.platform.release) if context.platform is not None else None
     provided = standard_modules(python_version(context)) | PROVIDED | (installed or frozenset())
@@ -261,7 +261,7 @@ def _missed_imports(context: CheckContext) -> dict[str, tuple[PurePosixPath, str
 
 
 def _other_pythons(context: CheckContext) -> Iterator[tuple[ModelEnvironment, str, Release]]:
-    """The environments with another Python than the container, and which one they have."""
+    """The environments with another Python than the container, and that Python."""
     release = known_release(context.platform)
     if release is None or "python" in release.assumed:
         return
@@ -278,7 +278,7 @@ def _other_pythons(context: CheckContext) -> Iterator[tuple[ModelEnvironment, st
 
 
 def _telling(files: Files, directory: PurePosixPath) -> Iterator[str]:
-    """The paths in an unpacked environment that may show which Python it has; it has too many to look at all."""
+    """The few paths in an unpacked environment that may show its Python."""
     yield from (f"conda-meta/{name}" for name in files.names_in(directory / "conda-meta"))
     library = directory / "lib"
     yield from (f"lib/{name}/{each}/" for name in files.names_in(library) for each in files.names_in(library / name))

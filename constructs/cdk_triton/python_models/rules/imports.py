@@ -170,7 +170,7 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
 
 
 def _hiding(context: CheckContext, name: str) -> str:
-    """The words for the owner of the module that Python takes."""
+    """The owner of the module that Python takes, in words."""
     release = known_release(context.platform)
     if name == "numpy":
         return "the image"
@@ -179,7 +179,7 @@ def _hiding(context: CheckContext, name: str) -> str:
 
 
 def _visible(each: BackendFile, importer: PurePosixPath, module: PurePosixPath, name: str) -> str:
-    """The fix. Only the model's file is sure to be in a package, whose modules are in the file's directory."""
+    """The fix; only the model's file is certainly in a package, which has the modules of the file's directory."""
     directory = module.parent.parent if module.name.startswith("__init__.") else module.parent
     is_beside = importer == each.path and directory == importer.parent
     return f"give {module} another name" + (f", or import it with `from . import {name}`" if is_beside else "")
@@ -211,7 +211,7 @@ def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name
 
 
 def _elsewhere(context: CheckContext, name: str) -> PurePosixPath | None:
-    """A file or package of a name that is in the repository, in a place where Python does not look."""
+    """The file or package of this name in a place of the repository where Python does not look."""
     for path in repository_files(context):
         if path.name == f"{name}.py":
             return path
@@ -221,7 +221,7 @@ def _elsewhere(context: CheckContext, name: str) -> PurePosixPath | None:
 
 
 def _provided(context: CheckContext) -> frozenset[str] | None:
-    """The modules that the image brings; None where that is not known."""
+    """The modules of the image; None if they are not known."""
     platform, declared = context.platform, context.repository.image_modules
     release = known_release(platform)
     if platform is None or (platform.image is not None and declared is None):
@@ -237,7 +237,7 @@ def _provided(context: CheckContext) -> frozenset[str] | None:
 
 
 def _environment_modules(context: CheckContext, each: ModelEnvironment) -> frozenset[str] | None:
-    """The modules of a model's environment; None where that is not known."""
+    """The modules of a model's environment; None if they are not known."""
     if each.path is None:
         return None
     if each.is_directory:

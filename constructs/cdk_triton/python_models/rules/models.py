@@ -147,7 +147,7 @@ def newer_syntax(context: CheckContext) -> Iterator[Problem]:
 
 
 def _first_release_with(reason: str) -> str:
-    """The first release whose Python has the syntax, as far as the parser names that Python."""
+    """The first release whose Python has the syntax, if the parser's message contains the version."""
     needed = _NEEDS_PYTHON.search(reason)
     minor = int(needed[1]) if needed is not None else None
     since = next((row.release for row in releases() if minor and int(row.python.partition(".")[2]) >= minor), None)

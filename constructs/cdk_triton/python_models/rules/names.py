@@ -43,7 +43,7 @@ _USUAL = {"np": "numpy", "pb_utils": MODULE}
 
 @per_check
 def _needed(context: CheckContext) -> Iterator[tuple[BackendFile, PurePosixPath, PythonSource, Used]]:
-    """The first use of each name that a file of a Python model needs, and that no file sets from outside."""
+    """The first use of each name that a file of a Python model needs, and that no other file sets."""
     if context.environment is not None and "PYTHONPATH" in context.environment.variables:
         return
     seen = set()
@@ -135,7 +135,7 @@ def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
 
 
 def _having(used: Used) -> tuple[str, ...] | None:
-    """The Pythons that have a name; None where the name is not one of the table."""
+    """The Pythons that have a name; None if the table does not have the name."""
     if used.module == "numpy" and used.name in _NUMPY:
         return _OLD_NUMPY
     having = pythons_with(used.module or "builtins", used.name)
@@ -263,7 +263,7 @@ def missing_utility_somewhere(context: CheckContext) -> Iterator[Problem]:
 
 
 def _has_utilities_of_server(context: CheckContext, each: BackendFile) -> bool:
-    """Whether a model gets the server's own module, of a release whose names are known."""
+    """Whether the model gets the server's own module, and the names of the release are known."""
     is_known = context.release is None or is_at_least(READ_THROUGH, context.release)
     return is_known and not has_module(each, MODULE)
 
@@ -342,7 +342,7 @@ def _whole(used: Used) -> str:
 
 
 def _said(used: Used) -> str:
-    """Python's words for a name that is missing."""
+    """Python's error about a missing name."""
     if used.is_import:
         return f"ImportError: cannot import name {used.name!r} from {used.module!r}"
     if used.module:

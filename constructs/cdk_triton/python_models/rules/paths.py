@@ -86,7 +86,7 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
 
 
 def _wrong_in_name(context: CheckContext, model: Model) -> str | None:
-    """The character for which the release cannot run a model of that name; if none is given, no release can."""
+    """The character for which the release, or every release if none is given, cannot run a model of that name."""
     rejected = next((character for character in model.name if character in _REJECTED), None)
     if context.platform is not None and is_at_least(context.platform, _EXEC_SINCE):
         return rejected
@@ -105,7 +105,7 @@ def _has_shell(context: CheckContext) -> bool:
 
 
 def _is_other_rules(context: CheckContext, model: Model) -> bool:
-    """Whether CT405 reports the name, or the server of 25.08 and newer gives the model another one."""
+    """Whether CT405 reports the name, or a server from 25.08 on renames the model."""
     named = model is context.entry or model.name in context.additional_models
     if context.mode == "single":
         return named and (model.name == "*" or any(character in " \t\n" for character in model.name))
@@ -269,12 +269,11 @@ def _of_some(path: PurePosixPath, what: str, wrong: str, model: Model, field: st
 
 
 def _python_files(context: CheckContext) -> Iterator[BackendFile]:
-    """The files of Python models that are there."""
     return (each for each in backend_files(context) if each.backend == "python" and each.is_there)
 
 
 def _misread_paths(context: CheckContext) -> Iterator[tuple[Model, PurePosixPath, str, str]]:
-    """The paths that a shell takes for something else: the model, the path, the character, and the field."""
+    """The paths that a shell misreads: the model, the path, the character, and the field."""
     for each in _python_files(context):
         wrong = misread(f"{each.version.name}/{each.name}", partial(_beside, each))
         if wrong is not None and not isinstance(model_modules(context)[each.version], str):

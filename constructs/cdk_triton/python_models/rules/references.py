@@ -150,7 +150,7 @@ def relative_path(context: CheckContext) -> Iterator[Problem]:
 
 
 def _places(each: BackendFile, source: PurePosixPath, name: str) -> Iterator[PurePosixPath]:
-    """The places where somebody may have meant a relative path to lead."""
+    """The places that the author may have meant by a relative path."""
     for directory in (source.parent, each.version, each.model.directory, PurePosixPath()):
         yield below(directory, name)
 

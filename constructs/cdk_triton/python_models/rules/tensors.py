@@ -113,6 +113,6 @@ def _inputs(config: ModelConfig) -> set[str]:
 
 
 def _outputs(config: ModelConfig) -> set[str]:
-    """The tensors that an answer may contain, or that the server keeps."""
+    """The tensors that a response may contain, or that the server keeps."""
     states = {state.output_name for state in config.sequence_batching.state}
     return {tensor.name for tensor in config.output} | states

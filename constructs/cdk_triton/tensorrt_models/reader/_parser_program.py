@@ -53,7 +53,7 @@ def answer(request: Any, trt: Any) -> dict[str, Any]:
 
 
 def _rejection(shapes: dict[str, Any], trt: Any, builder: Any, network: Any, logger: Any) -> str:
-    """Why TensorRT would not build the network for a profile; "" where it has nothing against it."""
+    """Why TensorRT would not build the network for a profile; "" if it would."""
     logger.errors.clear()
     profile = builder.create_optimization_profile()
     config = builder.create_builder_config()

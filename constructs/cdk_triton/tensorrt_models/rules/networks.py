@@ -249,7 +249,7 @@ def _shapes(
 
 
 def _compared_dims(tensor: ModelInput | ModelOutput) -> tuple[int, ...] | None:
-    """The dimensions that the backend compares; None where it takes them from the plan, or checks other things."""
+    """The dimensions that the backend compares; None if it takes them from the plan, or checks other things."""
     if not tensor.dims or tensor.is_shape_tensor or (isinstance(tensor, ModelInput) and tensor.allow_ragged_batch):
         return None
     return tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
@@ -266,7 +266,7 @@ def _text(shape: Sequence[int | str | None]) -> str:
 
 
 def _type_in_plan(context: CheckContext, in_network: str | None) -> str:
-    """The type that a tensor of the network has in the release's plans; "" where that is not known."""
+    """The type that a tensor of the network has in the release's plans; "" if that is not known."""
     if in_network in _KEPT_TYPES:
         return f"TYPE_{in_network}"
     if in_network != "INT64" or context.platform is None or context.platform.release is None:

@@ -135,7 +135,7 @@ def rejected_profile(context: CheckContext) -> Iterator[Problem]:
 
 
 def _is_reported(source: PlanSource, profile: Profile) -> bool:
-    """Whether CT702 reports the profile, or CT703 its names."""
+    """Whether CT702 reports the profile, or CT703 reports its names."""
     if source.onnx is None:
         return False
     if source.has_recipe:
