@@ -10,7 +10,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo reference test test-fast test-hosting generate lint bench docs lock clean
+.PHONY: help setup preflight demo reference test test-fast test-hosting check-rule generate lint bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test-fast: setup ## the tests without servers, the CDK and slow ones: about 2 mi
 
 test-hosting: setup ## the tests of the constructs and of their security
 	@pytest tests/hosting tests/security --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
+check-rule: setup ## everything that judges one rule, such as CODE=CT656: about 20 s
+	@python -m tools.check_rule $(CODE)
 
 # CHECK=1 writes nothing and fails on a difference. SOURCES=<folder> also rewrites what has outside sources: <folder>/TensorRT
 # is a clone of NVIDIA/TensorRT with its tags, <folder>/dali an installation of DALI by `pip install --target`.
