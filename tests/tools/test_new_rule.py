@@ -22,8 +22,7 @@ TITLE = "a model has two owners"
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout without any rule: the tool writes into the one that it lies in."""
-    for directory in ("tools", "constructs/cdk_triton/checks/files", "tests/checks"):
-        (tmp_path / directory).mkdir(parents=True)
+    (tmp_path / "tools").mkdir()
     shutil.copy(TOOL, tmp_path / "tools")
     return tmp_path
 
@@ -39,7 +38,7 @@ def test_it_writes_a_module_with_the_rule_and_its_test(checkout: Path) -> None:
     rule = (checkout / "constructs/cdk_triton/checks/files/owners.py").read_text()
     test = (checkout / "tests/checks/files/test_owners.py").read_text()
     assert '"CT199"' in rule
-    assert "def a_model_has_two_owners(context: CheckContext)" in rule
+    assert "def a_model_has_two_owners(each: ConfiguredModel)" in rule
     assert "def test_a_model_has_two_owners(messages: Messages, write: Write)" in test
     for path, text in (("owners.py", rule), ("test_owners.py", test)):
         compile(text, path, "exec")
@@ -63,26 +62,28 @@ def test_a_rule_gives_an_error_or_a_warning(checkout: Path) -> None:
     assert re.findall(r"Severity\.(\w+)", rule) == ["ERROR", "WARNING"]
 
 
-MODULES = [
-    module
-    for module in sorted((TOOL.parents[1] / "constructs/cdk_triton/checks").glob("*/*.py"))
-    if module.parent.name not in ("derived", "drawing") and module.name != "__init__.py"  # which have no rules
-]
-
-
 @pytest.mark.slow
-def test_every_module_of_rules_takes_one_more(checkout: Path) -> None:
-    hundreds = {"files": 199, "configuration": 299, "ensembles": 399, "endpoint": 599, "serving": 799}
-    for copied in ("constructs/cdk_triton/checks", "tests/checks"):
-        shutil.copytree(TOOL.parents[1] / copied, checkout / copied, dirs_exist_ok=True)
-    for module in MODULES:
-        area = module.parent.name
-        done = new_rule(checkout, f"CT{hundreds[area]}", area, module.stem, TITLE)
-        assert done.returncode == 0, done.stderr
-    for folder in ("constructs", "tests"):
-        ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "--quiet", folder]
-        done = subprocess.run(ruff, cwd=checkout, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout
+@pytest.mark.parametrize(
+    ("code", "area", "package", "module"),
+    [
+        ("CT199", "files", "checks/files", "model_files"),
+        ("CT299", "configuration", "checks/configuration", "sequences"),
+        ("CT199", "onnx_models", "onnx_models/rules", "models"),
+        ("CT199", "python_models", "python_models/rules", "paths"),
+        ("CT799", "tensorrt_models", "tensorrt_models/rules", "plans"),
+    ],
+)
+def test_a_module_of_rules_takes_one_more(checkout: Path, code: str, area: str, package: str, module: str) -> None:
+    rules, tests = f"constructs/cdk_triton/{package}/{module}.py", f"tests/{package}/test_{module}.py"
+    for copied in (rules, tests):
+        (checkout / copied).parent.mkdir(parents=True)
+        shutil.copy(TOOL.parents[1] / copied, checkout / copied)
+    done = new_rule(checkout, code, area, module, TITLE)
+    assert done.returncode == 0, done.stderr
+    assert all("a_model_has_two_owners" in (checkout / changed).read_text() for changed in (rules, tests))
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "--quiet", "."]
+    done = subprocess.run(ruff, cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(
