@@ -123,14 +123,16 @@ def unknown_tensor(each: ConfiguredModel) -> Iterator[Problem]:
         batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_INT32 source_input: "IN" }
     """
     config = each.config
+    if not config.batch_input and not config.batch_output:
+        return
     inputs, outputs = {tensor.name for tensor in config.input}, {tensor.name for tensor in config.output}
     sources = [("input", i, name) for i, b in enumerate(config.batch_input) for name in b.source_input]
     sources += [("output", i, name) for i, b in enumerate(config.batch_output) for name in b.source_input]
     targets = [("output", i, name) for i, b in enumerate(config.batch_output) for name in b.target_name]
     unknown: list[tuple[str, int, str, str]] = []
-    if sources and (config.input or not completes_tensors(each, "input")):
+    if config.input or not completes_tensors(each, "input"):
         unknown += [(side, i, name, "source input") for side, i, name in sources if name not in inputs]
-    if targets and (config.output or not completes_tensors(each, "output")):
+    if config.output or not completes_tensors(each, "output"):
         unknown += [(side, i, name, "target output") for side, i, name in targets if name not in outputs]
     for side, index, name, role in unknown:
         yield each.unloadable(

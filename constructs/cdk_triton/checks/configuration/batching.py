@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_batch_size
-from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
-from cdk_triton.checks.registry import Problem
+from cdk_triton.checks.derived.configured import ConfiguredModel, configured, model_rule
+from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
 
@@ -237,8 +238,8 @@ def ordering_with_priorities(each: ConfiguredModel) -> Iterator[Problem]:
         )
 
 
-@model_rule("CT237", Severity.ERROR, "delayed requests contradict preserve_ordering", source=core(_UTILS, 1541, 1566))
-def ordering_with_delay(each: ConfiguredModel) -> Iterator[Problem]:
+@rule("CT237", Severity.ERROR, "delayed requests contradict preserve_ordering", source=core(_UTILS, 1541, 1566))
+def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
     """The server does not load a model with both `preserve_ordering` and a queue policy that delays requests.
 
     With `timeout_action: DELAY`, a request that has waited longer than its timeout moves to the end of the queue. The
@@ -262,7 +263,7 @@ def ordering_with_delay(each: ConfiguredModel) -> Iterator[Problem]:
           default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 100000 }
         }
     """
-    for field, policy in _queue_policies(each):
+    for each, field, policy in _queue_policies(context):
         delays = policy.timeout_action == policy.DELAY and policy.default_timeout_microseconds
         if each.config.dynamic_batching.preserve_ordering and delays:
             yield each.unloadable(
@@ -274,8 +275,8 @@ def ordering_with_delay(each: ConfiguredModel) -> Iterator[Problem]:
             )
 
 
-@model_rule("CT238", Severity.WARNING, "a queue policy has no timeout", source=core("src/scheduler_utils.cc", 169, 198))
-def policy_without_timeout(each: ConfiguredModel) -> Iterator[Problem]:
+@rule("CT238", Severity.WARNING, "a queue policy has no timeout", source=core("src/scheduler_utils.cc", 169, 198))
+def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
     """`allow_timeout_override` or `timeout_action` has no effect, because `default_timeout_microseconds` is 0.
 
     With 0, no request times out in the queue. `allow_timeout_override` only lets a request shorten the default timeout,
@@ -295,7 +296,7 @@ def policy_without_timeout(each: ConfiguredModel) -> Iterator[Problem]:
           default_queue_policy { allow_timeout_override: true default_timeout_microseconds: 60000000 }
         }
     """
-    for field, policy in _queue_policies(each):
+    for each, field, policy in _queue_policies(context):
         if policy.default_timeout_microseconds:
             continue
         for name, is_set in (
@@ -355,10 +356,12 @@ def batching_without_batch(each: ConfiguredModel) -> Iterator[Problem]:
         )
 
 
-def _queue_policies(each: ConfiguredModel) -> Iterator[tuple[str, ModelQueuePolicy]]:
-    """Every queue policy of a dynamic batcher, with its field."""
-    if each.config.HasField("dynamic_batching"):
-        batching = each.config.dynamic_batching
-        yield "dynamic_batching.default_queue_policy", batching.default_queue_policy
-        for level, policy in sorted(batching.priority_queue_policy.items()):
-            yield f'dynamic_batching.priority_queue_policy["{level}"]', policy
+@per_check
+def _queue_policies(context: CheckContext) -> Iterator[tuple[ConfiguredModel, str, ModelQueuePolicy]]:
+    """Every queue policy of a dynamic batcher, with its model and field."""
+    for each in configured(context):
+        if each.config.HasField("dynamic_batching"):
+            batching = each.config.dynamic_batching
+            yield each, "dynamic_batching.default_queue_policy", batching.default_queue_policy
+            for level, policy in sorted(batching.priority_queue_policy.items()):
+                yield each, f'dynamic_batching.priority_queue_policy["{level}"]', policy

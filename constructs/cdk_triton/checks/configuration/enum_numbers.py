@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.derived.configured import ConfiguredModel, Part, model_rule
 from cdk_triton.checks.derived.scheduling import said_group
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
@@ -49,10 +49,10 @@ def _kinds(each: ConfiguredModel) -> Iterator[tuple[str, int, str, str]]:
     """Every kind without a name: its field, the number, the message of the server, and a valid kind."""
     config = each.config
     has_instances = not each.model.is_ensemble and not config.HasField("ensemble_scheduling")
-    for group in each.parts("instance_group", config.instance_group) if has_instances else ():
-        if not enum_name(group.message, "kind").startswith("KIND_"):
-            words = f"{said_group(group)} has unexpected kind KIND_AUTO"
-            yield group.field("kind"), group.message.kind, words, "KIND_CPU"
+    for index, group in enumerate(config.instance_group if has_instances else ()):
+        if not enum_name(group, "kind").startswith("KIND_"):
+            part = Part(each, "instance_group", index, group)
+            yield part.field("kind"), group.kind, f"{said_group(part)} has unexpected kind KIND_AUTO", "KIND_CPU"
     found = [("input", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_input)]
     found += [("output", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_output)]
     for side, index, number, kind in found:

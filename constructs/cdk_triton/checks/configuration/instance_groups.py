@@ -10,11 +10,10 @@ from cdk_triton.checks.derived.configured import (
     ConfiguredModel,
     Part,
     completed_pair,
-    configured,
     has_argument,
     model_rule,
 )
-from cdk_triton.checks.derived.scheduling import no_such_gpu, said_group
+from cdk_triton.checks.derived.scheduling import instance_groups, no_such_gpu, said_group
 from cdk_triton.checks.registry import Problem, rules_about
 from cdk_triton.checks.sources import backend, core, server
 from cdk_triton.sagemaker import gpu_instances
@@ -37,10 +36,10 @@ Group = Part[ModelInstanceGroup]
 
 @per_check
 def _groups(context: CheckContext) -> Iterator[Group]:
-    """Every instance group; an ensemble may have none, which is reported on its own."""
-    for each in configured(context):
-        if not each.model.is_ensemble and not each.config.HasField("ensemble_scheduling"):
-            yield from each.parts("instance_group", each.config.instance_group)
+    """Every instance group of a model; those of an ensemble are reported by CT312 or CT311."""
+    for group in instance_groups(context):
+        if not group.owner.model.is_ensemble and not group.owner.config.HasField("ensemble_scheduling"):
+            yield group
 
 
 _group_rule = rules_about(_groups)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.derived.configured import ConfiguredModel
+from cdk_triton.checks.derived.scheduling import sequence_rule
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
 
 
-@model_rule(
+@sequence_rule(
     "CT289",
     Severity.WARNING,
     "an input is filled by callers and by the sequence batcher",

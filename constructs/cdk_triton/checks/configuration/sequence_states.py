@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.configured import ConfiguredModel, Part, completed_pair, configured, model_rule
+from cdk_triton.checks.derived.configured import ConfiguredModel, Part, completed_pair
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import counts_sizes
+from cdk_triton.checks.derived.scheduling import sequence_models, sequence_rule
 from cdk_triton.checks.derived.tensors import BYTES_OF
 from cdk_triton.checks.registry import Problem, rules_about, would_not_load
 from cdk_triton.checks.sources import backend, core
@@ -27,7 +28,7 @@ _TORCH = "src/pt/model_instance_state.cc"
 _WITHOUT_STATES = ("dali", "openvino", "python")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _InitialState(Part["ModelSequenceBatching.InitialState"]):
     """The initial state of a state that has exactly one."""
 
@@ -40,7 +41,7 @@ def _states(each: ConfiguredModel) -> Iterator[Part[ModelSequenceBatching.State]
 
 @per_check
 def _initial_states(context: CheckContext) -> Iterator[_InitialState]:
-    for each in configured(context):
+    for each in sequence_models(context):
         for state in _states(each):
             if len(state.message.initial_state) == 1:
                 initial = state.message.initial_state[0]
@@ -50,7 +51,7 @@ def _initial_states(context: CheckContext) -> Iterator[_InitialState]:
 _initial_state_rule = rules_about(_initial_states)
 
 
-@model_rule("CT261", Severity.ERROR, "a state has several initial states", source=core(_SCHEDULER, 142, 151))
+@sequence_rule("CT261", Severity.ERROR, "a state has several initial states", source=core(_SCHEDULER, 142, 151))
 def several_initial_states(each: ConfiguredModel) -> Iterator[Problem]:
     """A state has several `initial_state` blocks, so the server does not load the model.
 
@@ -179,7 +180,7 @@ def initial_state_incomplete(initial: _InitialState) -> Iterator[Problem]:
         )
 
 
-@model_rule(
+@sequence_rule(
     "CT264", Severity.ERROR, "an input has several states with initial states", source=core(_SCHEDULER, 354, 360)
 )
 def state_input_twice(each: ConfiguredModel) -> Iterator[Problem]:
@@ -229,7 +230,7 @@ def state_input_twice(each: ConfiguredModel) -> Iterator[Problem]:
             seen.add(name)
 
 
-@model_rule(
+@sequence_rule(
     "CT265", Severity.WARNING, "a state of a sequence is ignored", source=core("src/sequence_state.cc", 232, 268)
 )
 def duplicate_state(each: ConfiguredModel) -> Iterator[Problem]:
@@ -321,7 +322,7 @@ def initial_state_file(initial: _InitialState) -> Iterator[Problem]:
         yield Problem(file.path, would_not_load(model, found, words), fix)
 
 
-@model_rule(
+@sequence_rule(
     "CT267", Severity.ERROR, "a state names no tensor or no type", source=backend("pytorch_backend", _TORCH, 1429, 1448)
 )
 def incomplete_state(each: ConfiguredModel) -> Iterator[Problem]:
@@ -350,7 +351,9 @@ def incomplete_state(each: ConfiguredModel) -> Iterator[Problem]:
             )
 
 
-@model_rule("CT268", Severity.ERROR, "a growing state is not possible", source=core("src/sequence_state.cc", 139, 157))
+@sequence_rule(
+    "CT268", Severity.ERROR, "a growing state is not possible", source=core("src/sequence_state.cc", 139, 157)
+)
 def growable_state(each: ConfiguredModel) -> Iterator[Problem]:
     """`use_growable_memory` needs GPU instances (`KIND_GPU`) and `use_same_buffer_for_input_output: true`.
 
@@ -393,7 +396,7 @@ def growable_state(each: ConfiguredModel) -> Iterator[Problem]:
         )
 
 
-@model_rule(
+@sequence_rule(
     "CT269", Severity.WARNING, "the backend keeps no states", source=backend("pytorch_backend", _TORCH, 490, 520)
 )
 def backend_without_states(each: ConfiguredModel) -> Iterator[Problem]:

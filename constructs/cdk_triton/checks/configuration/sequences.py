@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cdk_triton.checks.derived.configured import ConfiguredModel, Part, model_rule
+from cdk_triton.checks.derived.configured import ConfiguredModel, Part
+from cdk_triton.checks.derived.scheduling import sequence_rule
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -24,7 +25,7 @@ _KINDS = (_CORRELATION, "CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_END", "CONTR
 _CORRELATION_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
 
 
-@model_rule("CT250", Severity.ERROR, "a control tensor of a sequence has no name", source=core(_UTILS, 525, 531))
+@sequence_rule("CT250", Severity.ERROR, "a control tensor of a sequence has no name", source=core(_UTILS, 525, 531))
 def control_without_name(each: ConfiguredModel) -> Iterator[Problem]:
     """A `control_input` does not name the input of the model that receives the signal.
 
@@ -54,7 +55,9 @@ def control_without_name(each: ConfiguredModel) -> Iterator[Problem]:
             )
 
 
-@model_rule("CT251", Severity.ERROR, "a control tensor of a sequence is declared twice", source=core(_UTILS, 533, 540))
+@sequence_rule(
+    "CT251", Severity.ERROR, "a control tensor of a sequence is declared twice", source=core(_UTILS, 533, 540)
+)
 def control_declared_twice(each: ConfiguredModel) -> Iterator[Problem]:
     """Two `control_input` blocks have the same name, so the server does not load the model.
 
@@ -90,7 +93,7 @@ def control_declared_twice(each: ConfiguredModel) -> Iterator[Problem]:
         seen.add(name)
 
 
-@model_rule(
+@sequence_rule(
     "CT252",
     Severity.WARNING,
     "one control tensor of a sequence carries several signals",
@@ -134,7 +137,7 @@ def several_signals(each: ConfiguredModel) -> Iterator[Problem]:
             )
 
 
-@model_rule(
+@sequence_rule(
     "CT253", Severity.ERROR, "a signal of a sequence has several control tensors", source=core(_UTILS, 543, 551)
 )
 def signal_declared_twice(each: ConfiguredModel) -> Iterator[Problem]:
@@ -165,7 +168,7 @@ def signal_declared_twice(each: ConfiguredModel) -> Iterator[Problem]:
             yield control.unloadable("", f"{kind} is declared more than once", words, "keep one declaration")
 
 
-@model_rule(
+@sequence_rule(
     "CT254", Severity.ERROR, "a signal of a sequence has no values, or several pairs", source=core(_UTILS, 556, 582)
 )
 def signal_without_values(each: ConfiguredModel) -> Iterator[Problem]:
@@ -202,7 +205,7 @@ def signal_without_values(each: ConfiguredModel) -> Iterator[Problem]:
         )
 
 
-@model_rule(
+@sequence_rule(
     "CT255", Severity.ERROR, "a signal of a sequence does not have exactly two values", source=core(_UTILS, 584, 633)
 )
 def signal_values_not_two(each: ConfiguredModel) -> Iterator[Problem]:
@@ -238,7 +241,7 @@ def signal_values_not_two(each: ConfiguredModel) -> Iterator[Problem]:
             )
 
 
-@model_rule("CT256", Severity.ERROR, "the correlation id of a sequence has values", source=core(_UTILS, 710, 723))
+@sequence_rule("CT256", Severity.ERROR, "the correlation id of a sequence has values", source=core(_UTILS, 710, 723))
 def correlation_with_values(each: ConfiguredModel) -> Iterator[Problem]:
     """A control `CONTROL_SEQUENCE_CORRID` has values for false and true, so the server does not load the model.
 
@@ -272,7 +275,7 @@ def correlation_with_values(each: ConfiguredModel) -> Iterator[Problem]:
             )
 
 
-@model_rule(
+@sequence_rule(
     "CT257", Severity.ERROR, "the correlation id of a sequence has the wrong type", source=core(_UTILS, 1600, 1624)
 )
 def correlation_of_wrong_type(each: ConfiguredModel) -> Iterator[Problem]:
@@ -307,7 +310,7 @@ def correlation_of_wrong_type(each: ConfiguredModel) -> Iterator[Problem]:
         )
 
 
-@model_rule(
+@sequence_rule(
     "CT258", Severity.ERROR, "a preferred batch size of sequences is out of range", source=core(_UTILS, 1626, 1644)
 )
 def preferred_size_of_oldest(each: ConfiguredModel) -> Iterator[Problem]:
@@ -339,7 +342,7 @@ def preferred_size_of_oldest(each: ConfiguredModel) -> Iterator[Problem]:
             )
 
 
-@model_rule(
+@sequence_rule(
     "CT259", Severity.ERROR, "the slot utilization of sequences is not a fraction", source=core(_UTILS, 1646, 1660)
 )
 def slot_utilization_out_of_range(each: ConfiguredModel) -> Iterator[Problem]:
@@ -369,7 +372,7 @@ def slot_utilization_out_of_range(each: ConfiguredModel) -> Iterator[Problem]:
         )
 
 
-@model_rule(
+@sequence_rule(
     "CT260", Severity.WARNING, "a setting of the sequence batcher has no effect", source=core(_SCHEDULER, 1692, 1696)
 )
 def idle_sequence_setting(each: ConfiguredModel) -> Iterator[Problem]:

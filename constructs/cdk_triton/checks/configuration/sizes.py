@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import Part, configured
+from cdk_triton.checks.derived.configured import Part
 from cdk_triton.checks.derived.releases import counts_sizes
+from cdk_triton.checks.derived.scheduling import sequence_models
 from cdk_triton.checks.derived.tensors import BYTES_OF, ConfiguredTensor, named_tensors
 from cdk_triton.checks.derived.warm_ups import WarmUpInput, warm_up_input_rule, warm_up_inputs
 from cdk_triton.checks.registry import Problem, rule
@@ -93,7 +94,7 @@ def _warm_ups(context: CheckContext) -> Iterator[_Large]:
 
 
 def _initial_states(context: CheckContext) -> Iterator[_Large]:
-    for each in configured(context):
+    for each in sequence_models(context):
         for state in each.parts("sequence_batching.state", each.config.sequence_batching.state):
             for initial in state.message.initial_state[:1]:
                 if _is_large(initial.dims, enum_name(initial, "data_type")):

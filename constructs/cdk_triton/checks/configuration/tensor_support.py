@@ -300,8 +300,10 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
         output { name: "output__0" data_type: TYPE_FP32 dims: 1 }
     """
     for model in context.loaded_models:
+        if not has_no_configuration(context, model):
+            continue
         each = ConfiguredModel(context, model, ModelConfig())
-        if has_no_configuration(context, model) and completes_nothing(each):
+        if completes_nothing(each):
             name = known_backend(context, model)
             yield each.unloadable(
                 "",

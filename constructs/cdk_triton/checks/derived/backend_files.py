@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.configured import PLATFORMS, ConfiguredModel, completed_pair
+from cdk_triton.checks.derived.configured import PLATFORMS, ConfiguredModel, completed_pair, configured
 from cdk_triton.checks.registry import Problem, rules_about, would_not_load
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
@@ -188,10 +188,10 @@ def backend_files(context: CheckContext) -> Iterator[BackendFile]:
     The result omits faults that other rules report: an unreadable configuration, a version whose directory has another
     name. It also omits backends that need no file or are unknown.
     """
-    files_of = model_files(context)
+    files_of, owners = model_files(context), {each.name: each for each in configured(context)}
     for model in context.loaded_models:
-        config = ModelConfig() if model.config is None else model.config
-        owner = ConfiguredModel(context, model, config)
+        owner = owners.get(model.name) or ConfiguredModel(context, model, ModelConfig())
+        config = owner.config
         platform, backend = completed_pair(context, model)
         is_rejected = not platform and backend in PLATFORMS  # reported by CT284
         if model.is_ensemble or not backend or is_rejected or model.config_error is not None:

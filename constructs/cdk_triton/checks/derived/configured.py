@@ -44,7 +44,7 @@ PLATFORMS = {
 Message = TypeVar("Message", covariant=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ConfiguredModel:
     """A model with its configuration, which a rule judges.
 
@@ -82,7 +82,7 @@ class ConfiguredModel:
         return self.problem(field, would_not_load(self.model, found, words, joint), fix)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Part(Generic[Message]):
     """A message in a configuration, such as an instance group, which a rule judges.
 

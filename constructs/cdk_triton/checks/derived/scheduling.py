@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import ConfiguredModel, has_argument
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.configured import ConfiguredModel, configured, has_argument
 from cdk_triton.checks.derived.releases import is_within
+from cdk_triton.checks.registry import rules_about
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.schema import ModelConfig
 
@@ -21,15 +22,29 @@ __all__ = [
     "effective_policies",
     "has_cache",
     "has_freed_memory",
+    "instance_group_rule",
+    "instance_groups",
     "least_instances",
     "no_such_gpu",
     "said_group",
+    "sequence_models",
+    "sequence_rule",
 ]
 
 SOUND_SINCE = "26.11"  # the notes of 2.75.0
 """The release whose dynamic batcher and response cache work together."""
 
 _REWORKED_SINCE = "26.08"  # the notes of 2.72.0
+
+
+@per_check
+def sequence_models(context: CheckContext) -> Iterator[ConfiguredModel]:
+    """The loaded models that receive sequences of requests."""
+    return (each for each in configured(context) if each.config.HasField("sequence_batching"))
+
+
+sequence_rule = rules_about(sequence_models)
+"""Register a rule about each of these models; the parameters are those of `rule`."""
 
 
 def effective_policies(config: ModelConfig) -> Iterator[tuple[str, ModelQueuePolicy]]:
@@ -57,6 +72,17 @@ def least_instances(config: ModelConfig, gpus: int) -> int:
         places = len(group.gpus) if group.kind in (group.KIND_GPU, group.KIND_AUTO) and group.gpus else everywhere
         count += max(group.count, 1) * max(places, 1)
     return max(count, 1)
+
+
+@per_check
+def instance_groups(context: CheckContext) -> Iterator[Part[ModelInstanceGroup]]:
+    """The instance groups of every loaded model, ensembles included, which may not have any."""
+    for each in configured(context):
+        yield from each.parts("instance_group", each.config.instance_group)
+
+
+instance_group_rule = rules_about(instance_groups)
+"""Register a rule about each of these groups; the parameters are those of `rule`."""
 
 
 def said_group(group: Part[ModelInstanceGroup]) -> str:

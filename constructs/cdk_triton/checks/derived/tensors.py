@@ -22,7 +22,7 @@ BYTES_OF: Mapping[str, int] = {
 """The bytes of an element of each type but `TYPE_STRING`, whose elements have any number."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ConfiguredTensor(Part[ModelInput | ModelOutput]):
     """An input or output as a configuration writes it; `repeated` is its side.
 

@@ -29,7 +29,7 @@ _LENGTH = 4
 _MOST = 100_000  # no longer file is counted to its end
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WarmUp(Part["ModelWarmup"]):
     """One `model_warmup` block that the server runs."""
 

@@ -397,8 +397,8 @@ def missing_labels(each: ConfiguredModel) -> Iterator[Problem]:
     """
     for output in each.parts("output", each.config.output):
         name, file = output.message.name, output.message.label_filename
-        labels = named_file(each.context, each.model.directory, file)
-        if not file or not (labels.error or labels.is_directory):
+        labels = named_file(each.context, each.model.directory, file) if file else None
+        if labels is None or not (labels.error or labels.is_directory):
             continue
         words = f"failed to open text file for read {labels.spelled}: {labels.error}"
         found = f"the server cannot read the labels of the output {name!r} from {labels.spelled}"

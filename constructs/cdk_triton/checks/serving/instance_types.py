@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import backend_files
-from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
-from cdk_triton.checks.derived.scheduling import no_such_gpu
+from cdk_triton.checks.derived.configured import ConfiguredModel, Part, model_rule
+from cdk_triton.checks.derived.scheduling import instance_group_rule, no_such_gpu
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
+from cdk_triton.triton.schema import ModelInstanceGroup
 
 _SHM_BYTES = 64 << 20
 """The shared memory of a container: Docker's default, for which SageMaker has no setting."""
@@ -21,14 +22,14 @@ _SHM_BYTES_PER_INSTANCE = 16 << 20
 """The memory that the start script gives each instance of a Python model, unless the environment sets another."""
 
 
-@model_rule(
+@instance_group_rule(
     "CT610",
     Severity.ERROR,
     "an instance group names a GPU that the instance does not have",
     source=core("src/model_config_utils.cc", 876, 893),
     applies=lambda platform: True,
 )
-def gpu_beyond_instance(each: ConfiguredModel) -> Iterator[Problem]:
+def gpu_beyond_instance(part: Part[ModelInstanceGroup]) -> Iterator[Problem]:
     """An instance group lists a number in `gpus` that is not below the instance's number of GPUs.
 
     The server does not load the model. GPUs are numbered from 0. Without `gpus`, a group has instances on each GPU,
@@ -45,21 +46,18 @@ def gpu_beyond_instance(each: ConfiguredModel) -> Iterator[Problem]:
         backend: "python"
         instance_group { kind: KIND_GPU }
     """
-    platform = each.context.platform
-    if platform is None:
-        return
-    for part in each.parts("instance_group", each.config.instance_group):
-        group, count = part.message, platform.gpu_count
-        if group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
-            continue  # CT270 and CT271
-        for position, gpu in enumerate(group.gpus):
-            if gpu >= count:
-                yield part.unloadable(
-                    f"gpus[{position}]",
-                    f"gpus lists {gpu}, but {platform.instance_type} has {_gpus(count)}, numbered from 0",
-                    no_such_gpu(part, gpu),
-                    "remove gpus to use every GPU, or list only GPUs that the instance type has",
-                )
+    platform, group = part.owner.context.platform, part.message
+    if platform is None or group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
+        return  # the latter are reported by CT270 and CT271
+    count = platform.gpu_count
+    for position, gpu in enumerate(group.gpus):
+        if gpu >= count:
+            yield part.unloadable(
+                f"gpus[{position}]",
+                f"gpus lists {gpu}, but {platform.instance_type} has {_gpus(count)}, numbered from 0",
+                no_such_gpu(part, gpu),
+                "remove gpus to use every GPU, or list only GPUs that the instance type has",
+            )
 
 
 @model_rule(

@@ -46,12 +46,12 @@ def unverifiable_plan(each: BackendFile) -> Iterator[Problem]:
         <ir_version: 8, opset_import: ["" : 17]>
         model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
     """
-    platform, release = each.context.platform, known_release(each.context.platform)
     if each.backend != "tensorrt" or each.file is None:
         return
     read = each.context.contents(tensorrt_plan, each.file)
     if not isinstance(read, PlanFile):
         return
+    platform, release = each.context.platform, known_release(each.context.platform)
     on = ""
     if platform is not None and release is not None:
         instance = platform.instance
