@@ -33,6 +33,7 @@ __all__ = ["findings_of_example", "write"]  # fixtures
 
 (
     OF_CONTRIBUTORS,
+    STEP,
     IMAGE_MODULES,
     OF_RECIPES,
     ACKNOWLEDGED,
@@ -47,6 +48,11 @@ IMAGE = f"111122223333.dkr.ecr.us-east-1.amazonaws.com/triton@sha256:{'0' * 64}"
 
 def codes(write: Write, files: Mapping[str, Change], **arguments: Any) -> list[str]:
     return [finding.code for finding in write(files, base={}).check(**arguments)]
+
+
+def test_the_step_is_that_of_the_tutorial() -> None:
+    (tutorial,) = (block.text for block in blocks_of(ROOT / "docs" / "getting_started.md") if "step [" in block.text)
+    assert " ".join(STEP.text.split()) in " ".join(tutorial.split())
 
 
 def test_the_table_acknowledges_its_warning(findings_of_example: ExampleFindings) -> None:
