@@ -14,15 +14,15 @@ HEAD = """\
 <!-- written by `make generate` -->
 # Releases and instances
 
-This page lists the Triton releases and the GPU instance types that the library contains. `make generate` writes it
-from three data files of the library: `triton/data/releases.json`, `sagemaker/data/images.json` and
-`sagemaker/data/gpu_instances.json`. Each file names its sources and the day they were read.
+These are the Triton releases and GPU instance types of the library's tables `triton/data/releases.json`,
+`sagemaker/data/images.json` and `sagemaker/data/gpu_instances.json`, which name their sources and the day they were
+read.
 
 ## Releases
 
-The column "image" shows whether SageMaker publishes an image of the release. A release with "no" needs an image of your
-own. A version with `?` is recalled or assumed, because nobody has read the version in a source. The library does not
-reject anything because of a TensorRT version with `?`. A dash means that no version was found.
+If SageMaker publishes no image of a release, you need one of your own. A version with `?` is recalled or assumed,
+because nobody has read it in a source; a TensorRT version with `?` never causes a rejection. A dash means that no
+version was found.
 """
 INSTANCES = """\
 ## Instance types
@@ -30,10 +30,9 @@ INSTANCES = """\
 "Memory" is the nominal memory of one GPU in GB. "Multi-model" shows whether AWS lists the type for multi-model
 endpoints with GPUs. The list that was read names no family newer than g5, so "no" means "not known to work".
 
-"New enough for" lists the releases whose oldest supported GPU is not newer than the GPU of the type. If the oldest
-supported GPU of a release is not known, the table uses the value of the next newer release whose value is known. The
-table does not show whether an old release supports a new GPU. [Endpoints](endpoints.md#the-host) describes which
-releases Blackwell instances need.
+"New enough for" lists the releases whose oldest supported GPU is not newer than that of the type; where a release's is
+not known, that of the next newer release whose value is known. Whether an old release supports a new GPU is not in the
+table; [Endpoints](endpoints.md#the-host) has the releases that Blackwell instances need.
 """
 
 
