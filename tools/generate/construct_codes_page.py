@@ -15,14 +15,12 @@ HEAD = """\
 <!-- written by `make generate` -->
 # Codes of the constructs
 
-The constructs report these findings at `cdk synth`. Each finding is about an app, not about a model repository, so
-`cdk-triton validate` does not report them. [The rules](rules.md) lists the findings about repositories.
-
-`cdk-triton explain cdk-triton:NoWayOut` prints an entry of this page. The CDK writes `Annotation::` before a code in
-its report of validations, and `explain` accepts this prefix, too.
+The constructs report these findings about an app at `cdk synth`. Those about a model repository have
+[rules](rules.md), and `cdk-triton validate` reports them, too. `cdk-triton explain cdk-triton:NoWayOut` prints an entry
+of this page, also with the `Annotation::` that the CDK writes before a code in its report of validations.
 
 {errors} are errors, and every other code is a warning. If the app is right as
-it is, acknowledge the warning on the construct that the warning names:
+it is, acknowledge the warning on the construct that it names:
 
 ```python
 from aws_cdk import Annotations
@@ -30,7 +28,7 @@ from aws_cdk import Annotations
 Annotations.of(model).acknowledge_warning("cdk-triton:NoWayOut", "the VPC reaches S3 through a transit gateway")
 ```
 
-A code keeps its meaning. The code of a removed finding is not reused.
+A code keeps its meaning, and that of a removed finding is not reused.
 """
 
 

@@ -26,37 +26,33 @@ HEAD = """\
 <!-- written by `make generate` -->
 # The rules
 
-`cdk-triton validate` and the constructs look for these faults. The server or SageMaker would reject a repository with
-an **error**, or would serve it in another way than you intend. A repository with a **warning** may work, and you can
-[acknowledge](validate.md#acknowledge-a-warning) it. A code keeps its meaning, and the code of a removed rule is not
-reused. [Codes of the constructs](construct_codes.md) lists the codes that begin with `cdk-triton:`.
-
-Each area has a page. `cdk-triton explain CT101` prints the text of a rule.
+`cdk-triton validate` and the constructs look for these faults; `cdk-triton explain CT101` prints the text of a rule.
+The server or SageMaker would reject a repository with an **error**, or would serve it in another way than you intend. A
+repository with a **warning** may work, and you can [acknowledge](validate.md#acknowledge-a-warning) it. A code keeps
+its meaning, and that of a removed rule is not reused. Codes that begin with `cdk-triton:` are
+[those of the constructs](construct_codes.md).
 """
 AREA = """\
 <!-- written by `make generate` -->
 # {title}
 
-[The rules](../rules.md) lists all areas.
+Each example is a small repository, file by file. The tests check that the one below *Example* has the finding, and that
+the one below *Instead* does not. *Instead* shows only the files that differ. [All rules](../rules.md) are in one list.
 
-Each example is a small repository, file by file. The tests check that the repository below *Example* has the finding,
-and that the repository below *Instead* does not. *Instead* shows only the files that differ from *Example*.
+To run an example that shows no version directory of a model, add the directory `1` to the model. Otherwise, the command
+reports [CT110](files.md#ct110), and in most cases not the finding. Put the file that the backend loads into `1`
+([CT120](files.md#ct120)): for a Python model, a `model.py` with the class `TritonPythonModel` and its method `execute`;
+for an ONNX model, a `model.onnx` with the tensors of `config.pbtxt`; for an ensemble, an empty file `.gitkeep`. For a
+TensorRT model, write `produced = ["model/1/model.plan"]` into `cdk-triton.toml` instead.
 
-If an example shows no version directory of a model, add the directory `1` to the model before you run the command.
-Otherwise, the command reports [CT110](files.md#ct110), and in most cases not the finding. Put the file that the backend
-loads into `1` ([CT120](files.md#ct120)). For example, a Python model needs a `model.py` with the class
-`TritonPythonModel` and its method `execute`, and an ONNX model needs a `model.onnx` with the tensors of `config.pbtxt`.
-An ensemble needs an empty file `.gitkeep`. For a TensorRT model, write `produced = ["model/1/model.plan"]` into
-`cdk-triton.toml` instead.
-
-The examples show an `.onnx` file in ONNX's text form, a `.tar.gz` file as a list of its members, and a large or a built
-file as a description in parentheses. A line `# environment=` shows an argument of the constructs, which the command
-does not have.
+An `.onnx` file is shown in ONNX's text form, a `.tar.gz` file as a list of its members, and a large or a built file as
+a description in parentheses. A line `# environment=` shows an argument of the constructs, which the command does not
+have.
 """
 KNOWN_LIMITS = """\
 ## Limits of the checks
 
-The checks read files, tables and literals. They do not run a model. So they do not find out:
+The checks read files, tables and literals, and do not run a model. So they do not find out:
 
 * how much GPU memory a model takes;
 * the contents of a TensorRT plan, except its header;
@@ -65,8 +61,8 @@ The checks read files, tables and literals. They do not run a model. So they do 
 * whether the numbers in a tensor have the meaning that the model expects.
 
 If a release is newer than the schema of the checks, a field that the schema does not have is only a warning (CT102).
-The text of each rule has the *Limits* of this rule. [Not verified on AWS](not_verified.md) describes the claims that
-no test has checked on AWS.
+The *Limits* of each rule are in its text, and the claims that no test has checked on AWS in
+[Not verified on AWS](not_verified.md).
 """
 
 

@@ -18,66 +18,65 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:AccessLogsWithKey",
         "the bucket for access logs has a KMS key",
-        "S3's user guide does not support a bucket for access logs that is encrypted with a KMS key. S3 reports no "
-        "error if it cannot write a log. Use a bucket with S3's own keys.",
+        "S3 does not support access logs in a bucket that is encrypted with a KMS key, and reports no error if it "
+        "cannot write a log. Use a bucket with S3's own keys.",
         "Security",
     ),
     ConstructCode(
         "cdk-triton:AlarmInAnotherStack",
         "a rollback alarm of an endpoint is in another stack",
-        "CloudFormation does not remove or replace an alarm that another stack imports. Create the alarm in the "
-        "endpoint's stack, or import the alarm with Alarm.from_alarm_arn. Otherwise, remove the alarm one deployment "
-        "after the endpoint has stopped using the alarm.",
+        "CloudFormation does not remove or replace an alarm that another stack imports. Create it in the endpoint's "
+        "stack, or import it with Alarm.from_alarm_arn. Otherwise, remove it one deployment after the endpoint has "
+        "stopped using it.",
         "Roll back and promote",
     ),
     ConstructCode(
         "cdk-triton:ArtifactStoreInStack",
         "the stack of a model got an artifact store of its own",
-        "If the first deployment of the stack fails, the bucket stays and no stack owns it. Create a "
+        "If the first deployment of the stack fails, the bucket stays, and no stack owns it. Create a "
         "TritonArtifactStore in a stack of its own, and pass it as store=.",
         "The artifact store",
     ),
     ConstructCode(
         "cdk-triton:AsyncBucketNotExpiring",
         "an imported bucket keeps the requests and answers of an asynchronous endpoint",
-        "The app cannot add lifecycle rules to an imported bucket, so requests and answers stay until somebody deletes "
-        "them. Add rules to the bucket for the prefixes that the warning lists.",
+        "The app cannot add lifecycle rules to an imported bucket, so requests and answers stay until somebody "
+        "deletes them. Add rules for the prefixes that the warning lists.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
         "cdk-triton:AsyncBucketNotGranted",
         "the bucket of an asynchronous endpoint belongs to another account",
-        "This app cannot change the policy of the bucket. If the policy does not let the execution roles of the models "
-        "read requests and write answers, every request fails. Add these permissions to the policy.",
+        "This app cannot change the policy of the bucket. Every request fails unless the policy lets the execution "
+        "roles of the models read requests and write answers. Add these permissions.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
         "cdk-triton:AsyncTopicNotGranted",
         "an imported topic gets the notifications of an asynchronous endpoint",
-        "The app cannot read the key and the policy of an imported topic, so notifications may get lost. If the topic "
-        "has a key, let the execution roles use the key. If the topic belongs to another account, let the roles "
-        "publish to the topic.",
+        "The key and the policy of an imported topic are not known, so notifications may get lost. If the topic has a "
+        "key, let the execution roles use it. If the topic belongs to another account, let the roles publish to it.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
         "cdk-triton:BuildImagePullNotGranted",
         "the role of the builds may have no permission to pull the image",
-        "The name of the image does not name a repository of Amazon ECR, so the library cannot grant the pull. Call "
-        "grant_pull on the image's repository for each role in store.build_roles.values().",
+        "The image is not named as a repository of Amazon ECR, so no pull can be granted. Call grant_pull on its "
+        "repository for each role in store.build_roles.values().",
         "An image of your own",
     ),
     ConstructCode(
         "cdk-triton:BuildTimeout",
         "a build may take longer than its builder allows",
-        "The builder ends the job at the time limit, and the store keeps the finished plans. The next deployment "
-        "builds the other plans. Give the builder a longer timeout.",
+        "The builder ends the job at the time limit. The store keeps the finished plans, and the next deployment "
+        "builds the others. Give the builder a longer timeout.",
         "Builds",
     ),
     ConstructCode(
         "cdk-triton:CaptureNotGranted",
         "the bucket of data capture belongs to another account",
-        "This app cannot change the policy of the bucket. If the policy does not allow the execution roles of the "
-        "models to call s3:PutObject, SageMaker captures nothing. Add this permission to the policy.",
+        "This app cannot change the policy of the bucket. SageMaker captures nothing unless the policy allows the "
+        "execution roles of the models to call s3:PutObject. Add this permission.",
         "Security",
     ),
     ConstructCode(
@@ -90,8 +89,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:CaptureOfScaledVariant",
         "an endpoint with data capture has a scaled variant",
-        "An update of a scaled endpoint keeps some properties of the running endpoint. AWS does not document whether "
-        "the update also keeps the former data capture. After you change data_capture, compare the new value with "
+        "An update of a scaled endpoint keeps some properties of the running endpoint, and AWS does not document "
+        "whether the former data capture is one of them. After you change data_capture, compare it with "
         "DataCaptureConfig in the output of describe-endpoint.",
         "Endpoints and variants",
     ),
@@ -99,15 +98,15 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:ComponentMemory",
         "a component may reserve more memory than an instance offers",
         "A host keeps a part of the instance's memory for itself, and AWS does not document how much. If no instance "
-        "has enough free memory, the component fails to start. Lower memory=, or try the component in your account and "
+        "has enough free memory, the component fails to start. Lower memory=, or try it in your account and "
         "acknowledge the warning.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:ComponentOfOtherModel",
         "a component runs a model that is not a TritonModel of the app",
-        "The library cannot check the network, the archive and the image of such a model. Give the model the network "
-        "of the other components, and grant components.role the permissions of the model's own role.",
+        "The network, the archive and the image of such a model cannot be checked. Give it the network of the other "
+        "components, and grant components.role the permissions of its own role.",
         "Inference components",
     ),
     ConstructCode(
@@ -140,53 +139,51 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:EndpointNameCase",
         "the name of an imported endpoint is not known before the deployment",
-        "The ARN of an endpoint contains the name in lower case, and the library cannot convert an unresolved token to "
-        "lower case. If the name has capital letters, a grant by name allows nothing. Import the endpoint with its "
-        "ARN.",
+        "The ARN of an endpoint contains the name in lower case, and an unresolved token cannot be converted. If the "
+        "name has capital letters, a grant by name allows nothing. Import the endpoint with its ARN.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:GpuMemoryOfMultiModel",
         "a multi-model variant scales on GPU memory",
-        "A multi-model endpoint keeps models in GPU memory until the memory is full, so this metric does not follow "
-        "the load. Scale on invocations or on concurrent requests.",
+        "A multi-model endpoint keeps models in GPU memory until it is full, so this metric does not follow the load. "
+        "Scale on invocations or on concurrent requests.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:GrantWithoutEffect",
         "a grant to invoke an endpoint allows nothing",
-        "An endpoint has no policy of its own. So the policy of a caller in the endpoint's account has to allow the "
-        "call. Grant to a role of that account, and let callers of other accounts or services assume the role.",
+        "An endpoint has no policy of its own, so the policy of a caller in its account has to allow the call. Grant "
+        "to a role of that account, and let callers of other accounts or services assume it.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:GuardrailsOfMultiModel",
         "a multi-model endpoint has a deployment policy",
-        "Two pages of AWS disagree on whether multi-model endpoints support deployment guardrails. Try the deployment "
-        "policy in your account, then acknowledge the warning.",
+        "Two pages of AWS disagree on whether multi-model endpoints support deployment guardrails. Try the policy in "
+        "your account, then acknowledge the warning.",
         "Updates",
     ),
     ConstructCode(
         "cdk-triton:HostDriver",
         "the NVIDIA driver of the host may not suit the release or the GPU",
-        "The container may not find a GPU. The driver of the host may be too old for the CUDA of the image or for the "
-        "GPU. Or the image has CUDA 12 and the host has a newer CUDA: such images failed on such hosts (for Blackwell, "
-        "AWS's reports disagree). If you set inference_ami_version, remove this setting, because the library derives a "
-        "host AMI from release and GPU. Otherwise, serve with 25.09 or newer.",
+        "The container may not find a GPU, because the driver of the host is too old for the CUDA of the image or for "
+        "the GPU. Or the image has CUDA 12 and the host a newer CUDA: such images failed on such hosts (for "
+        "Blackwell, AWS's reports disagree). If you set inference_ami_version, remove it; release and GPU determine a "
+        "host AMI. Otherwise, serve with 25.09 or newer.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:ImagePullNotGranted",
         "the execution role may have no permission to pull the image",
-        "The name of the image does not name a repository of Amazon ECR, so the library cannot grant the pull. Call "
-        "grant_pull(model.role) on the image's repository. If the image is in a registry inside the VPC, acknowledge "
-        "the warning.",
+        "The image is not named as a repository of Amazon ECR, so no pull can be granted. Call grant_pull(model.role) "
+        "on its repository. If the image is in a registry inside the VPC, acknowledge the warning.",
         "An image of your own",
     ),
     ConstructCode(
         "cdk-triton:InstanceCountKept",
         "updates keep the instance count of a variant that is not scaled",
-        "If one variant of an endpoint is scaled, updates keep the counts of all variants. A changed "
+        "If one variant of an endpoint is scaled, updates keep the counts of all variants, and a changed "
         "initial_instance_count has no effect. Give each variant limits with auto_scale_instance_count.",
         "Scaling",
     ),
@@ -200,15 +197,15 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:KeyNotGranted",
         "the policy of a key is not in this app",
-        "The key was imported or belongs to another account, so the library cannot change the policy of the key. Let "
-        "the owner of the key allow the actions that the warning lists.",
+        "The key was imported or belongs to another account, so the app cannot change its policy. Let its owner allow "
+        "the actions that the warning lists.",
         "Security",
     ),
     ConstructCode(
         "cdk-triton:LongBuild",
         "a build may take longer than a deployment waits",
-        "A deployment that has to build everything fails after 50 minutes. The next deployment uses the builds that "
-        "the failed deployment started. Run `cdk-triton artifacts build` before the deployment.",
+        "A deployment that has to build everything fails after 50 minutes; the next one uses the builds that it "
+        "started. Run `cdk-triton artifacts build` before the deployment.",
         "Builds",
     ),
     ConstructCode(
@@ -222,36 +219,36 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:ModelInAnotherStack",
         "the endpoint and its model are in different stacks",
         "A changed model gets another name, and CloudFormation rejects the change of a value that another stack "
-        "imports. So each change of the model fails. Put the endpoint and the model into one stack.",
+        "imports, so each change of the model fails. Put the endpoint and the model into one stack.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:ModelLoadGpuLimit",
         "model_load_gpu_limit is set for a multi-model endpoint",
-        "If a load exceeds the limit, Triton answers with status 400. SageMaker unloads other models only after status "
-        "507, so the request fails. Remove the setting.",
+        "If a load exceeds the limit, Triton answers with status 400, but SageMaker unloads other models only after "
+        "status 507. So the request fails. Remove the setting.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:NeverScalesOut",
         "a scaling target cannot be exceeded",
-        "Application Auto Scaling adds instances when the metric is above the target, but this metric cannot exceed "
-        "the target. Choose a lower target.",
+        "Application Auto Scaling adds instances when the metric is above the target, which this metric cannot "
+        "exceed. Choose a lower target.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:NewerRelease",
         "the release is newer than the tables of the library",
         "The checks use the versions and rules of the newest release in the tables. Upgrade cdk-triton if a newer "
-        "cdk-triton has this release in its tables, or try the image in your account.",
+        "version has this release, or try the image in your account.",
         "An image of your own",
     ),
     ConstructCode(
         "cdk-triton:NoEndpointWait",
         "no function waits for an endpoint that is being scaled",
-        "While the number of instances changes, SageMaker rejects updates and deletions of an endpoint. The artifact "
-        "store of a model has a function that waits for the end of the change. Imported models and models of your own "
-        "do not have a store. Suspend scaling before each deployment, then acknowledge the warning.",
+        "While the number of instances changes, SageMaker rejects updates and deletions of an endpoint. A function of "
+        "a model's artifact store waits for the end of the change, but imported models and models of your own have no "
+        "store. Suspend scaling before each deployment, then acknowledge the warning.",
         "Scaling",
     ),
     ConstructCode(
@@ -264,16 +261,16 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:NoRoomForRollback",
         "the rollback of an inference component's update finds no free GPUs",
-        "A rollback starts old copies beside the new copies. Without rollback_batch, the rollback starts all old "
-        "copies at once. Give the policy a smaller rollback_batch, or raise max_instance_count.",
+        "A rollback starts old copies beside the new ones, without rollback_batch all at once. Give the policy a "
+        "smaller rollback_batch, or raise max_instance_count.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:NoRoomForUpdate",
         "an update of a component finds no free GPUs",
-        "An update starts a new copy before the old copy ends. The new copy needs free GPUs on the instances, or one "
-        "more instance. If max_instance_count does not allow one more instance, the update waits for capacity and "
-        "fails. Raise max_instance_count.",
+        "An update starts a new copy before the old one ends. The new copy needs free GPUs on the instances, or one "
+        "more instance. If max_instance_count does not allow that, the update waits for capacity and fails. Raise "
+        "max_instance_count.",
         "Inference components",
     ),
     ConstructCode(
@@ -286,17 +283,16 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:NothingScales",
         "the number of instances has limits, but no policy scales it",
-        "Without a policy or a schedule, Application Auto Scaling does not change the number within its limits. Call a "
-        "scale_on_ method of the object that auto_scale_instance_count returned.",
+        "Without a policy or a schedule, the number does not change within its limits. Call a scale_on_ method of the "
+        "object that auto_scale_instance_count returned.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:PayloadsExceedInstance",
         "the largest requests of an asynchronous endpoint do not fit into an instance",
         "An instance may get several requests of the size max_payload at a time, and Triton keeps three copies of a "
-        "request in JSON. These copies need more memory than the instance has, or the requests and the model need more "
-        "space than the volume has. Lower max_payload or max_concurrent_invocations_per_instance, or use a larger "
-        "instance.",
+        "request in JSON. They need more memory than the instance has, or the requests and the model need more space "
+        "than the volume has. Lower max_payload or max_concurrent_invocations_per_instance, or use a larger instance.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
@@ -317,16 +313,16 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:ProducedFile",
         "cdk-triton.toml lists a file that no recipe makes",
-        "The server would not find the file. Add the recipe that makes the file, to the repository or to the "
-        "publisher, or put the file into the repository. `cdk-triton fleet publish` reports this error, too.",
+        "The server would not find the file. Add the recipe that makes it, to the repository or to the publisher, or "
+        "put the file into the repository. `cdk-triton fleet publish` reports this error, too.",
         "Recipes",
         Severity.ERROR,
     ),
     ConstructCode(
         "cdk-triton:PublicSubnets",
         "a model is in public subnets",
-        "In public subnets, the network interfaces of SageMaker's instances do not get a public address, so the "
-        "instances cannot reach S3. Select private subnets, or call add_vpc_endpoints(vpc).",
+        "In public subnets, the network interfaces of SageMaker's instances get no public address, so the instances "
+        "cannot reach S3. Select private subnets, or call add_vpc_endpoints(vpc).",
         "Network and data",
     ),
     ConstructCode(
@@ -362,17 +358,17 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:ShadowWithoutCopies",
         "the shadow of an endpoint has the weight 0",
-        "SageMaker copies no request to the shadow, but you pay for its instances. Give the shadow a positive "
-        "initial_weight, or remove the shadow.",
+        "SageMaker copies no request to the shadow, but you pay for its instances. Give it a positive initial_weight, "
+        "or remove it.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:SharedModelNames",
         "ensembles of a multi-model endpoint have inner models of the same name",
         "Python writes bytecode into the directory of a Python model. Each time SageMaker loads one of these "
-        "ensembles, Triton looks at the models of the same names in all archives. It reloads the models whose "
-        "directories have changed. Meanwhile, the other ensembles answer more slowly. Give the inner models of each "
-        "ensemble names of their own. Or serve with 24.11 or newer, and set PYTHONDONTWRITEBYTECODE to 1.",
+        "ensembles, Triton reloads the models of the same names in other archives whose directories have changed, and "
+        "meanwhile the other ensembles answer more slowly. Give the inner models of each ensemble names of their own. "
+        "Or serve with 24.11 or newer, and set PYTHONDONTWRITEBYTECODE to 1.",
         "Multi-model endpoints",
     ),
     ConstructCode(
@@ -384,7 +380,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:TopicNotGranted",
         "the policy of a topic or of its key is not in this app",
-        "A service loses its messages if it is not allowed to publish to the topic or to use the topic's key. Let the "
+        "The messages of a service are lost if it is not allowed to publish to the topic or to use its key. Let the "
         "owner allow the actions that the message lists, or give the topic a key of the app.",
         "Security",
     ),
@@ -399,35 +395,35 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:UpdateWithoutAlarms",
         "a deployment policy waits, but has no alarms",
-        "The wait costs money, but the wait cannot lead to a rollback. Pass alarms=, or call add_rollback_alarms.",
+        "The wait costs money, but cannot lead to a rollback. Pass alarms=, or call add_rollback_alarms.",
         "Updates",
     ),
     ConstructCode(
         "cdk-triton:VariantsInDifferentNetworks",
         "the models of an endpoint's variants differ in subnets or isolation",
-        "AWS does not document whether one endpoint accepts such models. Give the models the same network, or try "
-        "create-endpoint-config with both models, because this call starts no instance.",
+        "AWS does not document whether one endpoint accepts such models. Give them the same network, or try "
+        "create-endpoint-config with both, which starts no instance.",
         "Network and data",
     ),
     ConstructCode(
         "cdk-triton:VariantsServeDifferentModels",
         "variants of one endpoint serve different target models",
-        "A request that names no variant may reach a variant without its target model. Such a request fails. Give all "
-        "variants but one the weight 0, and let callers name the variant.",
+        "A request that names no variant fails if it reaches a variant without its target model. Give all variants "
+        "but one the weight 0, and let callers name the variant.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:VolumeSize",
         "volume_size is given for an instance type with local NVMe disks",
-        "As far as is known, SageMaker rejects a volume size for such types. Remove volume_size, or try the volume "
-        "size in your account.",
+        "As far as is known, SageMaker rejects a volume size for such types. Remove volume_size, or try it in your "
+        "account.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:WeakStoreReference",
         "stacks use an artifact store by weak references",
-        "CloudFormation allows you to delete or replace the store while endpoints need the store. Make the references "
-        "to the store strong, or protect the store's stack from deletion.",
+        "CloudFormation allows you to delete or replace the store while endpoints need it. Make the references to it "
+        "strong, or protect its stack from deletion.",
         "The artifact store",
     ),
 )
