@@ -112,7 +112,7 @@ class InvocationError(CdkTritonError):
 
 
 class PayloadTooLargeError(InvocationError):
-    """The request body is larger than SageMaker accepts. The client does not send it.
+    """The request body is larger than SageMaker accepts; it was not sent.
 
     Attributes:
         size: the size of the request body in bytes.
@@ -132,7 +132,7 @@ class InvocationTimeoutError(InvocationError, TimeoutError):
 class NoCapacityError(InvocationError):
     """The inference component has no copy.
 
-    If the component scales to zero, a copy starts within minutes, so call again later.
+    If it scales to zero, a copy starts within minutes: call again later.
     """
 
 
@@ -145,7 +145,7 @@ class ResultExpiredError(InvocationError):
 
 
 class ResultAccessError(InvocationError):
-    """The caller does not have permission to read an asynchronous answer, or to check that it exists."""
+    """The caller has no permission to read an asynchronous answer, or to check that it exists."""
 
 
 class ModelNotReadyError(InvocationError):

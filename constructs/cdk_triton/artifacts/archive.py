@@ -70,7 +70,7 @@ def write_archive(
 ) -> Archive:
     """Pack a model repository into one `.tar.gz`.
 
-    When the archive is complete, it replaces the target in one step. After a failure, the target is as it was before.
+    A complete archive replaces the target in one step. After a failure, the target is as it was before.
 
     Args:
         source: the repository or its directory.

@@ -34,7 +34,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def documented_rules() -> tuple[Rule, ...]:
-    """Every rule, plus `CRASH` and `UNREADABLE`. So the result has every code that a finding can have.
+    """Every rule, plus `CRASH` and `UNREADABLE`: every code that a finding can have.
 
     Raises:
         RuleError: a module of another distribution cannot be imported, or declares a rule wrongly.

@@ -28,10 +28,10 @@ _NOT_READ = object()
 class CheckContext:
     """The view that a rule gets: a repository and how it will be served.
 
-    A rule uses no clock and no network, and reads files by `contents`. There are two exceptions. The package `onnx`
-    checks the graphs of ONNX files in a separate process, and the results are cached between runs. With `preflight`,
-    rules start TensorRT's parser in a separate process. Both processes have a time limit. So a finding depends on the
-    installed packages and, if a process reaches its limit, on the machine.
+    A rule uses no clock and no network, and reads files by `contents`. There are two exceptions: the package `onnx`
+    checks the graphs of ONNX files, with results that are cached between runs, and with `preflight`, rules start
+    TensorRT's parser. Both run in a separate process with a time limit. So a finding depends on the installed packages
+    and, if a process reaches its limit, on the machine.
 
     Attributes:
         repository: the repository.
@@ -72,8 +72,8 @@ class CheckContext:
         """The models that the server would load, as far as the files show; all models if the entry model is unknown.
 
         The server runs with explicit model control. It loads the entry model, the steps of an ensemble, and the
-        additional models. A rule about one model checks only the loaded models, because a directory that is not loaded
-        does no harm.
+        additional models. A rule about one model checks only these, because a directory that is not loaded does no
+        harm.
         """
         entry = self.entry
         if entry is None or any(model.is_ensemble and model.config is None for model in self.repository.models):
@@ -102,8 +102,8 @@ class CheckContext:
     def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
         """The result of `read` for a file, cached for the other rules of this check.
 
-        A rule does not open files itself. `read` is a function of a path. Write your own function, because the
-        library's readers are not public.
+        A rule does not open files itself. `read` is a function of a path; write your own, because the library's readers
+        are not public.
         """
         key = (read, file.path)
         found = self._contents.get(key, _NOT_READ)
@@ -135,9 +135,9 @@ def per_check(derive: Callable[[CheckContext], Derived]) -> Callable[[CheckConte
 def per_check(derive: Callable[[CheckContext], object]) -> Callable[[CheckContext], object]:
     """Decorate a function, so that it computes its value only once for each check.
 
-    The function runs when the first rule needs the value. The other rules of the check get the cached value.
+    The function runs when the first rule needs the value; the other rules of the check get the cached one.
 
-    If the function returns an iterator, the cache keeps its items as a tuple.
+    The items of an iterator are kept as a tuple.
     """
 
     @wraps(derive)

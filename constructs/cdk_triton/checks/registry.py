@@ -86,7 +86,7 @@ class Rule:
             `UNREADABLE`.
         modes: the modes to which the rule applies: `single`, `multi` or both.
         applies: a function that returns whether the rule applies to a serving platform. Without a platform such a rule
-            is skipped. None: the rule does not need a platform.
+            is skipped. None: the rule needs no platform.
         asks_parser: whether the rule needs TensorRT's own parser. Without `preflight` such a rule is skipped.
         function: the function that looks for the fault; its docstring is the rule's documentation.
     """

@@ -35,11 +35,10 @@ class Report:
     Attributes:
         findings: each finding once, errors first, then by path, code and field.
         acknowledged: the warnings that the repository's `acknowledgements` cover, in the same order.
-        skipped: the rules that need a platform or a preflight that was not given. The repository may have the faults
-            that these rules look for.
+        skipped: the rules that need a platform or a preflight that was not given. The repository may have their faults.
         plans_without_network: the plans of TensorRT models whose network is not in the repository, so that no rule
-            could look at it. A recipe may read the network from S3, or from the result of another recipe.
-            `cdk-triton validate` does not find the network of any recipe, because it does not have the app's recipes.
+            could look at it. A recipe may read it from S3, or from the result of another recipe; `cdk-triton validate`
+            does not have the app's recipes at all.
     """
 
     findings: tuple[Finding, ...]

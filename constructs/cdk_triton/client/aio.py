@@ -39,25 +39,25 @@ __all__ = ["AsyncRepositoryClient", "AsyncTritonClient"]
 class AsyncTritonClient:
     """Invokes one SageMaker endpoint whose container is Triton, with many requests at a time on one event loop.
 
-    It needs the extra `aio`. `async with` opens one session for all requests:
+    `async with` opens one session for all requests; the extra `aio` installs what it needs:
 
         async with AsyncTritonClient("my-endpoint") as client:
             answers = await asyncio.gather(*(client.infer(each) for each in requests))
 
-    The client uses the region, credentials and endpoint URL of boto3's default session. It does not use boto3's hooks
-    or retries. It rejects an environment that sets a proxy or a CA bundle. It sends each request once, except as
+    The client uses the region, credentials and endpoint URL of boto3's default session, but neither its hooks nor its
+    retries, and rejects an environment that sets a proxy or a CA bundle. Each request is sent once, except as
     `TritonClient` describes. Cancelling a request closes its connection.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
-        concurrency: how many requests the client sends at a time; the others wait.
+        concurrency: how many requests are sent at a time; the others wait.
         input_location: as for `TritonClient`.
         s3: as for `TritonClient`.
 
     Raises:
         ConfigurationError: `endpoint_name` is not a valid name, `input_location` is not an S3 URI, or `concurrency` is
-            not a whole number of at least 1. `async with` raises this error if aiohttp is not installed, no AWS region
-            is configured, or the environment sets a proxy or a CA bundle.
+            not a whole number of at least 1. Also by `async with`, if aiohttp is not installed, no AWS region is
+            configured, or the environment sets a proxy or a CA bundle.
     """
 
     def __init__(
@@ -200,9 +200,9 @@ class AsyncTritonClient:
 
 @dataclass(frozen=True)
 class AsyncRepositoryClient:
-    """Does the same as `RepositoryClient`, but with an `AsyncTritonClient`.
+    """A `RepositoryClient` of an `AsyncTritonClient`.
 
-    `AsyncTritonClient.for_repository` returns an `AsyncRepositoryClient`.
+    `AsyncTritonClient.for_repository` returns it.
 
     Attributes:
         client: the client that sends the requests.

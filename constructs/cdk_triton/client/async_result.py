@@ -35,17 +35,17 @@ _EXPIRED = re.compile(r"\brequest\b.*\bexpired\b", re.IGNORECASE | re.DOTALL)
 class AsyncResult:
     """A request that was submitted; `result` waits for its answer.
 
-    Another process can make an `AsyncResult` from the same locations, for example from those in a notification.
+    Another process can make one from the same locations, for example from those in a notification.
 
     Attributes:
         endpoint_name: the endpoint.
-        inference_id: the identifier of the request; SageMaker's logs and notifications contain it.
+        inference_id: the identifier of the request in SageMaker's logs and notifications.
         output_location: the S3 URI of the answer.
         failure_location: the S3 URI of the error message; None if SageMaker returned none.
         submitted: when the request was sent, with a time zone; by default now.
         queue_seconds: how many seconds the request may wait in the queue.
         invocation_seconds: how many seconds the container may work on the request.
-        s3: a boto3 `s3` client. By default the class makes one from the environment.
+        s3: a boto3 `s3` client; by default one from the environment.
 
     Raises:
         ConfigurationError: `submitted` is not a time with a time zone, or `queue_seconds` or `invocation_seconds` is

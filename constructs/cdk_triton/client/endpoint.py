@@ -46,18 +46,17 @@ __all__ = ["RepositoryClient", "TritonClient"]
 class TritonClient:
     """Invokes one SageMaker endpoint whose container is Triton.
 
-    This class sends each request once, except as `from_parameters` and `infer_many` describe. It does not retry,
-    because a model may be stateful, and because the model may have run even if the request timed out. A `runtime` of
-    your own keeps its own retry configuration (botocore's default repeats a request after most failures). Threads may
-    share a client.
+    Each request is sent once, except as `from_parameters` and `infer_many` describe. Nothing is retried, because a
+    model may be stateful, and may have run even if the request timed out. A `runtime` of your own keeps its own retry
+    configuration (botocore's default repeats a request after most failures). Threads may share a client.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
-        runtime: a boto3 `sagemaker-runtime` client. By default the class makes one from the environment, with a read
-            timeout of 70 seconds and without retries (SageMaker gives a container 60 seconds).
+        runtime: a boto3 `sagemaker-runtime` client; by default one from the environment, with a read timeout of 70
+            seconds and without retries (SageMaker gives a container 60 seconds).
         input_location: the S3 URI below which `submit` uploads requests that are too large for the call itself. The
-            endpoint's parameter `async/input` contains this URI.
-        s3: a boto3 `s3` client for asynchronous requests. By default the class makes one from the environment.
+            endpoint's parameter `async/input` contains it.
+        s3: a boto3 `s3` client for asynchronous requests; by default one from the environment.
 
     Raises:
         ConfigurationError: `endpoint_name` is not a valid name, `input_location` is not an S3 URI, or no AWS region is
@@ -90,19 +89,19 @@ class TritonClient:
     ) -> TritonClient:
         """Make a client from the parameters that an endpoint with `ssm_parameter_path` has in the Parameter Store.
 
-        `infer(…, ensemble=…)` finds the target model by the name of the ensemble. The client caches the names, and
-        refreshes them in the background. If SageMaker rejects a request because the endpoint or the target model may be
-        gone, the client refreshes the names at once. If the client then finds another name, it sends the request again.
-        If a refresh fails, the client uses the last known names and logs a warning.
+        `infer(…, ensemble=…)` finds the target model by the name of the ensemble. The names are cached, and refreshed
+        in the background. If SageMaker rejects a request because the endpoint or the target model may be gone, they are
+        refreshed at once, and the request is sent again if there is another name. If a refresh fails, the last known
+        names stay in use, and a warning is logged.
 
         Args:
             path: the endpoint's `ssm_parameter_path`.
             runtime: as for the class.
             s3: as for the class.
-            ssm: a boto3 `ssm` client. By default the method makes one from the environment.
+            ssm: a boto3 `ssm` client; by default one from the environment.
             max_age: seconds after which the next use of a name starts a refresh in the background. That use gets the
-                old name, because a replaced target model stays callable. But the client reads the name of a
-                published ensemble again before that use.
+                old name, because a replaced target model stays callable. Only the name of a published ensemble is read
+                again before it.
 
         Raises:
             ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS
@@ -116,15 +115,15 @@ class TritonClient:
 
     @takes(TargetOptions)
     def for_repository(self, repository: ModelRepository, **target: Unpack[TargetOptions]) -> RepositoryClient:
-        """Return a client that checks requests against the repository's `config.pbtxt` before it sends the requests.
+        """Return a client that checks requests against the repository's `config.pbtxt` before it sends them.
 
         Args:
             repository: the repository that the endpoint serves.
             **target: names the model, as for `infer`; `TargetOptions` has the list.
 
         Raises:
-            ConfigurationError: the repository does not determine which model callers invoke, or the model's
-                configuration does not have inputs and outputs.
+            ConfigurationError: the repository does not determine which model callers invoke, or its configuration has
+                no inputs and outputs.
             ModelConfigError: the model's configuration cannot be read.
         """
         return RepositoryClient(self, Contract.of(repository), target)
@@ -140,9 +139,9 @@ class TritonClient:
 
         Args:
             inputs: a mapping from each input tensor's name to an array, nested lists of text, or tritonclient's
-                `InferInput`; or an iterable of `InferInput`s alone. The shape includes the batch dimension. The client
-                sends `str` as UTF-8. An array of `bytes` that may end in zero bytes must have `dtype=object`, because
-                numpy strips zero bytes from its `S` types.
+                `InferInput`; or an iterable of `InferInput`s alone. The shape includes the batch dimension. `str` is
+                sent as UTF-8. An array of `bytes` that may end in zero bytes must have `dtype=object`, because numpy
+                strips zero bytes from its `S` types.
             **options: the model, the wanted outputs and more; `InferOptions` has the list.
 
         Raises:
@@ -179,28 +178,26 @@ class TritonClient:
     ) -> list[Answer]:
         """Run many small requests by sending them as few large ones.
 
-        The client sends requests together if their inputs have the same names, types and shapes. If the container
-        answers such a batch with an error, the client sends the halves of the batch again, until only the request at
-        fault fails. So a model may get a row more than once: do not use this method for a model with state.
+        Requests are sent together if their inputs have the same names, types and shapes. If the container answers such
+        a batch with an error, its halves are sent again, until only the request at fault fails. So a model may get a
+        row more than once: do not use this for a model with state.
 
-        Unless you gave the client a `runtime`, this method uses urllib3 instead of boto3, because urllib3 takes half
-        the time. If the environment sets a proxy or a CA bundle, give the client a `runtime`.
+        A client without a `runtime` of your own uses urllib3 here, which takes half the time of boto3. If the
+        environment sets a proxy or a CA bundle, give it a `runtime`.
 
         Args:
             requests: the inputs of each request, as for `infer`, with the batch dimension.
-            max_batch_size: how many rows the client sends together, at most the `max_batch_size` of the model's
-                `config.pbtxt`. With 1, the client sends each request alone, and a request does not need a batch
-                dimension.
+            max_batch_size: how many rows are sent together, at most the `max_batch_size` of the model's `config.pbtxt`.
+                With 1, each request is sent alone, and needs no batch dimension.
             concurrency: how many requests the client sends at a time.
             **options: as for `infer`, for each request; `InferManyOptions` has the list.
 
         Returns:
-            A result or an error for each request, in the order of the requests. The errors are those that `infer` would
-            raise.
+            A result for each request, in their order, or the error that `infer` would raise.
 
         Raises:
             ConfigurationError: `max_batch_size` or `concurrency` is not a whole number of at least 1; or the
-                environment sets a proxy or a CA bundle, but you did not give the client a `runtime`.
+                environment sets a proxy or a CA bundle, and the client has no `runtime` of yours.
         """
         options["outputs"] = listed(options.get("outputs"))
         return self._infer_many(requests, max_batch_size, concurrency, arrays_of, _unchanged, options)
@@ -240,9 +237,8 @@ class TritonClient:
     def submit(self, inputs: Inputs, **options: Unpack[SubmitOptions]) -> AsyncResult:
         """Send a request to an asynchronous endpoint, and return before the answer exists.
 
-        A request of up to 128,000 bytes is part of the call. The client first uploads a larger request, of up to 1 GiB,
-        to a new key below `input_location`. If the installed boto3 does not support bodies in this call, the client
-        uploads every request.
+        A request of up to 128,000 bytes is part of the call. A larger one, of up to 1 GiB, is first uploaded to a new
+        key below `input_location`, and so is every request if the installed boto3 does not support bodies in this call.
 
         Args:
             inputs: as for `infer`.
@@ -253,7 +249,7 @@ class TritonClient:
 
         Raises:
             ConfigurationError: an input cannot be sent, a time is out of its range, or boto3 rejects an argument; or
-                the request must be uploaded, but the client does not have an `input_location`.
+                the request must be uploaded, but the client has no `input_location`.
             PayloadTooLargeError: the request is larger than SageMaker accepts; nothing was sent.
             InvocationTimeoutError: the client got no connection or no answer in time; the request may be in the queue.
             InvocationError: any other failure of SageMaker, S3 or the network.
@@ -274,7 +270,7 @@ class TritonClient:
 class RepositoryClient:
     """Checks requests against a repository's `config.pbtxt` before the client sends them.
 
-    `TritonClient.for_repository` returns a `RepositoryClient`.
+    `TritonClient.for_repository` returns it.
 
     Attributes:
         client: the client that sends the requests.
@@ -292,13 +288,13 @@ class RepositoryClient:
 
         Args:
             inputs: a mapping from each input's name to an array of the type in `config.pbtxt`, or to numbers, text or
-                lists. The client converts numbers, text and lists to such an array if the conversion loses nothing.
-                Dimensions of 1 at the end may be omitted, and so may the batch dimension of a single row.
+                lists. Numbers, text and lists are converted to such an array if that loses nothing. Dimensions of 1 at
+                the end may be omitted, and so may the batch dimension of a single row.
             **options: as for `TritonClient.infer`; `SingleRequestOptions` has the list.
 
         Raises:
-            ConfigurationError: the model does not have an input or an output of that name, an input is missing, or the
-                type or shape of an input differs from `config.pbtxt`; nothing was sent.
+            ConfigurationError: the model has no input or output of that name, an input is missing, or its type or shape
+                differs from `config.pbtxt`; nothing was sent.
             InvocationError: as for `TritonClient.infer`, or an output has another type than in `config.pbtxt`.
         """
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
@@ -317,8 +313,8 @@ class RepositoryClient:
             **options: as for `infer`, for each request; `RequestOptions` has the list.
 
         Raises:
-            ConfigurationError: the model does not have an output of that name, or `concurrency` is not a whole number
-                of at least 1.
+            ConfigurationError: the model has no output of that name, or `concurrency` is not a whole number of at least
+                1.
         """
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
         return self.client._infer_many(

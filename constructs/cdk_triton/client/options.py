@@ -30,7 +30,7 @@ class TargetOptions(TypedDict, total=False):
 
     Attributes:
         ensemble: the name of the ensemble to invoke on a multi-model endpoint: one of the stack, or a published one.
-            This option needs a client of `from_parameters`.
+            Needs a client of `from_parameters`.
         target_model: the archive to invoke on a multi-model endpoint, as `TritonMultiModel.target_model(…)` returns it.
         target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
         inference_component: the component to invoke on an endpoint with components, as
@@ -59,11 +59,11 @@ class SingleRequestOptions(RequestOptions, total=False):
     """Options of `infer` and `submit`, in addition to `RequestOptions`.
 
     Attributes:
-        binary: whether to send and request binary tensors; True by default. With False, request and answer are JSON.
-            JSON is readable, but several times larger and slower, and cannot contain FP16, BF16 or bytes that are not
-            UTF-8. Triton limits the size of JSON, but not the size of binary tensors.
-        request_id: an identifier of your own. The result has this identifier as `InferenceResult.request_id`. Triton
-            writes the identifier into its trace and its verbose log.
+        binary: whether to send and request binary tensors; True by default. With False, request and answer are JSON,
+            which is readable, but several times larger and slower, limited in size by Triton, and without FP16, BF16
+            and bytes that are not UTF-8.
+        request_id: an identifier of your own, which is `InferenceResult.request_id` of the result, and in Triton's
+            trace and verbose log.
     """
 
     binary: bool

@@ -39,10 +39,10 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
     """The answer of a model: its output arrays by name. BYTES tensors are object arrays of `bytes`.
 
     Attributes:
-        outputs: the arrays, in the order of the answer. If the elements of a binary tensor have a fixed size, its array
-            is a view of the answer. Such an array is read-only, may be unaligned, and keeps the whole answer in memory.
-            Use `array.copy()` for an array without these limits.
-        variant: the production variant that answered, or None if the service does not return it.
+        outputs: the arrays, in the order of the answer. The array of a binary tensor whose elements have a fixed size
+            is a view of the answer: it is read-only, may be unaligned, and keeps the whole answer in memory.
+            `array.copy()` has none of these limits.
+        variant: the production variant that answered, or None if the service does not tell it.
     """
 
     outputs: Mapping[str, npt.NDArray[Any]]
@@ -55,7 +55,7 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
     def infer_result(self) -> InferResult:
         """The same answer as an `InferResult` of tritonclient, made at the first use.
 
-        If `infer_many` sent the request together with others, this object has the rows of all these requests.
+        If `infer_many` sent the request together with others, it has the rows of all of them.
         """
         from tritonclient.http import InferenceServerClient
 

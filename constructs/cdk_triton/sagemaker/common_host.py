@@ -20,16 +20,16 @@ __all__ = ["common_host_ami"]
 def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | None:
     """The host AMI of a variant that runs on several platforms of one image; None: SageMaker's default host.
 
-    If you gave a platform an AMI, the variant uses this AMI, which must suit the other platforms too. If you gave no
-    AMI, the variant uses a derived AMI that suits every GPU.
+    An AMI that you gave a platform must suit the others, too. If you gave none, it is a derived AMI that suits every
+    GPU.
 
     Args:
         what: the variant, as error messages name it.
         platforms: the platforms of the variant, at least one.
 
     Raises:
-        ConfigurationError: you gave two platforms different AMIs; the AMI that you gave does not suit another
-            platform; or no derived AMI suits all GPUs.
+        ConfigurationError: you gave two platforms different AMIs, or one that does not suit another platform; or no
+            derived AMI suits all GPUs.
     """
     wanted = list(dict.fromkeys(platform.inference_ami_version for platform in platforms))
     if len(wanted) == 1:

@@ -74,10 +74,9 @@ _DEFAULT_DRIVERS = {
 def host_ami(cuda: str | None, compute_capability: str) -> str | None:
     """The host AMI for an image on a GPU; None: SageMaker's default host.
 
-    A driver runs every CUDA version that is older than its own. It also runs every newer version with the same major
-    version (CUDA's minor-version compatibility). So an image with CUDA 12.9 runs on the driver of 12.4. Images up to
-    CUDA 12.2 keep the default host, which has served such images for years. Blackwell gets the only AMI whose driver
-    supports it.
+    A driver runs every CUDA version that is older than its own, and every newer one with the same major version (CUDA's
+    minor-version compatibility), so an image with CUDA 12.9 runs on the driver of 12.4. Images up to CUDA 12.2 keep the
+    default host, which has served them for years. Blackwell gets the only AMI whose driver supports it.
 
     Args:
         cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as for the newest releases.

@@ -41,8 +41,8 @@ class GpuInstance:
         memory_gib: memory of the host, in GiB; None if no source states it.
         host: architecture of the host's processor, "x86_64" or "arm64".
         hosting: whether a real-time endpoint may use this type.
-        multi_model_listed: whether AWS lists this type for multi-model endpoints with GPUs. The list that was read ends
-            early and names no type newer than g5. So False means that support is unknown.
+        multi_model_listed: whether AWS lists this type for multi-model endpoints with GPUs. The list that was read
+            names no type newer than g5, so False means that support is unknown.
     """
 
     name: str

@@ -41,21 +41,19 @@ class ServingPlatform:
 
     Attributes:
         instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
-        release: the Triton container release, such as "25.09". An image of your own does not need a release. If you
-            give one, it determines the versions in the image, and it may be newer than this library's tables. The
-            newest row of the tables then applies.
+        release: the Triton container release, such as "25.09". An image of your own needs none. If you give one, it
+            determines the versions in the image; the newest row of the library's tables applies to a newer one.
         image: an image of your own instead of SageMaker's, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
-            The registry and the repository may contain CDK tokens. The digest may not.
-        inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default the library derives the
-            AMI from the release's CUDA version and the GPU, as `host_ami` describes. Nobody has confirmed this choice
-            on AWS. With None, SageMaker chooses the host AMI. An image of your own without a release has the default
-            `None`. `dataclasses.replace` keeps the value, so pass `inference_ami_version=DERIVED` when you replace the
-            release or the instance type.
+            Registry and repository may contain CDK tokens, but the digest may not.
+        inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default it follows from the
+            release's CUDA version and the GPU, as `host_ami` describes, which nobody has confirmed on AWS. With None,
+            SageMaker chooses the host AMI, as it does by default for an image of your own without a release.
+            `dataclasses.replace` keeps the value, so pass `inference_ami_version=DERIVED` when you replace the release
+            or the instance type.
 
     Raises:
-        ConfigurationError: the release or the instance type does not exist; `image` does not have a valid digest;
-            SageMaker does not offer the instance type for endpoints; or the image or the release does not support the
-            instance type.
+        ConfigurationError: the release or the instance type does not exist; `image` has no valid digest; SageMaker does
+            not offer the instance type for endpoints; or the image or the release does not support the instance type.
     """
 
     instance_type: str
@@ -141,8 +139,8 @@ class ServingPlatform:
     def label(self) -> str:
         """Image and GPU in one word, such as "25.09-a10g", for names and S3 prefixes.
 
-        With an image of your own, the label contains the first 12 digits of its digest, because the image may differ
-        from SageMaker's image of the same release. Without a release, the label begins with `own`.
+        That of an image of your own contains the first 12 digits of its digest, because it may differ from SageMaker's
+        image of the same release, and begins with `own` without a release.
         """
         parts = [self.release or "own"]
         if self.image is not None:

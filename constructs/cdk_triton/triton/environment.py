@@ -74,7 +74,7 @@ class ContainerEnvironment:
         default_model_name: the model that `/invocations` of a single-model endpoint runs. None: the repository's entry
             model. Set this field if the repository has several models and no ensemble, as with BLS.
         additional_models: models that a single-model container loads beside the entry model and the steps of an
-            ensemble. If a Python model calls other models by BLS, list those models here. From 23.07.
+            ensemble. List here the models that a Python model calls by BLS. From 23.07.
         model_namespacing: whether every archive has its own namespace, so that archives may use the same names for
             their models. This field sets SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING, whose values mean the opposite of
             its name. From 23.04.
@@ -82,8 +82,8 @@ class ContainerEnvironment:
             for a single-model endpoint, `live` for a multi-model endpoint, as NVIDIA's script intends.
         inference_type: what `/invocations` of a single-model endpoint does: `infer`, `generate` or `generate_stream`.
             None: `infer`. From 25.03.
-        log_verbose: whether to write the verbose log, or its level. By default the verbose log is off, because it
-            raises the CloudWatch bill and slows the server down. By itself, NVIDIA's script would switch the log on.
+        log_verbose: whether to write the verbose log, or its level. Off by default, because it raises the CloudWatch
+            bill and slows the server down; NVIDIA's script would switch it on.
         log_info: whether to log informational messages.
         log_warning: whether to log warnings.
         log_error: whether to log errors.
@@ -99,18 +99,15 @@ class ContainerEnvironment:
             before 23.09); default 16 MiB. The container's /dev/shm has 64 MB.
         shm_growth_byte_size: bytes by which the shared memory grows; default 1 MiB.
         model_load_gpu_limit: fraction of each GPU's memory, above 0 and at most 1, beyond which the server loads no
-            model. If a load would exceed this limit, SageMaker does not unload another model, and the load fails with
-            status 400.
-        tensorflow_version: the version of the TensorFlow backend, 1 or 2. Releases from 25.03 on do not have this
-            backend.
-        port: the port of SageMaker's protocol; default 8080. SageMaker sets the port if an endpoint runs several
-            containers.
+            model. A load that would exceed it fails with status 400, and SageMaker unloads no other model.
+        tensorflow_version: the version of the TensorFlow backend, 1 or 2. Releases from 25.03 on do not have it.
+        port: the port of SageMaker's protocol; default 8080. SageMaker sets it if an endpoint runs several containers.
         safe_port_range: first and last port that the server may use.
         additional_args: further arguments of tritonserver, such as "--exit-timeout-secs=5", without blanks and quotes.
             The value of an option may be an item of its own. From 23.07.
         variables: other variables, for the models' own use. The names that the start script, its shell or the dynamic
-            loader read are rejected. Do not put secrets here: everybody with permission to describe the SageMaker Model
-            can read them.
+            loader read are rejected. No secrets: everybody with permission to describe the SageMaker Model can read
+            them.
     """
 
     default_model_name: str | None = None

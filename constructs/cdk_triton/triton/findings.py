@@ -29,8 +29,8 @@ class Finding:
         field: the field of the file, for example `ensemble_scheduling.step[1].input_map`, or "" for the whole file.
         message: what was found, with its value, and the effect in production, in the server's own words.
         fix: what to do.
-        line: the line of the file, counted from 1, if the rule found the line and `field` does not determine it.
-            Comparisons of findings ignore this attribute.
+        line: the line of the file, counted from 1, if the rule found it and `field` does not determine it. Comparisons
+            of findings ignore it.
     """
 
     code: str

@@ -131,7 +131,7 @@ def release(name: str) -> Release:
     A release newer than the table gets the versions of the table's newest row, and `assumed` lists the copied versions.
     The `triton`, `cuda`, `cuda_driver` and `dali` of such a release are `None`.
 
-    NVIDIA publishes a release each month. Only a new version of this library adds it to the table.
+    NVIDIA publishes a release each month, which only a new version of this library adds to the table.
 
     Raises:
         ConfigurationError: the release is not in the table, and is not newer than the table. The message lists the

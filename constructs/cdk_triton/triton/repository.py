@@ -38,7 +38,7 @@ Mode = Literal["single", "multi"]
 
 
 class Recipe(Protocol):
-    """The part of a recipe that the checks use. A recipe declares a build that adds files to the repository.
+    """What the checks use of a recipe, a declared build that adds files to the repository.
 
     It is a Protocol, because this package must not import the package of the recipes.
     """
@@ -77,9 +77,9 @@ class ModelRepository:
     Attributes:
         root: the directory.
         models: one model for each directory that contains a file, sorted by name. If `config.pbtxt` is at the top, the
-            root is the only model, and the model has the root's name.
+            root is the only model, under its own name.
         files: the directory's files, sorted by path, except those that editors, systems or version control leave
-            behind. The archive contains the files of this list, except those that only builds read.
+            behind. The archive contains them, except those that only builds read.
         acknowledgements: the codes of the warnings that the owner accepts, each with the reason.
         recipes: the recipes whose builds will add files to the repository.
         read_ns: the time when reading began, in nanoseconds since 1970.
@@ -112,11 +112,11 @@ class ModelRepository:
 
         Args:
             path: the directory that holds the models' directories.
-            acknowledge: codes of warnings that you accept, each with the reason. The checks do not report findings of
-                these codes. The table `[acknowledge]` of a file `cdk-triton.toml` in the directory does the same for
-                every app that reads the directory. If both acknowledge a code, the reason given here counts.
-            recipes: the recipes whose builds will add files. The checks treat the files that a recipe produces as
-                present. They do the same for the files in the list `produced` of `cdk-triton.toml`.
+            acknowledge: codes of warnings that you accept, each with the reason, and that the checks do not report. The
+                table `[acknowledge]` of a file `cdk-triton.toml` in the directory does the same for every app that
+                reads it; if both have a code, the reason given here counts.
+            recipes: the recipes whose builds will add files. The checks treat these as present, as they do those in the
+                list `produced` of `cdk-triton.toml`.
 
         Raises:
             RepositoryError: the directory is missing, empty or unreadable; a link leads out of the directory, or to a
@@ -176,10 +176,10 @@ class ModelRepository:
         """The model that callers invoke.
 
         Args:
-            mode: `single` gives the container's default model. That is the only model, the only directory that has a
+            mode: `single` gives the container's default model: the only model, the only directory that has a
                 configuration or a version, or the only ensemble that is not a step of another ensemble. `multi` gives
-                the model that SageMaker's loader picks. That is the only model, or the only one whose text looks like
-                an ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
+                the model that SageMaker's loader picks: the only model, or the only one whose text looks like an
+                ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
 
         Returns:
             The model, or None if the repository does not determine it. The checks then report a finding.
@@ -210,14 +210,14 @@ class ModelRepository:
 
         Args:
             mode: how an endpoint will serve the repository: `single` or `multi`.
-            platform: the release and instance type that will serve the repository. Without a platform, the rules that
-                need one are skipped.
+            platform: the release and instance type that will serve the repository. Without it, the rules that need one
+                are skipped.
             default_model: the model that a single-model container loads; by default `entry_model()`.
             additional_models: further models that a single-model container loads (`--load-model`).
             environment: the container's other settings. Without an environment, the rules that need one assume nothing,
                 or warn about the effect of the defaults.
-            preflight: whether TensorRT's own parser reads the networks of plans. The parser needs the extra
-                `preflight`, and takes seconds for each network. If False, the rules that need the parser are skipped.
+            preflight: whether TensorRT's own parser reads the networks of plans. It needs the extra `preflight`, and
+                takes seconds for each network. If False, the rules that need it are skipped.
 
         Returns:
             The findings, errors first, then by path, code and field. The tuple may be empty.

@@ -91,9 +91,9 @@ def serve_arguments(
 def server_environment(environment: Mapping[str, str], model_directories: Iterable[str]) -> dict[str, str]:
     """The environment that tritonserver gets, which differs from the container's.
 
-    The script assigns SAGEMAKER_TRITON_PING_MODE, but does not export the variable. So the server gets the script's
-    ping mode only if the variable is in the container's environment already. Otherwise the server uses `ready`, even
-    for a multi-model endpoint. The script does export the name of the only model directory.
+    The script assigns SAGEMAKER_TRITON_PING_MODE without exporting it. So the server gets the script's ping mode only
+    if the variable is in the container's environment already, and otherwise uses `ready`, even for a multi-model
+    endpoint. The script does export the name of the only model directory.
 
     Args:
         environment: the container's environment.

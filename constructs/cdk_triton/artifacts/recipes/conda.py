@@ -40,19 +40,19 @@ class CondaEnvironment:
 
     The lock file is an explicit conda lock file for linux-64: a line `@EXPLICIT`, then the URL of each package with its
     MD5 or SHA-256. Write it with `conda-lock --kind explicit --platform linux-64 --file environment.yml`, or, in an
-    existing environment, with `conda list --explicit --sha256` or `micromamba env export --explicit`. The lock file
-    must contain the container's Python version, because the process that runs a model is linked to this version.
+    existing environment, with `conda list --explicit --sha256` or `micromamba env export --explicit`. It must contain
+    the container's Python version, to which the process that runs a model is linked.
 
-    The build downloads micromamba, pinned by version and SHA-256, and creates the environment. It then checks every
-    package's hash again, and packs the environment with a pinned conda-pack. It skips compiled files (`*.pyc`), because
-    they contain timestamps.
+    The build downloads micromamba, pinned by version and SHA-256, creates the environment, checks every package's hash
+    again, and packs the environment with a pinned conda-pack, without compiled files (`*.pyc`), which contain
+    timestamps.
 
     Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
     `$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz`.
 
     Attributes:
         model: the directory of the model that holds the environment.
-        lock: the lock file, relative to the model's directory. The archive does not contain this file.
+        lock: the lock file, relative to the model's directory; it does not go into the archive.
         archive: the packed environment, relative to the model's directory.
 
     Raises:

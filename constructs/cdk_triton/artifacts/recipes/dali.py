@@ -36,15 +36,14 @@ class DaliPipeline:
     """A Python file with one `@pipeline_def`, for a model of the DALI backend.
 
     By default Triton serialises the pipeline whenever it loads the model (`@autoserialize`), with the same DALI that
-    then runs the pipeline. The build does the same in advance, in the serving image and on the serving GPU. So the
-    build fails if the pipeline cannot be serialised or loaded. `DaliPipeline("preprocess")` checks
-    `preprocess/1/dali.py` in this way, and does not add a file. If `pipeline` names a file outside the version
-    directory, the build copies it to `<version>/dali.py`, and adds `@autoserialize` if it is missing. The archive does
-    not contain the original file.
+    then runs it. The build does so in advance, in the serving image and on the serving GPU, and fails if the pipeline
+    cannot be serialised or loaded. `DaliPipeline("preprocess")` checks `preprocess/1/dali.py` in this way, and adds no
+    file. A `pipeline` outside the version directory is copied to `<version>/dali.py`, with `@autoserialize` if that is
+    missing; the original does not go into the archive.
 
-    With `serialize=True` the build writes `<version>/model.dali` instead. The archive then does not contain the Python
-    file. Every release can load `model.dali`, and an instance loads this file without running Python. The build
-    serialises the pipeline in two processes, and warns if the bytes of the two results differ.
+    With `serialize=True` the archive contains `<version>/model.dali` instead of the Python file. Every release can load
+    it, without running Python. The build serialises the pipeline in two processes, and warns if the bytes of the
+    results differ.
 
     Attributes:
         model: the directory of the model in the repository.

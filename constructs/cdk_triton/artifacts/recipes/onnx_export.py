@@ -38,15 +38,15 @@ _TEXTS: Final = {
 class OnnxExport:
     """Runs a Python function of yours that writes an ONNX file.
 
-    The build calls the function with the path to write to (a `str`), in a process of its own. The process runs a Python
-    of the container's version, with the packages of `requirements` and no others. Its environment variables contain
-    neither credentials nor tokens. This is not a sandbox: code that looks for secrets elsewhere may find them. The
-    function finds the repository's files relative to its own file (`Path(__file__).parent`). `sources` names the files
-    that only the export reads. The archive does not contain these files, the function's file or the requirements.
+    The build calls the function with the path to write to (a `str`), in a process of its own: a Python of the
+    container's version, with the packages of `requirements` and no others. Its environment variables contain neither
+    credentials nor tokens, but it is no sandbox: code that looks for secrets elsewhere may find them. The function
+    finds the repository's files relative to its own file (`Path(__file__).parent`). `sources` names the files that only
+    the export reads. They do not go into the archive, and neither do the function's file and the requirements.
 
-    Afterwards the build reads the file with the `onnx` of `requirements`. It compares the names of the network's
-    outputs with `outputs`, changes integer inputs if `integer_inputs` is set, and checks the network. If the export
-    wrote weights to separate files, the build moves them into the ONNX file, which holds at most 2 GiB.
+    Afterwards the build reads the file with the `onnx` of `requirements`, compares the names of the network's outputs
+    with `outputs`, changes integer inputs if `integer_inputs` is set, and checks the network. Weights in separate files
+    are moved into the ONNX file, which holds at most 2 GiB.
 
     For example, `OnnxExport("bert", entry="export.py:export", onnx="bert.onnx", requirements="requirements.txt")`
     writes the file that `TensorRTPlan("bert", onnx="bert.onnx")` reads.
@@ -58,8 +58,7 @@ class OnnxExport:
         requirements: the requirements file with pinned packages and their hashes, relative to the model's directory. It
             must contain `onnx`. The build installs wheels only.
         outputs: the names of all outputs. None: the outputs of `config.pbtxt`.
-        integer_inputs: "int32" changes every INT64 input to INT32. The network then casts the input back to INT64.
-            None: no change.
+        integer_inputs: "int32" changes every INT64 input to INT32, which the network then casts back. None: no change.
         sources: other files that only the export reads, relative to the model's directory.
 
     Raises:

@@ -26,9 +26,9 @@ _INT32_MAX: Final = 2**31 - 1
 class Tolerance:
     """How far an output of the plan may differ from the output of ONNX Runtime.
 
-    The largest difference within a tensor may be at most `absolute + relative * (largest magnitude in ONNX Runtime's
-    tensor)`. The magnitude is that of the whole tensor, because a value near 0 may be the sum of large values. The
-    relative error of such a value may be large.
+    The largest difference within a tensor may be at most
+    `absolute + relative * (largest magnitude in ONNX Runtime's tensor)`. The magnitude is that of the whole tensor,
+    because a value near 0 may be the sum of large values, with a large relative error.
 
     Attributes:
         absolute: the absolute difference in the output's unit, at least 0.

@@ -20,14 +20,14 @@ __all__ = ["BuildRecipe", "recipes_of"]
 
 @runtime_checkable
 class BuildRecipe(Protocol):
-    """A declared build that adds files to a repository. The build runs in the image that serves the repository.
+    """A declared build that adds files to a repository, in the image that serves it.
 
     Any object with these members is a recipe. All paths are relative to the repository, with `/`. Messages call a
-    recipe by its `str()`, such as `TensorRTPlan('bert')`. Each member must always return the same value while the app
-    runs, because the artifact key and the build plan contain these values.
+    recipe by its `str()`, such as `TensorRTPlan('bert')`. While the app runs, each member must always return the same
+    value, because the artifact key and the build plan contain it.
 
-    The build program runs only the steps of this library's recipes. So the `step` of a recipe of your own must return a
-    step of one of these recipes.
+    The build program has only the steps of this library's recipes, so the `step` of a recipe of your own must return
+    one of them.
     """
 
     @property
@@ -38,7 +38,7 @@ class BuildRecipe(Protocol):
     def consumes(self) -> tuple[str, ...]:
         """The files that only builds read, from the repository or from another recipe. The archive omits them.
 
-        If an ONNX file is among them, the archive also omits the external data of this file.
+        Of an ONNX file among them, the external data is omitted, too.
         """
 
     @property
@@ -48,8 +48,8 @@ class BuildRecipe(Protocol):
     def parameters(self) -> dict[str, object]:
         """The recipe's part of the artifact key: JSON values that are the same for equal recipes.
 
-        The value `recipe` names the kind of recipe. If the parameters change, the library builds the recipe's files
-        again. So a later version of the library adds a new value only if this value differs from its default.
+        The value `recipe` names the kind of recipe. If the parameters change, the files are built again. So a later
+        version of the library adds a new value only if it differs from its default.
         """
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:

@@ -22,14 +22,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class S3File:
     """An object in S3, identified by its content.
 
-    An artifact key contains the SHA-256 of the content, not the bucket or the object key. So moving the object to
-    another bucket does not cause a build.
+    An artifact key contains the SHA-256 of the content, not the bucket or the object key, so moving the object causes
+    no build.
 
     Attributes:
         bucket: the object's bucket, in the region of the store.
         key: the object's key.
         sha256: the SHA-256 of the content, 64 lower-case hexadecimal digits. The build rejects an object with another
-            SHA-256. A version id or an ETag would not identify the content.
+            one. A version id or an ETag would not identify the content.
 
     Raises:
         ConfigurationError: a value is not valid as a bucket name, object key or SHA-256, or contains a CDK token.

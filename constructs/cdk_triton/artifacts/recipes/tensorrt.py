@@ -85,29 +85,27 @@ _UNKNOWN_NETWORK_MB: Final = 500.0
 class TensorRTPlan:
     """Builds `model.plan` of a TensorRT model from an ONNX file with trtexec, on the GPU that serves the model.
 
-    After building the plan, the build loads and runs the plan. It compares the plan's inputs and outputs with
-    `config.pbtxt`, and the plan's answers with those of ONNX Runtime. The archive contains neither the ONNX file nor
-    its external data.
+    The build then loads and runs the plan, and compares its inputs and outputs with `config.pbtxt`, and its answers
+    with those of ONNX Runtime. The archive contains neither the ONNX file nor its external data.
 
     Attributes:
         model: the directory of the TensorRT model in the repository; "." if the repository is the model.
-        onnx: the ONNX file, either a path relative to the model's directory or an `S3File`. The path is of an existing
-            file, or of a file that another recipe writes. A file in S3 must contain all its weights.
+        onnx: the ONNX file: the path, relative to the model's directory, of a file that exists or that another recipe
+            writes; or an `S3File`, which must contain all its weights.
         version: the number of the version directory that gets the plan, at least 1.
         profiles: the shapes that the plan accepts, one mapping for each optimisation profile: input → smallest, usual
             and largest shape, including the batch dimension. None: one profile from `config.pbtxt`, with batches of 1
             to `max_batch_size`, optimised for the largest batch. If `config.pbtxt` leaves a shape open, for example by
             a dimension of -1 or a ragged batch, `profiles` is required.
         precision: the precision of the plan's computations. "fp32" computes as TF32 if the GPU has TF32. "fp16" allows
-            FP16, and "bf16" allows BF16, wherever TensorRT finds this precision faster. "int8" is for a network with
-            QuantizeLinear and DequantizeLinear, and allows FP16 for the other computations. "strongly_typed" keeps the
-            types of the ONNX file for every tensor. From TensorRT 11 on all networks are strongly typed, so any other
-            value must match the types in the network.
+            FP16, and "bf16" BF16, wherever TensorRT finds it faster. "int8" is for a network with QuantizeLinear and
+            DequantizeLinear, and allows FP16 for the other computations. "strongly_typed" keeps the types of the ONNX
+            file for every tensor. From TensorRT 11 on all networks are strongly typed, so any other value must match
+            the types in the network.
         workspace_mib: memory for the kernels during the build, in MiB. None: all of the GPU's memory.
         optimization_level: 0 (fastest build) to 5 (fastest plan). None: TensorRT's default, 3.
         hardware_compatibility: which other GPUs may run the plan, "ampere+" or "same_compute_capability". None: only
-            GPUs of the kind that built the plan may run the plan. None gives the fastest plan, and is enough for
-            serving.
+            GPUs of the kind that built the plan, which gives the fastest plan and is enough for serving.
         parity: how the build compares the plan with ONNX Runtime. None: no comparison.
 
     Raises:
@@ -158,7 +156,7 @@ class TensorRTPlan:
 
     @property
     def consumes(self) -> tuple[str, ...]:
-        """The ONNX file. The archive also omits the file's external data."""
+        """The ONNX file. The archive omits its external data, too."""
         return (self.network,)
 
     @property

@@ -44,21 +44,20 @@ class WheelEnvironment:
     x86_64-manylinux_2_28 requirements.in -o requirements.txt`. For another release, use its Python version. The file
     must contain numpy, because the Python backend imports it.
 
-    The build creates a virtual environment with the image's own Python, and installs the packages with pip. pip
-    installs wheels only, so that packages do not run code during the build. It checks each file's hash, and fails if a
-    required package is not pinned, or does not have a wheel for this Python. The archive does not contain compiled
-    files (`*.pyc`), because they contain timestamps.
+    The build creates a virtual environment with the image's own Python, and installs the packages with pip: wheels
+    only, so that packages do not run code during the build. pip checks each file's hash, and fails if a required
+    package is not pinned or has no wheel for this Python. Compiled files (`*.pyc`) are left out, because they contain
+    timestamps.
 
-    The archive does not contain Python itself, because the process that runs a model uses the image's Python. So an
-    environment works only in images with the same Python version. The size of an environment is only that of its
-    packages.
+    Python itself is not packed, because the process that runs a model uses the image's. So an environment is only as
+    large as its packages, and works only in images with the same Python version.
 
     Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
     `$$TRITON_MODEL_DIRECTORY/../generate/env.tar.gz`.
 
     Attributes:
         model: the directory of the model that holds the environment.
-        requirements: the requirements file, relative to the model's directory. The archive does not contain this file.
+        requirements: the requirements file, relative to the model's directory; it does not go into the archive.
         archive: the packed environment, relative to the model's directory.
 
     Raises:

@@ -76,18 +76,18 @@ def add_vpc_endpoints(
 ) -> Mapping[str, ec2.VpcEndpoint]:
     """Add VPC endpoints that SageMaker endpoints, builds and callers need in a VPC without internet access.
 
-    The VPC endpoint for S3 is a gateway and costs nothing. The others are interfaces, and each costs by the hour and
-    subnet. All are children of the VPC with the ids `Triton<service>`. The interfaces have private DNS names, so that
-    AWS's SDKs use them. They share one security group, which allows port 443 from the VPC.
+    The VPC endpoint for S3 is a gateway and costs nothing; the others are interfaces that cost by the hour and subnet.
+    All are children of the VPC with the ids `Triton<service>`. The interfaces have private DNS names, so that AWS's
+    SDKs use them, and share one security group, which allows port 443 from the VPC.
 
-    CloudFormation creates the VPC endpoints before the resources of this library that need them in the same VPC and
-    stack. The order of your calls does not matter.
+    CloudFormation creates them before the resources of this library that need them in the same VPC and stack, whatever
+    the order of your calls.
 
     Args:
-        vpc: the VPC. If you import it, import it with its route tables and its CIDR block.
+        vpc: the VPC. Import one with its route tables and its CIDR block.
         subnets: the subnets for the interfaces; by default the private subnets.
         exclude: services that the VPC has endpoints for already. AWS rejects a second endpoint for a service.
-        store_functions: whether the functions of a store run in the VPC, too. They call more services
+        store_functions: whether the functions of a store run in the VPC, too, which call more services
             (`FUNCTION_ENDPOINTS`).
 
     Returns:

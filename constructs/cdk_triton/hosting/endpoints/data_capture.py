@@ -62,13 +62,13 @@ class DataCapture:
     Attributes:
         bucket: the bucket for the captured data. Use a separate bucket, because its readers can read the callers' data.
         sampling_percentage: the percentage of requests to capture, 1 to 100. With 100, a busy endpoint may fill the
-            disks of its instances, and SageMaker then stops capturing.
-        prefix: the prefix of the object keys. The models' roles may write below this prefix and nowhere else.
+            disks of its instances; SageMaker then stops capturing.
+        prefix: the prefix of the object keys. The models' roles may write below it and nowhere else.
         capture_requests: whether SageMaker captures requests.
         capture_responses: whether SageMaker captures answers.
-        encryption_key: the KMS key that encrypts the captured data, in the bucket's region; by default the bucket's own
-            key, if the bucket has a key. An alias is allowed, and may later refer to another key, because the endpoint
-            does not read the data that the first key encrypted.
+        encryption_key: the KMS key that encrypts the captured data, in the bucket's region; by default the bucket's
+            own, if it has one. An alias may later refer to another key, because the endpoint does not read what the
+            first one encrypted.
 
     Raises:
         ConfigurationError: the percentage is out of its range, the prefix is not valid or belongs to an artifact

@@ -64,32 +64,32 @@ __all__ = ["TritonEndpoint"]
 class TritonEndpoint(Resource, VariantMetrics):
     """A SageMaker endpoint that runs Triton: a real-time one, or an asynchronous one with `asynchronous=`.
 
-    Every change makes a new endpoint configuration, and CloudFormation updates the endpoint to use this configuration.
+    Every change makes a new endpoint configuration, to which CloudFormation updates the endpoint.
 
-    Metrics belong to a variant: use `variant(name)`. An endpoint with only one variant has the variant's metrics too.
+    Metrics belong to a variant: use `variant(name)`. An endpoint with only one variant has its metrics, too.
 
     Args:
         scope: the stack or construct that the endpoint belongs to.
         id: the construct's id.
         model: the model to serve by one variant with the default settings. Give either `model` or `variants`.
         variants: the production variants, if you need several variants or other settings.
-        shadow: a variant that gets copies of requests, and whose answers SageMaker drops. SageMaker copies a share of
-            the requests: the shadow's weight divided by the weight of the production variant. A shadow needs exactly
-            one production variant, and neither of them may be multi-model.
-        endpoint_name: the name of the endpoint; by default CloudFormation makes one. CloudFormation cannot replace an
-            endpoint with a name that you chose.
+        shadow: a variant that gets copies of requests, and whose answers are dropped. Its weight divided by that of the
+            production variant is the share of requests that SageMaker copies. It needs exactly one production variant,
+            and neither may be multi-model.
+        endpoint_name: the name of the endpoint; by default CloudFormation makes one. An endpoint with a name of yours
+            cannot be replaced.
         encryption_key: the KMS key, in the endpoint's region, that encrypts the EBS volumes of the instances. The
-            principal that deploys needs `kms:CreateGrant` on the key. Instance types with disks of their own do not
-            have such volumes. By default SageMaker makes a key and discards it.
+            principal that deploys needs `kms:CreateGrant` on the key. Instance types with disks of their own have no
+            such volumes. By default SageMaker makes a key and discards it.
         deployment_policy: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default
-            all requests move to the new instances as soon as the new instances answer.
+            all requests move to the new instances as soon as these answer.
         data_capture: which requests and answers SageMaker stores in S3.
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`. Callers find `endpoint-name`,
             `endpoint-arn`, `target-models/<ensemble>`, `async/input`, `async/output` and `async/failures` below it.
             Each is a resource of the stack.
         metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
-        asynchronous: makes the endpoint asynchronous. Requests then wait in a queue, and SageMaker writes answers to
-            S3. Such an endpoint serves one `TritonModel`, and does not accept InvokeEndpoint.
+        asynchronous: makes the endpoint asynchronous: requests wait in a queue, and answers are in S3. Such an endpoint
+            serves one `TritonModel`, and does not accept InvokeEndpoint.
 
     Raises:
         ConfigurationError: an argument is not valid. By argument:
@@ -203,8 +203,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     def from_endpoint_name(scope: Construct, id: str, endpoint_name: str) -> ImportedEndpoint:
         """Import an endpoint that exists in the scope's account and region, by its name.
 
-        A name with an unresolved token works for calls of the endpoint. Grants work only if the resolved name does not
-        have capitals. If the name may have capitals, use `from_endpoint_attributes`.
+        If the name contains an unresolved token, grants work only if the resolved name has no capitals. If it may have
+        some, use `from_endpoint_attributes`.
 
         Raises:
             ConfigurationError: the name is not a valid endpoint name.
@@ -216,8 +216,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     def from_endpoint_arn(scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
         """Import an endpoint that exists, by its ARN.
 
-        The endpoint gets the name in the ARN, which SageMaker writes in lower case. Callers need the capitals of a
-        name. So if the name has capitals, use `from_endpoint_attributes`.
+        The endpoint gets the name in the ARN, which SageMaker writes in lower case. Callers need the capitals, so use
+        `from_endpoint_attributes` for a name that has some.
 
         Raises:
             ConfigurationError: the ARN is not the ARN of an endpoint.
@@ -340,15 +340,15 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Add a dashboard, alarms for each production variant, and a retention period for the containers' logs.
 
         Args:
-            topic: the SNS topic to which every alarm publishes. The alarms get the permissions for the topic and its
-                key. Without a topic, only the dashboard shows the alarms.
+            topic: the SNS topic to which every alarm publishes, with the permissions for it and its key. Without a
+                topic, only the dashboard shows the alarms.
             thresholds: the thresholds of the alarms, if you do not want the defaults.
-            log_retention: how long CloudWatch keeps the logs. With `INFINITE`, this method does not set a period.
-            runbook_url: the address where you publish the guide's runbook, or a page of your own. This method adds `#`
-                and the alarm's name in lower case. The default is the context value `cdk-triton:runbookUrl`. Without
-                an address, the alarms contain the first step.
+            log_retention: how long CloudWatch keeps the logs. `INFINITE` sets no period.
+            runbook_url: the address where you publish the guide's runbook, or a page of your own. Each alarm links to
+                it, with `#` and the alarm's name in lower case at the end. The default is the context value
+                `cdk-triton:runbookUrl`. Without an address, the alarms contain the first step.
             dashboard_name: the name of the dashboard: up to 255 letters, digits, `-` and `_`. It must be unique in the
-                account, in all regions. By default CloudFormation makes one.
+                account, in all regions. By default CloudFormation generates one.
 
         Returns:
             The dashboard and the alarms. You can add other actions to the alarms.
@@ -376,13 +376,13 @@ class TritonEndpoint(Resource, VariantMetrics):
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
         """Let SageMaker roll back an update during which an alarm goes off, such as an alarm on the endpoint's metrics.
 
-        SageMaker watches the alarms while the deployment policy waits. If an alarm is in ALARM when the update begins,
-        SageMaker stops the update at once.
+        SageMaker watches the alarms while the deployment policy waits. If one is in ALARM when the update begins, the
+        update stops at once.
 
         Raises:
-            ConfigurationError: the endpoint does not have a deployment policy that waits; `endpoint_name` is not given
-                as literal text; you gave no alarm, or more alarms than SageMaker watches; or an alarm is composite,
-                belongs to another account or region, or refers to the endpoint by an attribute.
+            ConfigurationError: the endpoint has no deployment policy that waits; `endpoint_name` is not given as
+                literal text; no alarm is given, or more than SageMaker watches; or an alarm is composite, belongs to
+                another account or region, or refers to the endpoint by an attribute.
         """
         self._updates.add_alarms(alarms)
 
@@ -390,12 +390,12 @@ class TritonEndpoint(Resource, VariantMetrics):
     def add_rollback_notification(self, topic: sns.ITopic | None = None) -> sns.ITopic:
         """Send a message when an update was rolled back or has failed.
 
-        A deployment may report such an update as a success. This method adds an EventBridge rule, which CloudFormation
-        makes before an update begins.
+        A deployment may report such an update as a success. The message comes from an EventBridge rule, which
+        CloudFormation makes before an update begins.
 
         Args:
-            topic: the SNS topic for the messages. EventBridge needs permission to use the key of an encrypted topic.
-                CDK adds this permission for topics and keys of the app. The default is a new topic with a new key.
+            topic: the SNS topic for the messages; by default a new one with a new key. EventBridge needs permission to
+                use the key of an encrypted topic, which CDK adds for topics and keys of the app.
 
         Returns:
             The topic, to which you subscribe.

@@ -46,7 +46,7 @@ class ImportedEndpoint(Resource):
         scope: the stack or construct that uses the endpoint.
         id: the construct's id.
         endpoint_name: the endpoint's name, as callers write it.
-        endpoint_arn: the endpoint's ARN. By default it is built from the name and the scope's account and region.
+        endpoint_arn: the endpoint's ARN. By default it follows from the name and the scope's account and region.
 
     Raises:
         ConfigurationError: the name is not a valid endpoint name, or the ARN is not an endpoint's or names another
@@ -133,8 +133,8 @@ class ImportedEndpoint(Resource):
         Args:
             grantee: the principal.
             target_models: the ensembles of a multi-model endpoint that the principal may call, in every version; by
-                default all. The endpoint's ensembles are unknown here, so a misspelt name does not cause an error, but
-                IAM denies the calls.
+                default all. The endpoint's ensembles are unknown here, so a misspelt name is no error, but IAM denies
+                the calls.
 
         Raises:
             ConfigurationError: the list is empty, or a name is not valid for an ensemble.

@@ -27,9 +27,9 @@ __all__ = ["TritonModel"]
 class TritonModel(ServedModel):
     """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
 
-    The URL of the archive contains a hash of everything that determines the archive. So any change of a file, of the
-    release or of the GPU makes a new SageMaker Model, and CloudFormation updates the endpoint. The old archive keeps
-    its URL, so a rollback finds it.
+    The URL of the archive contains a hash of everything that determines it. So any change of a file, of the release or
+    of the GPU makes a new SageMaker Model, and CloudFormation updates the endpoint. A rollback finds the old archive
+    under its URL.
 
     Attributes:
         repository: the repository.
@@ -55,12 +55,11 @@ class TritonModel(ServedModel):
             still downloads the archive and forwards the requests.
         uncompressed: whether the instances download the repository's files without an archive, so that they unpack
             nothing. Use this for weights of many gigabytes, which hardly compress. Each file becomes a CDK asset.
-        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has the
-            metadata of the deployment that stored the archive. The tags of the SageMaker Model have the latest
-            metadata. A change of metadata does not change the artifact key.
+        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has
+            those of the deployment that stored it, and the tags of the SageMaker Model the latest. They are not part of
+            the artifact key.
         max_payload: how large the JSON of a request may be, as a CDK `Size` up to 1 GiB, for asynchronous endpoints; by
-            default Triton's own limit. The argument needs Triton 26.03 or newer. Triton's own limit is 64 MiB from
-            25.06 on. Binary tensors do not count.
+            default Triton's own limit, 64 MiB from 25.06 on. Binary tensors do not count. Needs Triton 26.03 or newer.
 
     Raises:
         ConfigurationError: an argument is not valid. By argument:
@@ -154,8 +153,8 @@ class TritonModel(ServedModel):
             model_name: the name of the SageMaker Model.
             platform: the release and instance type for which the model was made. SageMaker does not report them.
             role: the execution role of the model.
-            size: bytes of the model's files before compression. The variant's default timeouts depend on this size, see
-                `TritonVariant`.
+            size: bytes of the model's files before compression, on which the default timeouts of `TritonVariant`
+                depend.
 
         Raises:
             ConfigurationError: SageMaker does not accept the name.

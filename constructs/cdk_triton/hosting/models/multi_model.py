@@ -36,11 +36,10 @@ class TritonMultiModel(ServedModel):
     """Ensembles that share the instances of one endpoint. An instance loads an ensemble at the first request for it.
 
     The SageMaker Model refers to a prefix of the store. If you add, change or drop an ensemble, the deployment copies
-    the archives to that prefix, and callers send other target models. The SageMaker Model and the endpoint do not
-    change. If you change the release or the GPU, the prefix changes, and CloudFormation updates the endpoint. The
-    target models then stay the same.
+    archives to it, and callers send other target models, but Model and endpoint stay as they are. If you change the
+    release or the GPU, the prefix changes and CloudFormation updates the endpoint, but the target models stay the same.
 
-    A dropped ensemble stays callable as long as its archive exists. `TritonEndpoint.grant_invoke` can restrict which
+    A dropped ensemble stays callable as long as its archive exists. `TritonEndpoint.grant_invoke` restricts which
     ensembles a caller may invoke.
 
     Attributes:
@@ -70,11 +69,11 @@ class TritonMultiModel(ServedModel):
             and no inbound traffic.
         network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
             still downloads the archives and forwards the requests.
-        model_cache: whether an instance keeps an ensemble loaded after a request. If False, the instance unloads the
-            ensemble as soon as the ensemble has answered. This may suit very many ensembles that are rarely called.
-        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has the
-            metadata of the deployment that stored the archive. The tags of the SageMaker Model have the latest
-            metadata. A change of metadata does not change the artifact key.
+        model_cache: whether an instance keeps an ensemble loaded after a request. If False, it unloads the ensemble
+            after each answer, which may suit very many ensembles that are rarely called.
+        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has
+            those of the deployment that stored it, and the tags of the SageMaker Model the latest. They are not part of
+            the artifact key.
 
     Raises:
         ConfigurationError: an argument is not valid. By argument:
@@ -192,24 +191,23 @@ class TritonMultiModel(ServedModel):
     ) -> TritonPublisher:
         """Add a state machine that publishes ensembles without a deployment, with its functions and an alarm.
 
-        The state machine publishes ensembles, rolls them back and unpublishes them. It does not change this stack or
-        the endpoint. A published ensemble cannot have the name of an ensemble in `ensembles`.
+        It publishes ensembles, rolls them back and unpublishes them, and changes neither this stack nor the endpoint. A
+        published ensemble cannot have the name of one in `ensembles`.
 
         Args:
-            max_concurrency: how many ensembles the state machine changes at a time, 1 to 10,000. Each ensemble needs
-                one of the account's concurrent Lambda executions. A new account has 10 of them.
-            recipes: the recipes for published repositories. A recipe applies to each repository that contains the
-                recipe's model. The store's first builder with the platform's GPU runs the builds. With recipes, a
-                principal with permission to publish controls what a build does, and other stacks with the same keys
-                adopt the result.
+            max_concurrency: how many ensembles the state machine changes at a time, 1 to 10,000. Each needs one of the
+                account's concurrent Lambda executions, of which a new account has 10.
+            recipes: the recipes for published repositories. A recipe applies to each repository that contains its
+                model. The store's first builder with the platform's GPU runs the builds. With recipes, a principal with
+                permission to publish controls what a build does, and other stacks with the same keys adopt the result.
             max_builds: how many builds the state machine runs at a time, 1 to 10,000. Use at most the account's quota
-                of the service that builds; `cdk-triton doctor` prints this quota.
-            next_platform: the platform to which you will change. A second state machine publishes for that platform
-                while the present platform serves. Run `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`.
-                Then change `platform` and remove this argument. No endpoint uses the next platform before this change.
-            runbook_url: the address where you publish the guide's runbook, or a page of your own. The descriptions of
-                the alarms then link to its section `#publisherfailures`. The default is the context value
-                `cdk-triton:runbookUrl`. Without an address, the descriptions contain the first step.
+                of the service that builds, which `cdk-triton doctor` prints.
+            next_platform: the platform to which you will change. A second state machine publishes for it while the
+                present platform serves. Run `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`, then change
+                `platform` and remove this argument. No endpoint uses the next platform before that.
+            runbook_url: the address where you publish the guide's runbook, or a page of your own. The alarms link to
+                its section `#publisherfailures`. The default is the context value `cdk-triton:runbookUrl`. Without an
+                address, the descriptions contain the first step.
 
         Raises:
             ConfigurationError: the model already has a publisher; the store promotes from another store; a number is

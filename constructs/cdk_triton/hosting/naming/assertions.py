@@ -14,15 +14,15 @@ __all__ = ["assert_no_errors"]
 def assert_no_errors(stack: Stack) -> None:
     """Fail if a construct of a stack reports an error, for example one that a rule has found in a repository.
 
-    `Template.from_stack` also returns the template of a stack with errors. So a test that checks only templates passes,
+    `Template.from_stack` also returns the template of a stack with errors, so a test that checks only templates passes
     although `cdk synth` fails.
 
     Args:
-        stack: a stack of the app. The function does not check stacks of nested stages.
+        stack: a stack of the app, and not one of a nested stage.
 
     Raises:
-        AssertionError: a construct of the stack reports an error. The message has one line for each error. The line
-            begins with the path of the construct.
+        AssertionError: a construct of the stack reports an error. The message has a line for each, which begins with
+            the path of the construct.
     """
     found = Annotations.from_stack(stack).find_error("*", Match.any_value())
     if found:

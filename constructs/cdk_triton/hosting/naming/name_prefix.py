@@ -30,11 +30,11 @@ class NamePrefix:
     """An aspect that names every unnamed role and managed policy in its scope.
 
     Apply it by `Aspects.of(app).add(NamePrefix("bank-"))` if your organisation allows only names with its prefix. A
-    name consists of the prefix, a part of the construct's path, the region, and a hash of stack name and path. So names
-    do not collide between the stacks and regions of one account. If CloudFormation replaces a policy, the new policy
-    gets another name.
+    name consists of the prefix, a part of the construct's path, the region, and a hash of stack name and path, so names
+    do not collide between the stacks and regions of an account. A policy that CloudFormation replaces gets another
+    name.
 
-    If this aspect names a role or a policy that is deployed already, CloudFormation replaces the role or policy.
+    A role or policy that is deployed already is replaced when the aspect names it.
 
     Args:
         prefix: up to 20 letters, digits and `+=,.@_-`, such as `bank-`.
@@ -52,7 +52,7 @@ class NamePrefix:
         self._prefix = prefix
 
     def visit(self, node: IConstruct) -> None:
-        """Name a construct. The CDK calls this method for every construct in the aspect's scope."""
+        """Name a construct; the CDK calls this for every construct in the aspect's scope."""
         if isinstance(node, CfnResource) and node.cfn_resource_type in NAMES and not _is_named(node):
             name, characters = NAMES[node.cfn_resource_type]
             node.add_property_override(name, self._name(node, characters))

@@ -28,10 +28,10 @@ __all__ = ["ImportedArtifactStore", "allow_promotion", "check_promotion", "grant
 class ImportedArtifactStore:
     """A store in another account or region. A store in this stack may copy its committed archives.
 
-    Endpoints do not read from an imported store, for three reasons. SageMaker reads models from its own region only. A
-    multi-model endpoint needs a prefix that this app can write to. And `cdk-triton artifacts gc` in the other account
-    does not find the models of this account. So the store in this stack copies each archive once. It does not need the
-    imported store for archives that it has copied.
+    The store in this stack copies each archive once, and does not need the imported one for it any more. Endpoints do
+    not read from an imported store, because SageMaker reads models from its own region only, a multi-model endpoint
+    needs a prefix that this app can write to, and `cdk-triton artifacts gc` in the other account does not find the
+    models of this account.
 
     Attributes:
         bucket: the imported store's bucket. The bucket's `encryption_key` is the key of that store.

@@ -35,7 +35,7 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def handler_role(self) -> iam.IRole:
-        """The role of the handler. The handler copies archives to the store and starts builds."""
+        """The role of the handler, which copies archives to the store and starts builds."""
 
     @property
     def promotes_from(self) -> ImportedArtifactStore | None:

@@ -40,8 +40,8 @@ _EXPORT_PREFIX = re.compile(r"[A-Za-z0-9:-]{1,200}")
 class SharedArtifactStore(Construct):
     """The store of another app in this account and region. Models use it like a store of their own app.
 
-    CloudFormation takes the values of the store from that app's exports when it deploys a stack. Repeat the settings
-    that take effect at synth: the store's `builders`, and whether it has an `encryption_key`.
+    CloudFormation takes the values of the store from that app's exports during a deployment. Repeat the settings that
+    take effect at synth: the store's `builders`, and whether it has an `encryption_key`.
 
     Attributes:
         bucket: the bucket.
@@ -56,8 +56,7 @@ class SharedArtifactStore(Construct):
         id: the construct's id.
         export_prefix: the store's `export_prefix`.
         builders: the store's `builders`.
-        has_encryption_key: whether the store has an `encryption_key`. The import then uses the key that the store's app
-            exports.
+        has_encryption_key: whether the store has an `encryption_key`, which its app then exports.
         encryption_keys: the store's own key and then its `former_keys`. Give this argument instead of
             `has_encryption_key`.
 

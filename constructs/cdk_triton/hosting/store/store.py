@@ -70,33 +70,32 @@ class TritonArtifactStore(Construct):
     """Keeps archives for every stack of an account and region. It remains when those stacks are deleted.
 
     Give the store a stack of its own. If the first deployment of that stack fails, CloudFormation also removes the
-    bucket, which is empty. If the store is in a model's stack and the first deployment fails, CloudFormation removes
-    the handler and orphans the retained bucket. The next deployment then starts with an empty store.
+    empty bucket. If the store is in a model's stack, a failed first deployment removes the handler and orphans the
+    retained bucket, and the next one starts with an empty store.
 
-    The bucket is retained, versioned and encrypted. It blocks public access, and rejects requests without TLS. The
-    store writes archives and their manifests once, and never changes or deletes them, because a rollback needs the old
-    archives. Incomplete uploads expire after 1 day, replaced or deleted versions after 30 days, and the objects that
-    builds read and write after 7 days.
+    The bucket is retained, versioned and encrypted. It blocks public access, and rejects requests without TLS. Archives
+    and their manifests are written once, and never changed or deleted, because a rollback needs the old ones.
+    Incomplete uploads expire after 1 day, replaced or deleted versions after 30 days, and the objects that builds read
+    and write after 7 days.
 
-    The first builder that has the GPU of the model's platform builds a repository with recipes. By default the builders
-    are `CodeBuildGpuBuilder` and `SageMakerProcessingBuilder`. `CodeBuildGpuBuilder` is a default only if the region of
-    the store's stack is known and has CodeBuild's GPU. If the region is not known, the store does not check whether the
-    region offers the GPU of a builder that you name.
+    The first builder that has the GPU of the model's platform builds a repository with recipes. By default there are a
+    `SageMakerProcessingBuilder`, and before it a `CodeBuildGpuBuilder` if the region of the store's stack is known and
+    has CodeBuild's GPU. In an unknown region, a builder that you name is accepted without a check of its GPU.
 
     The handler may read every object whose name begins with `triton-` in the CDK's bootstrap bucket, not only the
     archives that it needs. With exact names, a deployment would change the role and need it before IAM has propagated
-    the change. Some hundreds of names would also exceed the limits of a role's policies.
+    the change, and some hundreds of names would exceed the limits of a role's policies.
 
-    A store with `promotes_from` does not pack or build. It copies archives that the other store has committed, byte for
-    byte, and rejects a deployment of archives that are not committed there. It keeps the archives that it already has.
+    A store with `promotes_from` neither packs nor builds. It copies archives that the other store has committed, byte
+    for byte, and rejects a deployment of others, but keeps the archives that it already has.
 
     Attributes:
         bucket: the bucket.
         former_keys: the keys that the store had before.
         promotes_from: the store that this store promotes archives from; None if this store packs and builds archives.
         service_token: the provider of `Custom::TritonArtifacts`.
-        handler_role: the role that reads the inputs of builds from S3. If an input is in a bucket of another account,
-            or is encrypted with your own key, allow this role to read it.
+        handler_role: the role that reads the inputs of builds from S3. Allow it to read an input that is in a bucket of
+            another account or encrypted with a key of yours.
         build_roles: the roles of the builders' jobs, by the builder's kind. Grant them permission to pull an image of
             your own.
 
@@ -105,26 +104,26 @@ class TritonArtifactStore(Construct):
         id: the construct's id.
         builders: the services that run builds, in order of preference, at most one of each kind.
         encryption_key: a KMS key of your own for the bucket, the logs and the output of builds; by default S3 and
-            CloudWatch Logs encrypt with keys of their own. Models of this store may decrypt with your key. The key's
-            policy must allow the account's IAM policies to grant access, as the policy of a CDK key does. It must also
-            let CloudWatch Logs of the region use the key. Add that statement yourself to an imported key; a warning
-            reminds you. If you pass an alias that this app creates, the store uses the alias's key.
+            CloudWatch Logs encrypt with keys of their own. Models of this store may decrypt with your key. Its policy
+            must allow the account's IAM policies to grant access, as that of a CDK key does, and let CloudWatch Logs of
+            the region use the key; add that statement yourself to an imported key, of which a warning reminds you. An
+            alias that this app creates stands for its key.
         former_keys: the keys that the store had before `encryption_key`. An archive stays encrypted with the key that
-            it was written with. Models, builds and the handler may decrypt with all these keys, so that running
-            endpoints and rollbacks can still read older archives.
-        access_logs_bucket: the bucket for a record of each access to the store's bucket, below the store's path. It is
-            a bucket of the app, or an imported bucket whose policy you maintain. S3 writes such records only to a
-            bucket that is encrypted with S3's own keys ("Enabling Amazon S3 server access logging").
+            it was written with, so models, builds and the handler may decrypt with all of them: running endpoints and
+            rollbacks read older archives.
+        access_logs_bucket: the bucket for a record of each access to the store's bucket, below the store's path. A
+            bucket of the app, or an imported one whose policy you maintain, encrypted with S3's own keys, because S3
+            writes such records to no other ("Enabling Amazon S3 server access logging").
         promotes_from: the store of another account or region that has built and tested the archives. Import it by
             `TritonArtifactStore.from_bucket`. That store must `grant_read` to this account.
         export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps of
-            the account and region use these exports in `TritonArtifactStore.from_exports`. The builders may then pull
-            any of SageMaker's Triton images.
+            the account and region use them in `TritonArtifactStore.from_exports`. The builders may then pull any of
+            SageMaker's Triton images.
         bucket_name: the bucket's name, for a store that another account or region promotes from. By default
-            CloudFormation generates a name. If you change the name, the store gets a new, empty bucket.
-        vpc: the VPC that the store's functions run in. If the VPC does not have a way to the internet,
-            `add_vpc_endpoints(vpc, store_functions=True)` adds the VPC endpoints of the services that the functions
-            call. By default the functions run in Lambda's own network. Builders have a `vpc` argument of their own.
+            CloudFormation generates one. With another name, the store gets a new, empty bucket.
+        vpc: the VPC that the store's functions run in. In a VPC without a way to the internet,
+            `add_vpc_endpoints(vpc, store_functions=True)` adds the VPC endpoints of the services that they call. By
+            default they run in Lambda's own network. Builders have a `vpc` argument of their own.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
         security_groups: security groups in the VPC; by default a new one that allows all outbound and no inbound
             traffic.
@@ -240,8 +239,8 @@ class TritonArtifactStore(Construct):
         """Import the store of another app in this account and region, to use it as a store of this app.
 
         Deploy the store's app first, with a version of this library that is at least as new as this app's.
-        CloudFormation rejects a deployment that uses a missing export. The store's handler rejects a builder that the
-        store does not have.
+        CloudFormation rejects a deployment that uses a missing export, and the store's handler a builder that the store
+        does not have.
 
         Args:
             scope: any stack of this app.
@@ -249,11 +248,10 @@ class TritonArtifactStore(Construct):
             export_prefix: the store's `export_prefix`.
             builders: the store's `builders`; this app chooses among them. By default the builders follow from the
                 region of this stack.
-            has_encryption_key: whether the store has an `encryption_key`. The import then uses the key that the store's
-                app exports.
+            has_encryption_key: whether the store has an `encryption_key`, which its app then exports.
             encryption_keys: the store's own key and then its `former_keys`, or the key that the store is about to get.
-                Give this argument instead of `has_encryption_key`. CloudFormation does not change an exported key while
-                another stack imports it. So deploy the importing apps with both keys here before the store changes.
+                Give it instead of `has_encryption_key`. CloudFormation does not change an exported key while another
+                stack imports it, so deploy the importing apps with both keys here before the store changes.
 
         Raises:
             ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, or both

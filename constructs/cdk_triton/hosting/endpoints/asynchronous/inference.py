@@ -44,18 +44,17 @@ _PREFIXES = ("input_prefix", "output_prefix", "failure_prefix")
 class AsyncInference:
     """How an asynchronous endpoint receives requests, and where it stores requests and answers.
 
-    Without `bucket`, the endpoint creates a bucket that is encrypted, not public, and accepts TLS only. CloudFormation
-    retains this bucket when the endpoint is deleted. Every object in it expires. If `bucket` is an `s3.Bucket` of your
-    app, it gets lifecycle rules for the three prefixes. The app cannot add rules to an imported bucket.
+    Without `bucket`, the endpoint creates one that is encrypted, not public, and accepts TLS only. It is retained when
+    the endpoint is deleted, but every object in it expires. An `s3.Bucket` of your app gets lifecycle rules for the
+    three prefixes; an imported bucket cannot get any.
 
     Attributes:
-        bucket: the bucket for requests and answers. By default the endpoint creates a bucket.
+        bucket: the bucket for requests and answers. By default the endpoint creates one.
         input_prefix: the prefix of the keys of requests that callers upload.
         output_prefix: the prefix of the keys of answers.
         failure_prefix: the prefix of the keys of error messages.
         encryption_key: a symmetric KMS key of the bucket's region, which encrypts the answers. A bucket that the
-            endpoint creates encrypts every object with this key. By default the key of the bucket, if the bucket has a
-            key.
+            endpoint creates encrypts every object with it. By default the key of the bucket, if it has one.
         access_logs_bucket: the bucket for the access logs of the bucket that the endpoint creates. Not allowed with
             `bucket`.
         success_topic: the topic that gets a notification of each answer.

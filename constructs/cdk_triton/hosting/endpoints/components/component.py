@@ -117,7 +117,7 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def component_name(self) -> str:
-        """The component's name, for `InferenceComponentName` of InvokeEndpoint. It is a token, read from the ARN."""
+        """The component's name, for `InferenceComponentName` of InvokeEndpoint: a token, read from the ARN."""
         return name_in_arn(self.component_arn)
 
     @property
@@ -191,7 +191,7 @@ class TritonComponent(Resource, ComponentMetrics):
         """Let the number of copies follow the load down to zero, and start a copy when a request finds no copy.
 
         While there is no copy, requests fail, so callers must retry. A copy takes minutes to start if an instance has
-        to start, too. The instances scale to zero if `min_instance_count` is 0 and every component scales to zero.
+        to start, too. The instances go to zero as well if `min_instance_count` is 0 and every component scales to zero.
 
         Args:
             id: the id of the target tracking policy.
@@ -231,9 +231,9 @@ class TritonComponent(Resource, ComponentMetrics):
             alarms: at most 10 together with the alarms of the deployment policy.
 
         Raises:
-            ConfigurationError: the component does not have a deployment policy that waits; no alarm is given, or more
-                than 10 alarms are given; or an alarm is composite, belongs to another account or region, or refers to
-                the component or its endpoint by an attribute.
+            ConfigurationError: the component has no deployment policy that waits; no alarm or more than 10 are given;
+                or an alarm is composite, belongs to another account or region, or refers to the component or its
+                endpoint by an attribute.
         """
         self._updates.add_alarms(alarms)
 
@@ -241,8 +241,8 @@ class TritonComponent(Resource, ComponentMetrics):
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to invoke this component, and to read its parameter below `ssm_parameter_path`.
 
-        The permission for InvokeEndpoint must name the endpoint, and may also name components. IAM does not have a
-        condition key for components ("Actions, resources, and condition keys for Amazon SageMaker AI": `endpoint*` and
+        The permission for InvokeEndpoint must name the endpoint, and may also name components. IAM has no condition key
+        for components ("Actions, resources, and condition keys for Amazon SageMaker AI": `endpoint*` and
         `inference-component`).
 
         Args:

@@ -73,10 +73,9 @@ VARIANT_NAME: Final = "AllTraffic"
 class TritonComponents(Resource):
     """A real-time endpoint that hosts inference components. Each component runs copies of one `TritonModel`.
 
-    Each copy gets whole GPUs, which no other copy uses. So use components if an instance has several GPUs, if each
-    ensemble must scale by itself, or if copies and instances may scale to zero. For many ensembles on one GPU, use a
-    `TritonMultiModel` on a `TritonEndpoint`. Components do not support multi-model models, asynchronous inference or
-    instance pools.
+    Each copy gets whole GPUs of its own. Use components if an instance has several GPUs and each ensemble must scale by
+    itself, or if copies and instances may scale to zero. For many ensembles on one GPU, use a `TritonMultiModel` on a
+    `TritonEndpoint`. Components support neither multi-model models nor asynchronous inference nor instance pools.
 
     SageMaker scales the instances between `min_instance_count` and `max_instance_count`, as the copies need them.
 
@@ -96,7 +95,7 @@ class TritonComponents(Resource):
             and at least 1.
         endpoint_name: a name of your own; by default CloudFormation generates one.
         encryption_key: a KMS key of the endpoint's region that encrypts the EBS volumes of the instances. Instance
-            types with disks of their own do not have such a volume.
+            types with disks of their own have no such volume.
         metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
             `endpoint-name`, `endpoint-arn` and `components/<id>`. Each parameter is one resource of the stack.
@@ -202,8 +201,8 @@ class TritonComponents(Resource):
             accelerators: the number of whole GPUs that one copy gets, at least 1.
             memory: the host memory that one copy reserves, at least 128 MiB and in whole MiB. A copy may use more.
             cpus: the number of vCPUs that one copy reserves, at least 0.25; by default none.
-            copies: the number of copies that the component starts with. Do not change this number once the copies
-                scale, because a change resets the number of copies.
+            copies: the number of copies that the component starts with. Do not change it once the copies scale, because
+                a change resets their number.
             deployment_policy: how an update replaces the copies, batch by batch. By default SageMaker decides.
 
         Returns:
@@ -291,7 +290,7 @@ class TritonComponents(Resource):
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to invoke every component and to read the parameters, also those of components added later.
 
-        `TritonComponent.grant_invoke` allows a principal to invoke one component only.
+        For one component only, use `TritonComponent.grant_invoke`.
 
         Args:
             grantee: the principal.
@@ -324,16 +323,16 @@ class TritonComponents(Resource):
         Components that are added later get alarms, too. You may scale a component before or after this call.
 
         Args:
-            topic: the topic that every alarm notifies. The alarms get permission to publish to it, and to use its key
-                if it has one. Without a topic, only the dashboard shows the alarms.
+            topic: the topic that every alarm notifies, with permissions to publish to it and to use its key. Without a
+                topic, only the dashboard shows the alarms.
             thresholds: the thresholds of the alarms, if the defaults do not suit.
-            log_retention: how long CloudWatch keeps the logs. `INFINITE` does not change the retention of the log
-                groups.
+            log_retention: how long CloudWatch keeps the logs. `INFINITE` leaves the retention of the log groups as it
+                is.
             runbook_url: the address where you publish the guide's runbook, or a page of your own. Each alarm links to
-                this address, with `#` and the alarm's name in lower case at the end. The default is the context value
+                it, with `#` and the alarm's name in lower case at the end. The default is the context value
                 `cdk-triton:runbookUrl`. Without an address, the alarms contain the first step.
-            dashboard_name: up to 255 letters, digits, `-` and `_`. It must be unique in the account, because an account
-                has one list of dashboards for all regions. By default CloudFormation generates a name.
+            dashboard_name: up to 255 letters, digits, `-` and `_`. It must be unique in the account, in all regions. By
+                default CloudFormation generates one.
 
         Returns:
             The dashboard, and the alarms by the component's id. You may add other actions to the alarms.

@@ -29,8 +29,8 @@ Widgets = list[cloudwatch.IWidget]
 class AlarmThresholds:
     """The thresholds of an endpoint's alarms. None omits an alarm.
 
-    Percentages are above 0 and below 100, because no metric exceeds 100 %. If an endpoint does not publish a metric,
-    the alarm on this metric is omitted. So a company can use the same thresholds for endpoints of every kind.
+    Percentages are above 0 and below 100, because no metric exceeds 100 %. An alarm on a metric that an endpoint does
+    not publish is omitted, so a company can use the same thresholds for endpoints of every kind.
 
     Attributes:
         server_errors_percent: the share of requests that get a 5xx status.
@@ -38,9 +38,9 @@ class AlarmThresholds:
             included. Omitted for an asynchronous endpoint, which has `failed_requests` instead.
         client_errors_percent: the share of requests that get a 4xx status.
         model_latency: the 99th percentile of the time that the model takes. SageMaker stops waiting after 60 seconds.
-        gpu_utilization_percent: the utilization of one GPU, as the average of all GPUs.
+        gpu_utilization_percent: the utilization of a GPU, as the average of all.
         gpu_memory_percent: the share of a GPU's memory in use, on the fullest instance. Omitted for a multi-model
-            endpoint, which fills the memory with models and unloads models when it needs space.
+            endpoint, which fills the memory with models and unloads them when it needs space.
         memory_percent: the share of memory in use on the fullest instance. For a component: the share in use of
             the memory that its copies reserve.
         disk_percent: the share of disk space in use on the fullest instance.

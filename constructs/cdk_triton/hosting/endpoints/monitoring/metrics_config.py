@@ -29,16 +29,16 @@ class MetricsConfig:
     Source: API reference of MetricsConfig, and "Getting started with detailed observability" in SageMaker's developer
     guide, read in November 2026.
 
-    With detailed observability, SageMaker also scrapes `/metrics` on the container's port 8080. On this port Triton
-    listens for inference requests, so it answers the scrape with status 400. Triton's own metrics
-    (`ContainerEnvironment.allow_metrics`) are on port 8002, which is not reachable from outside the container.
-    An image of your own can run a proxy on port 8080 that passes `/metrics` to port 8002. The proxy passes all other
-    requests to port 9080, where Triton listens with `ContainerEnvironment(port=9080, allow_metrics=True)`.
+    With detailed observability, SageMaker also scrapes `/metrics` on the container's port 8080, where Triton listens
+    for inference requests and answers the scrape with status 400. Triton's own metrics
+    (`ContainerEnvironment.allow_metrics`) are on port 8002, which is not reachable from outside the container. An image
+    of your own can run a proxy on port 8080 that passes `/metrics` to port 8002, and everything else to port 9080,
+    where Triton listens with `ContainerEnvironment(port=9080, allow_metrics=True)`.
 
     Attributes:
         detailed_observability: whether SageMaker publishes metrics of each GPU and host, for PromQL and the SageMaker
-            AI Insights dashboard. CloudWatch bills these metrics by volume. An endpoint configuration without
-            `MetricsConfig` also has them, if it was created since June 2026.
+            AI Insights dashboard. CloudWatch bills them by volume. An endpoint configuration without `MetricsConfig`
+            has them, too, if it was created since June 2026.
         enhanced_metrics: whether SageMaker also publishes the standard metrics by instance and GPU, with the dimensions
             `InstanceId` and `AcceleratorId`.
         publish_frequency: how often SageMaker publishes metrics of utilization, and of invocations if

@@ -54,7 +54,7 @@ class EndpointMonitoring(Construct):
     Attributes:
         dashboard: the endpoint's dashboard, with a section for each variant or component.
         alarms: the alarms, by the variant's name or the component's id, and then by the alarm's name. An unknown name
-            raises a ConfigurationError. A shadow variant does not have alarms, because callers do not get its answers.
+            raises a ConfigurationError. A shadow variant has no alarms, because callers do not get its answers.
 
     Args:
         scope: the endpoint.
@@ -66,7 +66,7 @@ class EndpointMonitoring(Construct):
         thresholds: the thresholds of the alarms.
         log_retention: how long the logs are kept.
         runbook_url: the page that alarms and dashboard link to; None: the address in the context, if there is one.
-        dashboard_name: the dashboard's name. None: CloudFormation generates a name. "All dashboards in your account are
+        dashboard_name: the dashboard's name. None: CloudFormation generates one. "All dashboards in your account are
             global, not region-specific" (PutDashboard).
     """
 

@@ -45,8 +45,8 @@ class ScalableCopyCount(Construct, ScheduledScaling):
 
     `auto_scale_copies` and `scale_to_zero` return it.
 
-    The template always contains the initial number of copies. CloudFormation does not update the number of copies while
-    its value in the template is the same. So, as far as is known, a deployment does not undo scaling.
+    As far as is known, a deployment does not undo scaling: the template always contains the initial number of copies,
+    and CloudFormation does not update a number that is the same there.
 
     Attributes:
         min_capacity: the fewest copies.

@@ -53,13 +53,13 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     allow it. Only the steps of `scale_on_metric` remove instances without regard to the other policies (API reference,
     PutScalingPolicy).
 
-    A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects a
-    change of the instance type of a scaled variant. So first deploy the variant without scaling, and then deploy the
-    other instance type with scaling.
+    A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects
+    another instance type of a scaled variant, so first deploy the variant without scaling, and then the other type with
+    scaling.
 
-    A variant's instance types can differ in GPUs or in the number of vCPUs. In this case, a policy on the utilization
-    of GPUs, of GPU memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all
-    instances together.
+    If a variant's instance types differ in GPUs or in the number of vCPUs, a policy on the utilization of GPUs, of GPU
+    memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all instances
+    together.
 
     Attributes:
         min_capacity: the fewest instances.
@@ -205,8 +205,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Scale on the utilization of the GPUs.
 
-        SageMaker's metric is the sum over the GPUs of an instance, for example 0 to 400 with four GPUs. So this method
-        multiplies your percentage by the GPU count (re:Post, "sagemaker-cpu-gpu-utilization-100").
+        SageMaker's metric is the sum over the GPUs of an instance, for example 0 to 400 with four, so your percentage
+        is multiplied by the GPU count (re:Post, "sagemaker-cpu-gpu-utilization-100").
 
         Args:
             id: the policy's id.
@@ -233,7 +233,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         """Scale on the share of GPU memory in use, for models whose memory grows with the requests.
 
         A model takes most of its memory when it is loaded, and keeps it, so another instance rarely lowers the share.
-        For a multi-model endpoint, whose instances fill up with models, synth warns. The metric is the sum over the
+        Synth warns for a multi-model endpoint, whose instances fill up with models. The metric is the sum over the
         GPUs, as `GPUUtilization` is.
 
         Args:
@@ -268,9 +268,9 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Scale on the utilization of the vCPUs, if Python or pre-processing on the CPU is the bottleneck.
 
-        SageMaker's metric is the sum over the vCPUs of an instance, for example 0 to 800 with eight vCPUs. So this
-        method multiplies your percentage by the vCPU count (re:Post, "sagemaker-cpu-gpu-utilization-100"). One busy
-        Python process adds 100 to the sum, which is 12.5 percent of eight vCPUs.
+        SageMaker's metric is the sum over the vCPUs of an instance, for example 0 to 800 with eight, so your percentage
+        is multiplied by the vCPU count (re:Post, "sagemaker-cpu-gpu-utilization-100"). One busy Python process adds 100
+        to the sum, which is 12.5 percent of eight vCPUs.
 
         Args:
             id: the policy's id.
@@ -299,17 +299,17 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.StepScalingPolicy:
         """Add or remove instances by steps of any metric, including a math expression.
 
-        Beside a target tracking policy, give only steps that add instances. Steps that remove instances do not wait for
-        the target tracking policy, so that policy may add the instances again (API reference, PutScalingPolicy).
+        Beside a target tracking policy, give only steps that add instances. Steps that remove some do not wait for that
+        policy, which may add them again (API reference, PutScalingPolicy).
 
         Args:
             id: the policy's id.
-            metric: the metric. Its period becomes the period of the alarms, so use 1 minute for a quick reaction.
-            scaling_steps: 2 to 40 intervals of the metric. `change` of an interval is the number of instances to add,
-                or to remove if it is negative. In a gap between two intervals, nothing happens; one gap is allowed.
+            metric: the metric. Its period becomes that of the alarms, so use 1 minute for a quick reaction.
+            scaling_steps: 2 to 40 intervals of the metric. `change` is the number of instances to add, or to remove if
+                it is negative. Nothing happens in a gap between two intervals, of which one is allowed.
             evaluation_periods: the number of periods that an alarm evaluates; 1 by default.
-            datapoints_to_alarm: the number of these periods that must be in the interval; all by default. Give it
-                together with `evaluation_periods`.
+            datapoints_to_alarm: the number of these periods that must be in the interval; all by default. Needs
+                `evaluation_periods`.
             scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
             scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 

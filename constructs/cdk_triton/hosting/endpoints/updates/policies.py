@@ -107,9 +107,8 @@ class DeploymentPolicy(ABC):
     or one of the alarms goes off, all requests go back to the old instances.
 
     Attributes:
-        alarms: at most 10 alarms that roll an update back. The alarms are created before the endpoint, so give the
-            endpoint a literal `endpoint_name`. Add alarms on the endpoint's own metrics by
-            `TritonEndpoint.add_rollback_alarms`.
+        alarms: at most 10 alarms that roll an update back. They are created before the endpoint, which needs a literal
+            `endpoint_name`. Add alarms on its own metrics by `TritonEndpoint.add_rollback_alarms`.
         maximum_time: how long the whole update may take, 600 to 28800 seconds. It must be longer than all waiting times
             together. None: SageMaker's default, which AWS does not document.
     """
@@ -278,7 +277,7 @@ class AllAtOnce(_BlueGreen):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Canary(_BlueGreen):
-    """A small part of the new instances takes requests first. The rest takes requests after a wait.
+    """A small part of the new instances takes requests first, and the rest after a wait.
 
     Attributes:
         size: the part that takes requests first, at most 50 % of the instances.

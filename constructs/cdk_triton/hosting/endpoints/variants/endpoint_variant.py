@@ -30,8 +30,8 @@ class EndpointVariant(Construct, VariantMetrics):
         scope: the endpoint.
         endpoint: the endpoint's L1 construct.
         variant: the variant's settings.
-        keep_instance_counts: a function that makes the endpoint's updates keep the scaled counts. The function gets the
-            variant's name and the variant's scaling.
+        keep_instance_counts: a function that makes the endpoint's updates keep the scaled counts. It gets the variant's
+            name and scaling.
         is_async: whether the endpoint is asynchronous.
     """
 

@@ -114,8 +114,8 @@ class InvocationMetrics:
     ) -> cloudwatch.Metric:
         """The number of requests that the container did not answer with a 2xx status.
 
-        The number includes requests with a 4xx or 5xx status, requests that timed out, and requests that broke off. The
-        average is the share of such requests, from 0 to 1.
+        Requests with a 4xx or 5xx status count, and those that timed out or broke off. The average is their share, from
+        0 to 1.
         """
         return self.metric("InvocationModelErrors", statistic=statistic, period=period)
 
@@ -185,9 +185,8 @@ class VariantMetrics(InvocationMetrics):
     def metric_instance_count(self, *, period: Duration | None = None) -> cloudwatch.MathExpression:
         """The number of instances that answered. A period without requests has no value.
 
-        SageMaker does not publish this number. But SageMaker counts each request as 1 in `Invocations`, and as 1
-        divided by the number of active instances in `InvocationsPerInstance`. So the method divides the first metric by
-        the second.
+        SageMaker does not publish this number, but counts each request as 1 in `Invocations`, and as 1 divided by the
+        number of active instances in `InvocationsPerInstance`. The quotient of the two is this number.
         """
         from aws_cdk import aws_cloudwatch as cloudwatch
 
@@ -307,8 +306,8 @@ class VariantMetrics(InvocationMetrics):
 class EndpointMetrics(VariantMetrics):
     """The metrics of a variant, from the names of the endpoint and the variant.
 
-    Use this class for an endpoint in another stack, or for an endpoint that does not exist yet. For example, an
-    endpoint refers to its rollback alarms, so these alarms cannot take the name from the endpoint.
+    Use it for an endpoint in another stack, or for one that does not exist yet: an endpoint refers to its rollback
+    alarms, so these cannot take the name from it.
 
     Attributes:
         endpoint_name: the endpoint's name.

@@ -52,19 +52,19 @@ class TritonVariant:
 
     With `fallback_models` the variant has instance pools: SageMaker starts instances of the first platform that has
     capacity, with the model of that platform. All models must have the same image, repository directory and
-    `max_payload`. The repository of an imported model, or of a model construct of your own, is unknown, so it is not
-    compared. The variant has one host AMI for all models. SageMaker sends a request to the instance with the fewest
-    outstanding requests.
+    `max_payload`. The repository of an imported model or of a construct of your own is not known, and not compared. The
+    variant has one host AMI for all models. SageMaker sends a request to the instance with the fewest outstanding
+    requests.
 
     Attributes:
-        model: a `TritonModel` or `TritonMultiModel`. With `fallback_models`, this model is the first instance pool.
+        model: a `TritonModel` or `TritonMultiModel`. With `fallback_models`, it is the first instance pool.
         fallback_models: up to four single models for other instance types, in order of preference. SageMaker uses a
             type if the types before it have no capacity.
         variant_name: the variant's name, unique within the endpoint. Callers may send it as `TargetVariant`.
         initial_instance_count: the number of instances that the variant starts with, at least 1.
-        initial_weight: share of the requests that name no variant, relative to the other variants' weights. A variant
-            with weight 0 gets none of these requests. For a shadow variant: the share of the requests that SageMaker
-            copies to it, relative to the production variant's weight.
+        initial_weight: share of the requests that name no variant, relative to the other variants' weights. With weight
+            0, the variant gets none of them. For a shadow variant: the share of the requests that SageMaker copies to
+            it, relative to the production variant's weight.
         container_startup_timeout: how long an instance's container may take until it answers `/ping`, 60 to 3600
             seconds. None: a timeout that fits the model's size, or SageMaker's 8 minutes for a model of up to 1 GB.
         model_download_timeout: how long the download and extraction of one archive may take, 60 to 3600 seconds. None:
@@ -76,9 +76,9 @@ class TritonVariant:
             `fallback_models`, otherwise SageMaker's default, "RANDOM" ("Minimize real-time inference latency by using
             Amazon SageMaker routing strategies", AWS Machine Learning Blog).
         capacity_reservation_arn: the ARN of a training plan for endpoints, or of an ML reservation, of the same
-            instance type. All instances of the variant start in this reservation, also those that an update or a
-            scale-out adds. If the reservation is full, these instances fail to start. When a training plan ends,
-            requests fail. Not allowed with `fallback_models`, because a reservation has one instance type.
+            instance type. All instances of the variant start in it, also those that an update or a scale-out adds,
+            which fail to start if it is full. When a training plan ends, requests fail. Not allowed with
+            `fallback_models`, because a reservation has one instance type.
         instance_provision_timeout: how long SageMaker looks for instances, over all instance types together, 300 to
             3600 seconds. After that, the deployment or the change of the instance count fails. The download of the
             model and the start of the container do not count. None: SageMaker's default, which AWS does not document.

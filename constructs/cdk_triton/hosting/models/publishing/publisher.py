@@ -59,9 +59,9 @@ MAX_CONCURRENCY = 10_000
 class TritonPublisher(Construct):
     """A state machine that publishes ensembles, rolls them back and unpublishes them; see `add_publisher`.
 
-    The state machine changes the archives below the prefix of one `TritonMultiModel`, for its present platform, and the
-    catalogue. It does not update a stack or an endpoint. With `next_platform` there is a second state machine. It does
-    the same for the next platform, below a prefix that no endpoint serves yet.
+    It changes the archives below the prefix of one `TritonMultiModel`, for its present platform, and the catalogue, but
+    neither a stack nor an endpoint. With `next_platform` a second state machine does the same for the next platform,
+    below a prefix that no endpoint serves yet.
 
     Attributes:
         state_machine_arn: the ARN of the state machine.
@@ -116,11 +116,10 @@ class TritonPublisher(Construct):
         """Allow a principal to publish, roll back and unpublish.
 
         The principal may read the template of this stack, and write below `staging/publish/<fleet>/<its aws:userid>/`
-        of the store. It may start, follow and stop executions of this state machine. It may read the catalogue, and the
-        reasons why ensembles failed. The state machine does everything else. The grant does not cover other publishers
-        of the store or the uploads of other callers. If the store has a KMS key, the principal may also use that key,
-        which encrypts the uploads, the catalogue and the executions. With `next_platform`, the principal gets the same
-        permissions for the second state machine.
+        of the store. It may start, follow and stop executions of this state machine, which does everything else, and
+        read the catalogue and the reasons why ensembles failed. It may use the store's KMS key, which encrypts the
+        uploads, the catalogue and the executions. Other publishers of the store and the uploads of other callers are
+        not covered; the second state machine of `next_platform` is.
 
         With recipes, the principal controls what a build does, and other stacks with the same keys adopt the result.
         """
@@ -130,9 +129,8 @@ class TritonPublisher(Construct):
     def grant_publish_all(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to run `cdk-triton fleet publish --all`: to publish, and to read what is published.
 
-        The command checks each archive for the next platform. So the principal may read the archives of this
-        `TritonMultiModel`. With recipes, it may also read the sources of all archives in the store whose builds a
-        publisher ordered.
+        The command checks each archive for the next platform, so the principal may read the archives of this
+        `TritonMultiModel`, and with recipes the sources of all archives in the store whose builds a publisher ordered.
         """
         is_built = self._recipes is not None
         return self.grant_publish(grantee).combine(grant_read_published(grantee, self._served, is_built=is_built))

@@ -64,12 +64,12 @@ BUILD_SPEC: Final = {
 class CodeBuildGpuBuilder(Builder):
     """Builds in a CodeBuild project. Without `fleet`, builds run on an NVIDIA A10G, the GPU of ml.g5 instances.
 
-    The project's containers are not privileged. The project's logs go to a separate log group. In the store's bucket,
-    the project reads and writes only the objects that are staged for builds.
+    The project's containers are not privileged, and its logs go to a log group of its own. In the store's bucket, it
+    reads and writes only the objects that are staged for builds.
 
     Attributes:
         timeout: how long a build may run, from 10 minutes to 36 hours; by default 2 hours. A build may run longer than
-            a deployment waits. The next deployment then finds the same build.
+            a deployment waits; the next deployment then finds it.
         queued_timeout: how long a build may wait for a machine, from 5 minutes to 8 hours; by default 8 hours.
         compute_type: SMALL, the machine with one A10G. LARGE is an error, because it has V100s, which TensorRT 10.5 and
             later do not support.
