@@ -1,4 +1,4 @@
-"""Runs a command: its lines as they come, and an end to all of it."""
+"""Runs a command, yields its lines as they come, and ends it with all that it has started."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def run_command(
 
 
 def _lines(process: subprocess.Popen[bytes], stop: Stop) -> Iterator[str]:
-    """Lines until the end of the output, or until the process has ended and its remaining children are silent."""
+    """End with the output, or when the process has ended and its remaining children print nothing."""
     assert process.stdout is not None  # for the type checker: it is a pipe
     rest = b""
     with selectors.DefaultSelector() as selector:
@@ -103,12 +103,12 @@ def _lines(process: subprocess.Popen[bytes], stop: Stop) -> Iterator[str]:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it ended; it is not reaped, so that its process group's number stays its own."""
+    """The process is not reaped, so its process group keeps its number."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group, politely first, and reap the process."""
+    """SIGTERM first, then SIGKILL for the whole process group."""
     if not _ended(process):
         os.killpg(process.pid, signal.SIGTERM)
         patience = time.monotonic() + _GRACE_SECONDS

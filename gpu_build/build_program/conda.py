@@ -67,7 +67,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
 
 
 def _micromamba(work: Work) -> str:
-    """The pinned program: the image's own if it has that version, else downloaded."""
+    """The image's own program if it has the pinned version, else a download."""
     found = shutil.which("micromamba")
     if found is not None:
         lines = work.run([found, "--version"], what="looking for micromamba", environment=isolated(work))
@@ -101,7 +101,7 @@ def _create(micromamba: str, packages: list[dict[str, str]], root: Path, prefix:
 
 
 def _compare_hashes(packages: list[dict[str, str]], cache: Path, work: Work) -> None:
-    """Compare the hash of every package that was fetched: micromamba ignores a hash whose form it does not support."""
+    """Needed because micromamba ignores a hash whose form it does not support."""
     fetched = {path.name: path for path in _package_files(cache)}
     for package in packages:
         name = package["url"].rpartition("/")[2]
@@ -118,7 +118,7 @@ def _compare_hashes(packages: list[dict[str, str]], cache: Path, work: Work) -> 
 
 
 def _package_files(cache: Path) -> Iterator[Path]:
-    """The packages in micromamba's cache, which may have a directory per channel; not what they were unpacked to."""
+    """The cache may have a directory for each channel. Directories of unpacked packages are left out."""
     for directory, below, names in os.walk(str(cache)):
         if "info" in below:
             below.clear()

@@ -63,8 +63,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
 def _python_with_dali(*, is_own: bool) -> tuple[str, dict[str, str]]:
     """The Python that has DALI, and the variables that it needs.
 
-    Args:
-        is_own: whether Triton serialises the file, which has to work with the very Python that Triton starts.
+    If Triton serialises the file (`is_own`), this is the Python that Triton starts.
     """
     if not is_own and Path(_WHEEL).is_dir():
         return sys.executable, {"PYTHONPATH": _WHEEL}

@@ -82,7 +82,7 @@ def _serialize(question: dict[str, Any]) -> None:
 
 
 def _pipeline_in(source: str) -> tuple[str, bool]:
-    """The name of the pipeline to serve, and whether it is marked with `@autoserialize`."""
+    """The name of the pipeline to serve, and whether it has `@autoserialize`."""
     functions = [each for _, each in inspect.getmembers(_imported(source), inspect.isfunction)]
     marked = [each.__name__ for each in functions if getattr(each, "_is_autoserialize", False)]
     defined = [
@@ -110,10 +110,10 @@ def _write_marked(source: Path, target: Path, name: str | None) -> None:
 
 
 def _imported(source: str) -> ModuleType:
-    """The file as a module.
+    """Import the file under its path in the repository.
 
     DALI writes the path of the code that made an operator into the serialised pipeline (`_origin_stack_filename`), so
-    the code gets its path in the repository, wherever that is on this machine.
+    the path must not depend on this machine.
     """
     module = ModuleType(_MODULE)
     module.__file__ = str(Path(source).resolve())
@@ -127,7 +127,7 @@ def _imported(source: str) -> ModuleType:
 
 
 def _load(serialized: str, max_batch_size: int) -> None:
-    """Make a pipeline of the serialised one, on the GPU, as the backend does it while it loads a model."""
+    """As DALI's backend does it when it loads a model, on the GPU."""
     from nvidia.dali.pipeline import Pipeline
 
     batch_size = {"batch_size": max_batch_size} if max_batch_size else {}

@@ -92,7 +92,7 @@ def run_engine(
     try:
         lines = work.run(command, what="loading and running the plan once", directory=directory)
     except BuildError as error:
-        explained = _explained(name, error, inputs)
+        explained = _wrong_size(name, error, inputs)
         if explained is None:
             raise
         raise explained from error
@@ -167,8 +167,8 @@ def _check_dims(name: str, side: str, tensor: Mapping[str, Any], binding: Bindin
         )
 
 
-def _explained(name: str, error: BuildError, inputs: Sequence[Tensor]) -> BuildError | None:
-    """The error of a size that does not fit, in the words of `config.pbtxt`."""
+def _wrong_size(name: str, error: BuildError, inputs: Sequence[Tensor]) -> BuildError | None:
+    """The error in the words of `config.pbtxt`, or None if it is not about the size of an input."""
     found = next(filter(None, map(_SIZE.search, error.log)), None)
     tensor = next((each for each in inputs if found is not None and each.file.name == found.group(1)), None)
     if found is None or tensor is None:

@@ -1,4 +1,4 @@
-"""Builds one ensemble: unpack, steps, pack, and a directory of the output that appears when it is complete."""
+"""Builds one ensemble: unpacks it, runs its steps, packs it, and moves the complete directory into the output."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def build_ensemble(ensemble: Ensemble, plan: BuildPlan, machine: Machine) -> boo
         machine.stop.check()
         (workspace / "out").mkdir(parents=True)
         _build(ensemble, plan, machine, log, workspace)
-        _publish(workspace / "out", machine.out / ensemble.artifact_key, workspace)
+        _move_to_output(workspace / "out", machine.out / ensemble.artifact_key, workspace)
     except BuildError as error:
         failure = error
     except Exception as error:  # one ensemble's surprise must not cost the others
@@ -84,14 +84,13 @@ def build_ensemble(ensemble: Ensemble, plan: BuildPlan, machine: Machine) -> boo
 
 
 def _write_failure(ensemble: Ensemble, machine: Machine, failure: BuildError) -> None:
-    """Say in the output that an ensemble failed, and why."""
     reason, lines = failure.reason, failure.log
     machine.log.event("ensemble failed", repository=ensemble.repository, reason=reason)
     aside = machine.workspace / f"{ensemble.artifact_key}.failed"
     aside.mkdir(parents=True)
     document = {"schema": _SCHEMA, "repository": ensemble.repository, "reason": reason, "log": list(lines)}
     write_json(aside / "failure.json", document)
-    _publish(aside, machine.out / ensemble.artifact_key, machine.workspace)
+    _move_to_output(aside, machine.out / ensemble.artifact_key, machine.workspace)
 
 
 def _build(ensemble: Ensemble, plan: BuildPlan, machine: Machine, log: Log, workspace: Path) -> None:
@@ -119,7 +118,7 @@ def _build(ensemble: Ensemble, plan: BuildPlan, machine: Machine, log: Log, work
             "started": started,
             "seconds": round(time.monotonic() - begin, 3),
             "sources": ensemble.sources,
-            "inputs": _inputs(ensemble),
+            "inputs": _inputs_beside_archive(ensemble),
             "expected": plan.platform,
             "probed": dict(machine.probed),
             "warnings": journal.warnings,
@@ -177,8 +176,8 @@ def _step(
     }
 
 
-def _inputs(ensemble: Ensemble) -> dict[str, str]:
-    """The sources that the archive does not contain: files that only the build read, and files from S3."""
+def _inputs_beside_archive(ensemble: Ensemble) -> dict[str, str]:
+    """Files that only the build reads, and files from S3, each with its SHA-256."""
     only_read = {path: ensemble.files[path] for path in ensemble.remove if path in ensemble.files}
     return {**only_read, **{entry.to: entry.sha256 for entry in ensemble.inputs}}
 
@@ -191,7 +190,7 @@ def _output(path: str, name: str, repository: Path, stop: Stop) -> dict[str, Any
 
 
 def _packed_paths(ensemble: Ensemble, steps: Sequence[Mapping[str, Any]], repository: Path, log: Log) -> list[str]:
-    """The content of the archive: the sources, the inputs and the steps' outputs, without the files to remove.
+    """Sources, inputs and outputs of the steps, without the files to remove.
 
     Anything else that a step has written is litter.
     """
@@ -209,8 +208,8 @@ def _packed_paths(ensemble: Ensemble, steps: Sequence[Mapping[str, Any]], reposi
     return sorted(paths - set(ensemble.remove))
 
 
-def _publish(directory: Path, target: Path, workspace: Path) -> None:
-    """Let a complete directory appear in the output, in place of one that an earlier run left there."""
+def _move_to_output(directory: Path, target: Path, workspace: Path) -> None:
+    """A directory of an earlier run is replaced."""
     if target.exists():
         target.rename(workspace / f"{target.name}.old")
     directory.rename(target)

@@ -15,7 +15,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def is_safe_path(text: str) -> bool:
-    """Whether it is a relative path with `/` that stays below where it starts, written in the one shortest way."""
+    """Whether the path is relative, normalised, and without `..`."""
     path = PurePosixPath(text)
     return (
         bool(path.parts)
@@ -27,7 +27,7 @@ def is_safe_path(text: str) -> bool:
 
 
 def blocks(stream: IO[bytes], stop: Stop) -> Iterator[bytes]:
-    """The rest of a stream, block by block, as long as the program may go on."""
+    """The rest of a stream in blocks; raises `StoppedError` if the program has to end."""
     for block in iter(lambda: stream.read(_BLOCK_BYTES), b""):
         stop.check()
         yield block
@@ -43,7 +43,7 @@ def digest_of(file: Path, stop: Stop, algorithm: str = "sha256") -> str:
 
 
 def write_json(file: Path, document: Any) -> None:
-    """Write a JSON file that a person can read; it appears whole."""
+    """Write indented JSON. The file appears when it is complete."""
     aside = file.with_name(f".{file.name}")
     aside.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     aside.replace(file)

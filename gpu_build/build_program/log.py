@@ -20,8 +20,8 @@ def utc_time() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class _Written:
-    """The common part of all logs of a stream: one line at a time, and the last lines."""
+class _Output:
+    """Shared by all logs of a stream. `at` and `doing` are the time and the content of the last line."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -42,7 +42,7 @@ class Log:
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self._written = _Written(stream)
+        self._written = _Output(stream)
         self._about: dict[str, str] = {}
 
     def about(self, **fields: str) -> Log:

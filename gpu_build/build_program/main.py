@@ -25,7 +25,7 @@ from .work import BuildWork, Journal
 
 __all__ = ["main"]
 
-_BUILT, _SOME_FAILED, _REFUSED = 0, 1, 2
+_BUILT, _SOME_FAILED, _NOT_STARTED = 0, 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     log = Log(sys.stdout)
     if len(arguments) != 2:
         log.event("refused", reason="usage: python3 program.pyz IN OUT")
-        return _REFUSED
+        return _NOT_STARTED
     folder, out = (Path(argument).resolve() for argument in arguments)
     out.mkdir(parents=True, exist_ok=True)
     if (out / "failure.json").exists():  # of an earlier run
@@ -49,15 +49,15 @@ def main(arguments: Sequence[str]) -> int:
         with signs_of_life(log):
             return _follow(folder, out, log)
     except PlanError as error:
-        return _refuse(out, log, str(error), ())
+        return _fail(out, log, str(error), ())
     except BuildError as error:
-        return _refuse(out, log, error.reason, error.log)
+        return _fail(out, log, error.reason, error.log)
     except Exception as error:  # ensembles have their own; what is left is the machine: a full or read-only disk
         reason = (
             f"the build program failed unexpectedly: {type(error).__name__}: {error}; deploy again, and report "
             "the failure if it comes back"
         )
-        return _refuse(out, log, reason, traceback.format_exc().splitlines())
+        return _fail(out, log, reason, traceback.format_exc().splitlines())
 
 
 def _follow(folder: Path, out: Path, log: Log) -> int:
@@ -98,14 +98,14 @@ def _run(plan: BuildPlan, folder: Path, out: Path, workspace: Path, log: Log, st
     return _BUILT if all(built) else _SOME_FAILED
 
 
-def _refuse(out: Path, log: Log, reason: str, lines: Sequence[str]) -> int:
+def _fail(out: Path, log: Log, reason: str, lines: Sequence[str]) -> int:
     log.event("refused", reason=reason)
     write_json(out / "failure.json", {"schema": 1, "reason": reason, "log": list(lines)})
-    return _REFUSED
+    return _NOT_STARTED
 
 
 def _workspace(out: Path) -> Path:
-    """A directory from which a rename into the output is one step: beside it if that works, else in it.
+    """A directory from which a file can be renamed into the output: beside the output if possible, else in it.
 
     Beside it is better, because a Processing job uploads what appears in the output while the job runs. If the output
     is its own mount, a rename from a directory beside it fails.

@@ -1,4 +1,4 @@
-"""Runs an export and looks at what it wrote; runs in the Python of the export, with nothing else of this package.
+"""Runs an export and corrects the file; runs in the Python of the export, with nothing else of this package.
 
 The first argument is a JSON file with the question, the second one the JSON file for the answer.
 """
@@ -85,7 +85,7 @@ def finish(question: dict[str, Any]) -> None:
         raise ExportError(f"the file that {question['shown']} wrote is not an ONNX file: {error}") from error
     _compare_outputs(model.graph, question["outputs"], question["shown"])
     if question["integer_inputs"] == "int32":
-        _make_inputs_int32(model.graph, onnx, question["shown"])
+        _narrow_inputs(model.graph, onnx, question["shown"])
     size = sum(path.stat().st_size for path in (exported, *_weight_files(model, exported.parent)))
     if size > _MOST_BYTES:
         raise ExportError(
@@ -98,7 +98,7 @@ def finish(question: dict[str, Any]) -> None:
 
 
 def _compare_outputs(graph: Any, declared: list[str], shown: str) -> None:
-    """The names that a server and a plan use; exporters make up others (`1234`, `/Add_output_0`) for the rest."""
+    """A server and a plan use these names. Exporters invent names (`1234`, `/Add_output_0`) if none is given."""
     found = [output.name for output in graph.output]
     missing = [name for name in declared if name not in found]
     unknown = [name for name in found if name not in declared]
@@ -114,8 +114,8 @@ def _compare_outputs(graph: Any, declared: list[str], shown: str) -> None:
         )
 
 
-def _make_inputs_int32(graph: Any, onnx: Any, shown: str) -> None:
-    """Make every INT64 input an INT32 one, cast back at the beginning of the graph."""
+def _narrow_inputs(graph: Any, onnx: Any, shown: str) -> None:
+    """Make every INT64 input INT32, and cast it to INT64 at the beginning of the graph."""
     weights = {weight.name for weight in graph.initializer}
     inputs = [each for each in graph.input if each.name not in weights and each.type.tensor_type.elem_type == _INT64]
     taken = set(_names(graph))
@@ -135,7 +135,7 @@ def _make_inputs_int32(graph: Any, onnx: Any, shown: str) -> None:
 
 
 def _rename_uses(graph: Any, old: str, new: str) -> None:
-    """Let every node read another value, also in graphs inside nodes; a graph that defines the name itself keeps it."""
+    """Also in graphs inside nodes, unless they define the name themselves."""
     for node in graph.node:
         for index, name in enumerate(node.input):
             if name == old:
@@ -166,7 +166,7 @@ def _names(graph: Any) -> Iterator[str]:
 
 
 def _weight_files(model: Any, directory: Path) -> set[Path]:
-    """The files that weights are in; a path that leads out of the export's own directory is not followed."""
+    """Raises ExportError for a path out of the export's own directory."""
     files = set()
     for tensor in _tensors(model.graph):
         for entry in tensor.external_data:

@@ -73,7 +73,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
 
 
 def _python(requirements: str, work: Work) -> str:
-    """The Python of the export: this one if it has all that is pinned, in these versions, else a new environment."""
+    """This Python if it has all pinned versions, else one of a new environment."""
     pins = [(found["name"], found["version"]) for found in _PIN.finditer(requirements)]
     if pins and not _URL.search(requirements) and all(_installed(name) == version for name, version in pins):
         return sys.executable

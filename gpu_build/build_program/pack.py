@@ -26,8 +26,8 @@ PART_BYTES = 512 << 20
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-class _HashedFile:
-    """Writes a file and hashes it: as a whole, and in parts."""
+class _HashingWriter:
+    """Hashes the whole file, and each part of it."""
 
     def __init__(self, stream: BinaryIO, part_bytes: int) -> None:
         self._stream = stream
@@ -78,7 +78,7 @@ def pack(
     """
     try:
         with target.open("wb") as stream:
-            output = _HashedFile(stream, part_bytes)
+            output = _HashingWriter(stream, part_bytes)
             gzip = zlib.compressobj(0, zlib.DEFLATED, _GZIP)
             for block in _tar(repository, list(paths), stop):
                 output.write(gzip.compress(block))
@@ -108,7 +108,7 @@ def _tar(repository: Path, paths: list[str], stop: Stop) -> Iterable[bytes]:
 
 
 def _entries(files: list[str]) -> list[tuple[str, bool]]:
-    """Paths in order, with whether it is a file; a directory's path is shorter than those below it."""
+    """Each path with whether it is a file; a directory's path sorts before those below it."""
     entries = dict.fromkeys(files, True)
     for path in files:
         entries.update((parent.as_posix(), False) for parent in PurePosixPath(path).parents if parent.name)

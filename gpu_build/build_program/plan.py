@@ -37,7 +37,7 @@ class Ensemble(NamedTuple):
         sources: the archive of its sources, relative to the input folder.
         files: every file of that archive with its SHA-256.
         inputs: further files.
-        steps: what the recipes' modules are told, in order of execution; `recipe` and `name` are in each.
+        steps: the steps of the recipes, in order of execution; each has a `recipe` and a `name`.
         remove: files that only the build reads.
     """
 

@@ -1,4 +1,4 @@
-"""The machine's GPU and versions, and whether they fit the plan."""
+"""Finds the machine's GPU and versions, and compares them with the plan."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence
     warnings = _check_gpu(plan.platform, probed)
     for name in ("tensorrt", "dali", "python"):
         expected, found = plan.platform[name], probed[name]
-        agree = expected is None or found is None or _agree(expected, found)
+        agree = expected is None or found is None or _same_version(expected, found)
         if not agree and not stand_ins:
             warnings.append(
                 f"the image has {_WORDS[name]} {found}, but cdk-triton's table of releases has {expected}: the build "
@@ -154,6 +154,6 @@ def _check_gpu(platform: Mapping[str, Any], probed: Mapping[str, str | None]) ->
     return []
 
 
-def _agree(expected: str, found: str) -> bool:
-    """Whether versions agree as far as both are written."""
+def _same_version(expected: str, found: str) -> bool:
+    """Compares the components that both versions have."""
     return all(one == other for one, other in zip(expected.split("."), found.split(".")))

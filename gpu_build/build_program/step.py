@@ -32,7 +32,7 @@ class Work(Protocol):
 
     @property
     def stand_ins(self) -> Sequence[str]:
-        """See the class."""
+        """The stand-ins that the build has met so far."""
 
     def run(
         self,

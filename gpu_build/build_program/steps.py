@@ -1,4 +1,4 @@
-"""Which module builds which recipe."""
+"""Finds the module that builds a recipe."""
 
 from __future__ import annotations
 

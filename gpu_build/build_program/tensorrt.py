@@ -32,13 +32,13 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
     # First, because a missing package index makes it fail, and a plan may take an hour.
     reference = None if step["parity"] is None else Reference(work, step["name"], onnx)
     _compile(step, work, trtexec, onnx, plan)
-    declared = step["inputs"] or _described(reference, step["tensorrt_major"])
+    declared = step["inputs"] or _inputs_of_network(reference, step["tensorrt_major"])
     compared = []
     profiles = step["profiles"] or [{}]
     for index, profile in enumerate(profiles):
         directory = work.scratch / f"profile{index}"
         directory.mkdir()
-        inputs = _inputs(step, declared, profile, index, directory, work.stop)
+        inputs = _write_inputs(step, declared, profile, index, directory, work.stop)
         run = run_engine(
             work,
             step["name"],
@@ -75,8 +75,8 @@ def _compile(step: Mapping[str, Any], work: Work, trtexec: str, onnx: Path, plan
         raise BuildError(f"{step['name']}: trtexec ended well and wrote no plan")
 
 
-def _described(reference: Reference | None, major: int) -> list[dict[str, Any]]:
-    """The inputs of the network where `config.pbtxt` names none; without a reference trtexec's own values must do."""
+def _inputs_of_network(reference: Reference | None, major: int) -> list[dict[str, Any]]:
+    """For a `config.pbtxt` without inputs. Without a reference, the list is empty and trtexec uses its own values."""
     tensors = [] if reference is None else reference.inputs()
     for tensor in tensors:
         # TensorRT has no 64 bits before 10 and no FP64 ever: its parser narrows them.
@@ -87,7 +87,7 @@ def _described(reference: Reference | None, major: int) -> list[dict[str, Any]]:
     return tensors
 
 
-def _inputs(
+def _write_inputs(
     step: Mapping[str, Any],
     declared: Sequence[Mapping[str, Any]],
     profile: Mapping[str, Any],
@@ -95,7 +95,7 @@ def _inputs(
     directory: Path,
     stop: Stop,
 ) -> list[Tensor]:
-    """The inputs of one run, each in a file, in the usual shape of its profile."""
+    """The shapes are those of `opt` in the profile."""
     parity = step["parity"] or {"ranges": {}, "seed": 0}
     inputs = []
     for number, entry in enumerate(declared):

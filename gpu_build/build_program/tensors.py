@@ -1,4 +1,4 @@
-"""Random tensors as files, with the standard library: what a plan is tried with."""
+"""Writes random tensors to files, with which a plan is run; only with the standard library."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ _PLACES = ("/usr/src/tensorrt/bin/trtexec", "/opt/tensorrt/bin/trtexec")
 _BANNER = re.compile(r"&&&& RUNNING TensorRT\.trtexec \[TensorRT v(\d+)\](?: \[b(\d+)\])?")
 
 # `Writing file for output binding y (with datatype fp32 and dimensions 2.3) to y.output.2.3.fp32.raw`:
-# sampleInference.cpp, dumpRawBindingToFiles. The only place where trtexec tells the type of a tensor.
+# sampleInference.cpp, dumpRawBindingToFiles. The only place where trtexec prints the type of a tensor.
 _WRITTEN = re.compile(
     r"Writing file for (input|output) binding (.+) \(with datatype (\w+) and dimensions ([\d.-]*)\) to (.+)$"
 )
 # `Output binding for y is dynamic and will be created during execution using OutputAllocator.`: same file.
 _DATA_DEPENDENT = re.compile(r"Output binding for (.+) is dynamic and will be created during execution")
 
-# `Created Input binding for x with dimensions 2x3`: all that versions before 8.6 tell of a tensor.
+# `Created Input binding for x with dimensions 2x3`: all that versions before 8.6 print of a tensor.
 _CREATED = re.compile(r"Created (input|output) binding for (.+) with dimensions ([\dx-]*)$", re.IGNORECASE)
 
 

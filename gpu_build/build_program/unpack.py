@@ -1,4 +1,4 @@
-"""Puts a repository's files in place: its sources, and the files that come from elsewhere. Nothing unverified stays.
+"""Puts a repository's files in place: its sources and inputs, each verified by its SHA-256.
 
 An archive is unpacked by our own rules and not by `tarfile.extractall`, whose filters Python 3.8 may not have: regular
 files and directories only, each path below the repository, each file one that the plan names, each with its content's

@@ -30,15 +30,15 @@ def raised_error(raised: Mapping[str, Any], name: str, work: Work) -> BuildError
     text = raised["text"]
     for place in (model, work.repository, work.scratch):
         text = text.replace(f"{place}/", "")
-    said = raised["type"] + (f": {text}" if text else "")
+    exception = raised["type"] + (f": {text}" if text else "")
     lines, where = [], ""
     for file, number, function, line in raised["frames"]:
         shown = _within(work.repository / file, model)
         if shown is not None:
             where = f" ({shown}, line {number})"
             lines += [f'File "{shown}", line {number}, in {function}', f"    {line}"]
-    short = said if len(said) <= _TEXT_CHARACTERS else f"{said[:_TEXT_CHARACTERS].rstrip()} ..."
-    return BuildError(f"{name}: {what} raised {short}{where}", [*lines[-2 * _LOG_FRAMES :], *said.splitlines()])
+    short = exception if len(exception) <= _TEXT_CHARACTERS else f"{exception[:_TEXT_CHARACTERS].rstrip()} ..."
+    return BuildError(f"{name}: {what} raised {short}{where}", [*lines[-2 * _LOG_FRAMES :], *exception.splitlines()])
 
 
 def _within(file: Path, directory: Path) -> str | None:

@@ -43,9 +43,9 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
         BuildError: a package cannot be fetched, has another hash, has no wheel for this Python, or needs one that is
             not pinned; or numpy cannot be imported.
     """
-    _tell_other_python(work)
+    _warn_of_other_python(work)
     environment = work.scratch / "environment"
-    packages = _empty(environment, work)
+    packages = _movable_environment(environment, work)
     _install(work.repository / step["requirements"], packages, work)
     _import_numpy(environment, packages, work)
     target = work.repository / step["target"]
@@ -54,8 +54,8 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
     return {"outputs": [step["target"]], "parity": None}
 
 
-def _tell_other_python(work: Work) -> None:
-    """Tell that another Python than the release's packs the environment, as on the local AWS."""
+def _warn_of_other_python(work: Work) -> None:
+    """On the local AWS, another Python than the release's packs the environment."""
     needed, found = work.platform.get("python"), work.probed.get("python")
     if work.stand_ins and needed is not None and found != needed:
         work.stand_in("Python " + needed)
@@ -64,8 +64,8 @@ def _tell_other_python(work: Work) -> None:
         )
 
 
-def _empty(environment: Path, work: Work) -> Path:
-    """Make a virtual environment that can be moved; return the directory of its packages."""
+def _movable_environment(environment: Path, work: Work) -> Path:
+    """Return the directory of its packages."""
     # Copies: servers from 26.07 on unpack no link that leads out of the archive.
     venv = [sys.executable, "-m", "venv", "--copies", "--without-pip", str(environment)]
     work.run(venv, what="making the environment", environment=isolated(work))
@@ -88,7 +88,7 @@ def _empty(environment: Path, work: Work) -> Path:
 
 
 def _install(requirements: Path, packages: Path, work: Work) -> None:
-    # Without --no-deps: with hashes, pip takes no package that is not pinned, and says which one is missing.
+    # Without --no-deps: with hashes, pip takes no package that is not pinned, and prints which one is missing.
     pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir"]
     exact = ["--only-binary", ":all:", "--require-hashes", "--no-compile", "--requirement", str(requirements)]
     try:
@@ -115,7 +115,7 @@ def _install(requirements: Path, packages: Path, work: Work) -> None:
 
 
 def _unpinned(lines: Sequence[str]) -> str | None:
-    """The requirement that pip misses: the line after the one that announces it."""
+    """Pip prints the requirement in the line after "These do not:"."""
     for announced, line in zip(lines, lines[1:]):
         if announced.rstrip().endswith("These do not:"):
             return line.split(" from ")[0].strip()
@@ -132,7 +132,7 @@ def _import_numpy(environment: Path, packages: Path, work: Work) -> None:
 
 
 def _pack(environment: Path, target: Path, work: Work) -> None:
-    """Write the archive: sorted by path, times and ids 0, fixed modes, one gzip member without name and time."""
+    """Sorted by path, times and ids 0, fixed modes, one gzip member without name and time."""
     with target.open("wb") as raw, gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as packed:
         archive = tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - closed below
         for path in sorted(environment.rglob("*"), key=str):
@@ -149,7 +149,7 @@ def _pack(environment: Path, target: Path, work: Work) -> None:
 
 
 class _Stoppable:
-    """A file that is read as long as the program may go on: compressing a library of CUDA takes half a minute."""
+    """Checks for the end of the program at each read: compressing a library of CUDA takes half a minute."""
 
     def __init__(self, file: IO[bytes], stop: Stop) -> None:
         self._file = file

@@ -20,9 +20,9 @@ _STAND_IN = "cdk-triton stand-in for "
 _LOG_LINES = 40
 # A reason is cut at 1000 characters on its way through CloudFormation; so much is left for both.
 _COMMAND_CHARACTERS = 200
-_SAID_CHARACTERS = 400
+_CAUSE_CHARACTERS = 400
 # What trtexec begins an error with, and what it puts around the node that it could not read.
-_TRTEXEC_ERROR = re.compile(r"(?:\[[^\]]*\] )?\[E\] (?!.*--- (?:Begin|End) node)(?P<said>.+)")
+_TRTEXEC_ERROR = re.compile(r"(?:\[[^\]]*\] )?\[E\] (?!.*--- (?:Begin|End) node)(?P<cause>.+)")
 
 
 class Journal(NamedTuple):
@@ -85,7 +85,7 @@ class BuildWork:
         directory: Path | None = None,
     ) -> list[str]:
         """See `Work.run`."""
-        self.commands.append(self._shown(command))
+        self.commands.append(self._portable(command))
         self._log.event("command", what=what, command=command)
         try:
             done = run_command(
@@ -117,16 +117,15 @@ class BuildWork:
             self._journal.stand_ins.append(name)
 
     def _why(self, command: Sequence[str], what: str, exit_code: int, lines: Sequence[str]) -> str:
-        shown = _cut(" ".join(map(shlex.quote, self._shown(command))), _COMMAND_CHARACTERS)
-        said = _cut(self._short(_telling(lines)), _SAID_CHARACTERS)
-        return f"{self.name}: {what} failed: `{shown}` {_ended_how(exit_code)}" + (f": {said}" if said else "")
+        shown = _cut(" ".join(map(shlex.quote, self._portable(command))), _COMMAND_CHARACTERS)
+        cause = _cut(self._without_directories(_cause(lines)), _CAUSE_CHARACTERS)
+        return f"{self.name}: {what} failed: `{shown}` {_ended_how(exit_code)}" + (f": {cause}" if cause else "")
 
-    def _shown(self, command: Sequence[str]) -> list[str]:
-        """A command as it could be anywhere: its program by name, and short paths."""
-        return [Path(command[0]).name, *map(self._short, command[1:])]
+    def _portable(self, command: Sequence[str]) -> list[str]:
+        """The program's name and short paths, which do not depend on the machine."""
+        return [Path(command[0]).name, *map(self._without_directories, command[1:])]
 
-    def _short(self, text: str) -> str:
-        """The text without the directories of this run in its paths."""
+    def _without_directories(self, text: str) -> str:
         for directory in (self.repository, self.scratch, self.shared):
             text = text.replace(f"{directory}{os.sep}", "")
         return text
@@ -147,18 +146,18 @@ def _ended_how(exit_code: int) -> str:
     return f"ended with exit code {exit_code}"
 
 
-def _telling(lines: Sequence[str]) -> str:
-    """The lines of the output that explain an error.
+def _cause(lines: Sequence[str]) -> str:
+    """The lines that explain an error.
 
-    trtexec begins with the cause and ends with its consequences; a Python program ends with its error; other programs
-    end with lines that are worth a look.
+    trtexec begins with the cause and ends with its consequences; a Python program ends with its error. For other
+    programs this is the last line.
     """
-    causes = [found["said"].strip() for found in map(_TRTEXEC_ERROR.match, lines) if found is not None]
+    causes = [found["cause"].strip() for found in map(_TRTEXEC_ERROR.match, lines) if found is not None]
     if causes:
         return "; ".join(dict.fromkeys(causes))
-    said = [line.strip() for line in lines if line.strip() and not line.startswith("&&&&")]
-    errors = [line for line in said if "error" in line.lower()]
-    return (errors or said or [""])[-1]
+    printed = [line.strip() for line in lines if line.strip() and not line.startswith("&&&&")]
+    errors = [line for line in printed if "error" in line.lower()]
+    return (errors or printed or [""])[-1]
 
 
 def _cut(text: str, most: int) -> str:
