@@ -4,7 +4,7 @@ Which process starts which::
 
     cdk-triton local up --detach
       └─ python -m cdk_triton_local.daemon         the local AWS: moto, CloudFormation, the front, the control plane
-           └─ process/_guardian.py, one per child; it lets nothing of its child survive
+           └─ process/_guardian.py, one per child; it kills what its child leaves behind
                 ├─ lambdas/_bootstrap.py           a Lambda function
                 ├─ tritonserver                    a variant of an endpoint
                 │    └─ Triton's Python stub       imports triton/backends, the stand-ins for GPU backends
@@ -34,7 +34,7 @@ These modules put them together:
   lists the directories of the others;
 * `fidelity` prints what is modelled, for the user guide.
 
-The names below are imported when they are first used: the stand-ins start many times in a build.
+The names below are imported when they are first used, because the stand-ins start many times in a build.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An AWS on this machine, on one loopback port.
+"""Starts and stops an AWS on this machine, on one loopback port.
 
-moto keeps the state; CloudFormation, Lambda functions, endpoints and build jobs are real enough to deploy to: see the
-modules that this one puts together.
+moto keeps the state. CloudFormation, Lambda functions, endpoints and build jobs are real enough to deploy to; each has
+a package of its own.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class LocalAws:
 
     @functools.cached_property
     def _session(self) -> Any:
-        """The session of all clients. A session reads botocore's tables of endpoints once, which takes 0.1 s."""
+        """Shared, because a session takes 0.1 s to read botocore's tables of endpoints."""
         import boto3
         import botocore.session
 
@@ -203,11 +203,10 @@ class LocalAws:
         return endpoint_variables(self.url, self.region, self.account, self._secret)
 
     def _secret_of(self, key: str, issued: Callable[[str], str | None]) -> str | None:
-        """The secret of an access key id: our own, or one that was issued by IAM or STS."""
+        """Our own secret, or one that IAM or STS has issued."""
         return self._secret if key == credentials(self.account, "")["AWS_ACCESS_KEY_ID"] else issued(key)
 
-    def _keep_log(self, function: str, text: str) -> None:
-        """Put what a function printed where Lambda puts it."""
+    def _put_function_log(self, function: str, text: str) -> None:
         logs, stamp = self.client("logs"), int(time.time() * 1000)
         place = {
             "logGroupName": f"/aws/lambda/{function}",
@@ -224,8 +223,7 @@ class LocalAws:
             logs.put_log_events(**place, logEvents=events)
 
     def _start(self) -> None:
-        # moto, Flask and the service models take a second to import: a process that only asks for a status has no use
-        # for them.
+        # moto, Flask and the service models take a second to import, and a process that asks for a status needs none.
         from cdk_triton_local.cloudformation import CloudFormationApi, TemplateEngine
         from cdk_triton_local.endpoints.async_host import AsyncHost
         from cdk_triton_local.endpoints.capacity import Capacity
@@ -251,7 +249,7 @@ class LocalAws:
         self._close.append(server.stop)
         self.url = server.url
         variables = self._variables()
-        self._lambdas = LambdaRuntime(self.directory, variables, state.function, self._keep_log)
+        self._lambdas = LambdaRuntime(self.directory, variables, state.function, self._put_function_log)
         context = LocalContext(self.directory.absolute(), self.region, self.account, variables, self.client, self.log)
         builds, jobs = CodeBuild(context), Processing(context)
         self._routes.codebuild, self._routes.processing = builds.api, jobs.api

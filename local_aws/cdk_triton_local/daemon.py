@@ -1,9 +1,8 @@
-"""The local AWS of a state directory: run it here, start it detached, ask for it, stop it.
+"""Runs the local AWS of a state directory, here or detached, finds it again, and stops it.
 
-A directory holds at most one. A lock decides: the running process holds it, and the kernel releases it when the process
-ends, however it ends. The state file beside it only shows where to find the process. A signal goes through a file
-descriptor of the process, and only if its start time is the recorded one. So it never hits a process that got the same
-id later.
+A directory has at most one. The running process holds a lock, which the kernel releases when the process ends, however
+it ends. The state file beside the lock only shows where to find the process. A signal goes through a file descriptor of
+the process, and only if its start time is the recorded one, so it never reaches a process that got the same id later.
 """
 
 from __future__ import annotations
@@ -117,10 +116,10 @@ class Daemon:
         # Not an Event: a signal that interrupts the beginning of its wait() would wait for its lock for ever.
         asked: SimpleQueue[int] = SimpleQueue()
         with (
-            self._telling_why(),
-            self._removed_if_it_does_not_start() as made,
+            self._os_errors_explained(),
+            self._directories_removed_on_failure() as made,
             _private_files(),
-            self._held(),
+            self._locked(),
             self.log_file.open("ab", buffering=0) as file,
         ):
             self._log_files.begin_run(on_all_interfaces=options.listen_on_all_interfaces)
@@ -157,7 +156,7 @@ class Daemon:
         Raises:
             LocalError: the local AWS cannot start; the message is its own.
         """
-        with self._telling_why(), self._removed_if_it_does_not_start() as made:
+        with self._os_errors_explained(), self._directories_removed_on_failure() as made:
             process, line = self._spawn(options)
             if not line:
                 made.clear()  # the log is all that there is to look at
@@ -169,7 +168,7 @@ class Daemon:
                 process.wait()
                 raise LocalError(answer["error"])
         environment: dict[str, str] = answer["environment"]
-        # It is meant to outlive us: nobody will wait for it here.
+        # It outlives this process, so nothing here waits for it.
         process.returncode = 0
         return environment
 
@@ -226,7 +225,7 @@ class Daemon:
         if not self.log_file.exists():
             raise LocalError(f"no local AWS runs or ran in {self.directory}; start one first")
         files: dict[Path, Any] = {}
-        with self._telling_why():
+        with self._os_errors_explained():
             if not follow:
                 self._log_files.require(wanted)
             try:
@@ -247,8 +246,8 @@ class Daemon:
         return [(each, status) for each, status in found if status is not None]
 
     def _spawn(self, options: DaemonOptions | None) -> tuple[subprocess.Popen[bytes], bytes]:
-        """Start the detached process; returns it with the line that it answers, empty if it ends without one."""
-        self._refuse_second()
+        """Start the detached process. Return it with the line that it answers; b"" if it ends without one."""
+        self._reject_second()
         reader, writer = os.pipe()
         try:
             with self.log_file.open("ab") as output:
@@ -268,8 +267,8 @@ class Daemon:
             return process, pipe.readline() if ended else b""
 
     @contextlib.contextmanager
-    def _removed_if_it_does_not_start(self) -> Iterator[list[Path]]:
-        """Remove the directories that were made for a start that failed; yields them, to be cleared once it has not."""
+    def _directories_removed_on_failure(self) -> Iterator[list[Path]]:
+        """Yield the new directories. The caller clears the list once the start has succeeded."""
         made = [each for each in (self.directory, *self.directory.parents) if not each.exists()]
         try:
             yield made
@@ -282,8 +281,7 @@ class Daemon:
             raise
 
     @contextlib.contextmanager
-    def _telling_why(self) -> Iterator[None]:
-        """Turn an error of the operating system (a full disk, a missing permission) into a sentence."""
+    def _os_errors_explained(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -297,8 +295,7 @@ class Daemon:
         )
 
     @contextlib.contextmanager
-    def _held(self) -> Iterator[None]:
-        """Hold the directory's lock."""
+    def _locked(self) -> Iterator[None]:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.directory.chmod(0o700)
         (self.directory / ".gitignore").write_text("*\n", encoding="utf-8")
@@ -309,9 +306,9 @@ class Daemon:
                 raise self._second() from None
             yield
 
-    def _refuse_second(self) -> None:
-        # Only to say it early: the child looks again, holding the lock.
-        with self._held():
+    def _reject_second(self) -> None:
+        # Only for an early message: the child checks again while it holds the lock.
+        with self._locked():
             pass
 
     def _second(self) -> LocalError:
@@ -349,7 +346,7 @@ def _host(aws: LocalAws, options: DaemonOptions) -> EndpointHost:
 
 @contextlib.contextmanager
 def _private_files() -> Iterator[None]:
-    """Make new files for this user alone, also those of child processes: models, logs, the state with its secret."""
+    """New files, also those of child processes, are for this user alone: models, logs, the state with its secret."""
     previous = os.umask(0o077)
     try:
         yield
@@ -358,7 +355,7 @@ def _private_files() -> Iterator[None]:
 
 
 def _line_logger(file: IO[bytes], log: Callable[[str], None]) -> Callable[[str], None]:
-    """A function that logs a line and never fails: a full disk must not end the thread that has something to say."""
+    """The returned function never raises: a full disk must not end the thread that logs."""
     lock = threading.Lock()
     lost = 0
 
@@ -391,8 +388,8 @@ def _encoded(options: DaemonOptions | None) -> str:
     return json.dumps(asdict(options or DaemonOptions()))
 
 
-def _main(arguments: list[str]) -> int:
-    """The detached process: `python -m cdk_triton_local.daemon DESCRIPTOR DIRECTORY OPTIONS`."""
+def _run_detached(arguments: list[str]) -> int:
+    """Run as `python -m cdk_triton_local.daemon DESCRIPTOR DIRECTORY OPTIONS`."""
     descriptor, directory, encoded = arguments
     with os.fdopen(int(descriptor), "wb", buffering=0) as pipe:
 
@@ -413,4 +410,4 @@ def _main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1:]))
+    sys.exit(_run_detached(sys.argv[1:]))

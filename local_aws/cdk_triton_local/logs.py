@@ -1,6 +1,6 @@
-"""The logs of a state directory: which files there are, and the lines that somebody asks for.
+"""Reads the logs of a state directory.
 
-Nothing removes logs, so that each run of the local AWS writes down first how long they are: where its own lines begin.
+Nothing removes logs. So each run of the local AWS first writes down how long they are, which is where its lines begin.
 """
 
 from __future__ import annotations
@@ -132,8 +132,6 @@ class LogFiles:
 
 
 class _Reader:
-    """One log, read from a place on."""
-
     def __init__(
         self, file: IO[bytes], since: float | None, notes: tuple[tuple[re.Pattern[str], str], ...], *, brief: bool
     ) -> None:
@@ -163,7 +161,7 @@ class _Reader:
 
 
 def _time(line: str) -> float | None:
-    """The time at which a line was written, in seconds since 1970; None for a line without one."""
+    """In seconds since 1970; None if the line has no time."""
     if found := _OWN_TIME.match(line):
         with contextlib.suppress(ValueError):
             return datetime.datetime.fromisoformat(found[1]).astimezone().timestamp()

@@ -1,4 +1,4 @@
-"""State directories: the default, the option that leads a command to another, and those with a local AWS that runs."""
+"""Finds state directories: the default, the option for another one, and those with a running local AWS."""
 
 from __future__ import annotations
 

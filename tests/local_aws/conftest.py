@@ -23,8 +23,8 @@ from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 if TYPE_CHECKING:
     from golden_messages import Messages
 
-Refused = Callable[[str], AbstractContextManager[pytest.ExceptionInfo[ClientError]]]
-"""What the fixture `refused` gives."""
+Rejected = Callable[[str], AbstractContextManager[pytest.ExceptionInfo[ClientError]]]
+"""What the fixture `rejected` gives."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def _quick_scaling(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class EndpointDouble:
-    """Stands in for Triton: remembers endpoints, refuses those with a container variable REFUSE, echoes requests."""
+    """Stands in for Triton: remembers endpoints, rejects those with a container variable REJECT, echoes requests."""
 
     def __init__(self) -> None:
         self.endpoints: dict[str, Endpoint] = {}
@@ -42,8 +42,8 @@ class EndpointDouble:
 
     def deploy(self, endpoint: Endpoint) -> None:
         for variant in endpoint.variants[:1]:
-            if refusal := variant.container.environment.get("REFUSE"):
-                raise LocalError(refusal)
+            if rejection := variant.container.environment.get("REJECT"):
+                raise LocalError(rejection)
         self.endpoints[endpoint.name] = endpoint
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
@@ -54,8 +54,8 @@ class EndpointDouble:
         )
 
     def place(self, component: Component, copies: int) -> None:
-        if refusal := component.container.environment.get("REFUSE"):
-            raise LocalError(refusal)
+        if rejection := component.container.environment.get("REJECT"):
+            raise LocalError(rejection)
         self.components[component.name] = component, copies
 
     def withdraw(self, name: str) -> None:
@@ -166,8 +166,8 @@ def deployer(local_aws: LocalAws) -> Deployer:
 
 
 @pytest.fixture
-def refused(messages: Messages) -> Refused:
-    """Expects that the local AWS refuses a request with a code, and records its sentence.
+def rejected(messages: Messages) -> Rejected:
+    """Expects that the local AWS rejects a request with a code, and records its sentence.
 
     Where the local AWS says what AWS says, tests compare the sentence itself: they use `pytest.raises`.
     """

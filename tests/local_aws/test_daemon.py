@@ -152,7 +152,7 @@ def test_a_directory_that_cannot_be_is_a_sentence(messages: Messages, tmp_path: 
 
 
 def test_what_the_detached_process_may_not_write_is_a_sentence(messages: Messages, daemon: Daemon) -> None:
-    """Only the detached process opens this one; a directory in its place is refused also to root."""
+    """Only the detached process opens this one; a directory in its place is rejected also to root."""
     (daemon.directory / "state.partial").mkdir(parents=True)
     with pytest.raises(LocalError) as caught:
         daemon.start()

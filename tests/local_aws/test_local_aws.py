@@ -19,7 +19,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton_local.aws import LocalAws
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import EndpointDouble, Refused, Signed
+    from tests.local_aws.conftest import EndpointDouble, Rejected, Signed
 
     from golden_messages import Messages
 
@@ -195,7 +195,7 @@ def test_an_endpoint_lives_in_its_host(local_aws: LocalAws, endpoint_double: End
 
 
 def test_an_endpoint_that_cannot_be_served_fails_and_says_why(local_aws: LocalAws) -> None:
-    make_endpoint_config(local_aws, "refused", REFUSE="the archive has no config.pbtxt")
+    make_endpoint_config(local_aws, "refused", REJECT="the archive has no config.pbtxt")
     local_aws.client("sagemaker").create_endpoint(EndpointName="bad", EndpointConfigName="refused")
     failed = until_settled(local_aws, "bad")
     assert (failed["EndpointStatus"], failed["FailureReason"]) == ("Failed", "the archive has no config.pbtxt")
@@ -204,7 +204,7 @@ def test_an_endpoint_that_cannot_be_served_fails_and_says_why(local_aws: LocalAw
 def test_a_failed_update_leaves_the_old_configuration_in_service(local_aws: LocalAws) -> None:
     sagemaker = local_aws.client("sagemaker")
     make_endpoint_config(local_aws, "good")
-    make_endpoint_config(local_aws, "worse", REFUSE="no")
+    make_endpoint_config(local_aws, "worse", REJECT="no")
     sagemaker.create_endpoint(EndpointName="kept", EndpointConfigName="good")
     until_settled(local_aws, "kept")
     sagemaker.update_endpoint(EndpointName="kept", EndpointConfigName="worse")
@@ -261,8 +261,8 @@ def test_invocations_share_a_connection(local_aws: LocalAws, signed: Signed) -> 
     connection.close()
 
 
-def test_a_runtime_operation_that_is_not_modelled_is_refused(local_aws: LocalAws, refused: Refused) -> None:
-    with refused("ValidationError"):
+def test_a_runtime_operation_that_is_not_modelled_is_refused(local_aws: LocalAws, rejected: Rejected) -> None:
+    with rejected("ValidationError"):
         local_aws.client("sagemaker-runtime").invoke_endpoint_with_response_stream(EndpointName="e", Body=b"")
 
 

@@ -136,7 +136,7 @@ class TrtexecEngine:
         narrow, created = version < _FIRST_WITH_64_BITS, _CREATED if version >= (8, 6) else _CREATED_BEFORE
         bindings, feed = [], {}
         for tensor in self._session.get_inputs():
-            shape = self._shape(tensor, shapes.get(tensor.name), profile)
+            shape = self._checked_shape(tensor, shapes.get(tensor.name), profile)
             kind, word = _type(tensor.type, narrow)
             value = _input(tensor.name, shape, kind, files.get(tensor.name), say)
             bindings.append(Binding(tensor.name, "input", word, value))
@@ -153,8 +153,7 @@ class TrtexecEngine:
             say(created.format(side="Output", name=tensor.name, dims=_by_x(result.shape)))
         return Run(bindings)
 
-    def _shape(self, tensor: Any, given: tuple[int, ...] | None, profile: int) -> tuple[int, ...]:
-        """The shape of an input, if the engine takes it."""
+    def _checked_shape(self, tensor: Any, given: tuple[int, ...] | None, profile: int) -> tuple[int, ...]:
         shape = tuple(size if _is_fixed(size) else 1 for size in tensor.shape) if given is None else given
         bounds = self._profiles[profile].get(tensor.name) if self._profiles else None
         fits = len(shape) == len(tensor.shape) and all(
@@ -299,7 +298,7 @@ def _number(value: Any) -> str:
 
 
 def _file_name(name: str) -> str:
-    """`genFilenameSafeString` of common.h, whose names are at most 150 characters long."""
+    """As `genFilenameSafeString` of common.h, whose names have at most 150 characters."""
     return "".join(each if (each.isascii() and each.isalnum()) or each in "._-," else "_" for each in name)[:150]
 
 

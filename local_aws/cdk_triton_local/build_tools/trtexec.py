@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     test = f"{_test_name(version)} # trtexec {' '.join(arguments)}"
     _say(f"&&&& RUNNING {test}")
     _say(_SAYS)
-    if not arguments or {"--help", "-h"} & set(arguments):  # answered at once: every build asks for the version so
+    if not arguments or {"--help", "-h"} & set(arguments):  # without imports: every build asks for the version so
         _say("=== Model Options ===\n  --onnx=<file>               ONNX model")
         _say(f"&&&& PASSED {test}")
         return 0

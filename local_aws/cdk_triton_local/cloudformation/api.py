@@ -66,7 +66,7 @@ class CloudFormationApi:
 
     def create_stack(self, request: Request) -> Result:
         """CreateStack."""
-        self._refuse_unmodelled(request)
+        self._reject_unmodelled(request)
         if self._existing(request["StackName"]) is not None:
             raise QueryApiError("AlreadyExistsException", f"Stack [{request['StackName']}] already exists")
         stack = self._engine.open(request["StackName"])
@@ -80,7 +80,7 @@ class CloudFormationApi:
 
     def update_stack(self, request: Request) -> Result:
         """UpdateStack."""
-        self._refuse_unmodelled(request)
+        self._reject_unmodelled(request)
         stack = self._engine.stack(request["StackName"])
         self._engine.check_idle(stack)
         target = self._target(stack, request)
@@ -214,7 +214,7 @@ class CloudFormationApi:
 
     def create_change_set(self, request: Request) -> Result:
         """CreateChangeSet; ready when it returns."""
-        self._refuse_unmodelled(request)
+        self._reject_unmodelled(request)
         kind = request.get("ChangeSetType", "UPDATE")
         stack = self._existing(request["StackName"])
         if kind == "IMPORT":
@@ -270,7 +270,7 @@ class CloudFormationApi:
 
     def execute_change_set(self, request: Request) -> Result:
         """ExecuteChangeSet. Executing one deletes the stack's other change sets, as CloudFormation does."""
-        self._refuse_unmodelled(request)
+        self._reject_unmodelled(request)
         change_set = self._change_set(request)
         if change_set.plan is None or change_set.execution_status != "AVAILABLE":
             raise QueryApiError(
@@ -345,11 +345,11 @@ class CloudFormationApi:
         if "TemplateBody" in request:
             return parse_template(request["TemplateBody"])
         if "TemplateURL" in request:
-            return parse_template(self._read(request["TemplateURL"]))
+            return parse_template(self._template_in_s3(request["TemplateURL"]))
         raise TemplateError("Either Template URL or Template Body must be specified.")
 
-    def _read(self, url: str) -> str:
-        """Read a template from S3; the CLI writes the URL with the endpoint it was given: the path is `/bucket/key`."""
+    def _template_in_s3(self, url: str) -> str:
+        """CDK CLI writes the URL with the endpoint that it got, so its path is `/bucket/key`."""
         path = unquote(urlparse(url).path).lstrip("/")
         bucket, _, key = path.partition("/")
         host = urlparse(url).hostname or ""
@@ -363,12 +363,8 @@ class CloudFormationApi:
         return text
 
     @staticmethod
-    def _refuse_unmodelled(request: Request) -> None:
-        """Reject a request that would change the course of an operation and is not modelled.
-
-        `ImportExistingResources`, which `cdk bootstrap` sets, passes: if there is something to import, the creation
-        fails because it exists, and that is an error message too.
-        """
+    def _reject_unmodelled(request: Request) -> None:
+        """Accept `ImportExistingResources` of `cdk bootstrap`: a resource that exists fails its creation."""
         unmodelled = {
             "DisableRollback": request.get("DisableRollback"),
             "OnFailure": request.get("OnFailure") not in (None, "ROLLBACK"),

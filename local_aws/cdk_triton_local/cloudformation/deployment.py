@@ -9,7 +9,7 @@ raises is the failure of that resource, as a crash of a resource handler is in C
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cdk_triton.errors import LocalError, TemplateError
 from cdk_triton_local.cloudformation.exports import Exports, check_exports, resolve_outputs
-from cdk_triton_local.cloudformation.graph import creation_order
 from cdk_triton_local.cloudformation.intrinsics import Resolver
-from cdk_triton_local.cloudformation.order import work_through
+from cdk_triton_local.cloudformation.order import creation_order, work_through
 from cdk_triton_local.cloudformation.plan import ChangePlan, changed_properties, resolver_for
 from cdk_triton_local.cloudformation.resource_types import Context, PhysicalResource, Services, find, is_custom
 from cdk_triton_local.cloudformation.resource_types.base import NotAttemptedError, ResourceFailedError
@@ -34,7 +33,7 @@ USER_INITIATED = "User Initiated"
 
 
 class _FailedError(Exception):
-    """A resource could not be created or updated; the event is recorded."""
+    """The event of the resource has been recorded."""
 
 
 @dataclass
@@ -42,7 +41,6 @@ class _UpdateRecord:
     """The effect of an update on a resource that existed before.
 
     Attributes:
-        before: the resource as it was.
         superseded: whether there are now two physical resources.
         attempted: whether the service was asked to change the old one.
     """
@@ -90,7 +88,7 @@ class Deployment:
         stack.attempted = target
         self._stack_event("CREATE_IN_PROGRESS", USER_INITIATED)
         try:
-            work_through(target, plan, lambda name: self._create(target, plan, name))
+            self._work_through(target, plan, lambda name: self._create(target, plan, name))
             stack.outputs = self._outputs(target)
         except _FailedError:
             self._roll_back_creation(f"The following resource(s) failed to create: [{', '.join(self._failed)}]. ")
@@ -139,7 +137,7 @@ class Deployment:
 
         self._stack_event("UPDATE_IN_PROGRESS", USER_INITIATED)
         try:
-            work_through(target, plan, work)
+            self._work_through(target, plan, work)
             stack.outputs = self._outputs(target)
         except _FailedError:
             verb = "update" if self._failed[0] in before else "create"
@@ -177,7 +175,7 @@ class Deployment:
             # the same name.
             self._event(wanted, "UPDATE_IN_PROGRESS", REPLACING)
             wanted.physical = None
-            self._make(wanted, context, "UPDATE")
+            self._create_physical(wanted, context, "UPDATE")
             step.superseded = True
             return
         self._event(wanted, "UPDATE_IN_PROGRESS")
@@ -229,7 +227,7 @@ class Deployment:
         added: Iterable[str],
         reason: str,
     ) -> None:
-        """Go back to the previous deployment, in its order; what the update made goes in the cleanup (Monitor)."""
+        """Go back to the previous deployment, in its order, and then delete what the update created (Monitor)."""
         stack = self._stack
         self._stack_event("UPDATE_ROLLBACK_IN_PROGRESS", reason)
         after = dict(stack.resources)
@@ -258,7 +256,7 @@ class Deployment:
         self._stack.transition("UPDATE_ROLLBACK_COMPLETE", reason, self._token, quiet=True)
 
     def _restore(self, after: StackResource, step: _UpdateRecord, superseded: dict[str, PhysicalResource]) -> bool:
-        """Make a resource what it was; a physical resource that is too many goes into `superseded`."""
+        """Return whether it worked. `superseded` gets a physical resource that is no longer needed."""
         name, old = step.before.definition.logical_id, step.before
         assert old.physical is not None  # it was deployed
         if not step.attempted:
@@ -331,13 +329,12 @@ class Deployment:
         except TemplateError as error:
             self._fail(resource, "CREATE_FAILED", error)
         self._event(resource, "CREATE_IN_PROGRESS")
-        self._make(resource, self._context(resource, target.tags), "CREATE")
+        self._create_physical(resource, self._context(resource, target.tags), "CREATE")
 
-    def _make(self, resource: StackResource, context: Context, verb: str) -> None:
-        """Ask the service for a new physical resource.
+    def _create_physical(self, resource: StackResource, context: Context, verb: str) -> None:
+        """Record the second IN_PROGRESS event, with the physical id, as soon as the service has begun.
 
-        The second IN_PROGRESS event means that the service has taken it on, and carries the physical id ("Understand
-        stack creation events": "Resource creation Initiated").
+        Source: "Understand stack creation events", "Resource creation Initiated".
         """
 
         def initiated(physical_id: str) -> None:
@@ -357,7 +354,7 @@ class Deployment:
         self._event(resource, f"{verb}_COMPLETE")
 
     def _delete(self, resource: StackResource, physical: PhysicalResource | None, *, retain: bool = False) -> bool:
-        """Delete one physical resource of `resource`; returns whether it is gone or was meant to stay."""
+        """Return whether the resource is gone or was meant to stay."""
         gone = StackResource(resource.definition, resource.properties, resource.dependencies, physical)
         if retain:
             self._event(gone, "DELETE_SKIPPED")
@@ -382,6 +379,10 @@ class Deployment:
         raise _FailedError from error
 
     # ------------------------------------------------------------------------------------------------ helpers
+
+    def _work_through(self, target: Target, plan: ChangePlan, work: Callable[[str], None]) -> None:
+        customs = {name for name, each in target.template.resources.items() if is_custom(each.type)}
+        work_through(plan.order, plan.dependencies, customs, work)
 
     def _outputs(self, target: Target) -> tuple[Output, ...]:
         outputs = resolve_outputs(target.template.outputs, self._resolver(target))
@@ -433,7 +434,7 @@ class Deployment:
 
 
 def _reason(error: Exception) -> str:
-    """A failure as CloudFormation reports it: an error of a service comes with the words of its resource handler."""
+    """CloudFormation quotes errors of services in this way."""
     if isinstance(error, LocalError):
         return str(error)
     if isinstance(error, (ClientError, BotoCoreError)):

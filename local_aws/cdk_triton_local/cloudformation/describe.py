@@ -152,7 +152,7 @@ def describe_change_set(change_set: ChangeSet, *, property_values: bool) -> dict
 
     Args:
         change_set: the change set.
-        property_values: whether values before and after are told (`IncludePropertyValues`).
+        property_values: whether to include the values before and after (`IncludePropertyValues`).
     """
     changes = () if change_set.plan is None else change_set.plan.changes
     return {

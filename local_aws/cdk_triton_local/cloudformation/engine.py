@@ -94,12 +94,12 @@ class TemplateEngine:
                 return stack
         raise NoSuchStackError(f"Stack with id {name_or_id} does not exist")
 
-    def exports(self, besides: Stack | None = None) -> dict[str, tuple[Stack, Output]]:
-        """Every export with its stack."""
+    def exports(self, exclude: Stack | None = None) -> dict[str, tuple[Stack, Output]]:
+        """Every export with its stack, without those of the stack `exclude`."""
         return {
             output.export: (stack, output)
             for stack in self._stacks.values()
-            if stack is not besides
+            if stack is not exclude
             for output in stack.outputs
             if output.export is not None
         }
@@ -129,7 +129,7 @@ class TemplateEngine:
         return target
 
     def open(self, name: str) -> Stack:
-        """A new stack in REVIEW_IN_PROGRESS, not yet known to anybody."""
+        """A new stack in REVIEW_IN_PROGRESS, which `add` makes known."""
         identifier = f"arn:aws:cloudformation:{self.region}:{self.account}:stack/{name}/{uuid.uuid4()}"
         return Stack(self._environment(name, identifier))
 
@@ -187,17 +187,17 @@ class TemplateEngine:
     def _start(self, stack: Stack, status: str, operation: Callable[[], None]) -> None:
         with self._lock:
             self.check_idle(stack, "deleted" if status.startswith("DELETE") else "updated")
-            stack.status = status  # from here on a second operation is refused
+            stack.status = status  # from here on a second operation is rejected
 
         def run() -> None:
             self._log(f"{stack.name}: {status}")
             try:
                 operation()
             except Exception as error:
-                # Whatever it is, nobody may wait for ever for the end of an operation that has none.
+                # Without a final status, clients would wait for ever.
                 self._log(traceback.format_exc().rstrip())
                 stack.transition(
-                    _failure(stack.status),
+                    _failed_status(stack.status),
                     f"the local CloudFormation itself failed with {type(error).__name__}: {error}; its log has more",
                 )
             self._log(f"{stack.name}: {stack.status}{': ' + stack.reason if stack.reason else ''}")
@@ -217,13 +217,13 @@ class TemplateEngine:
             stack,
             self._services,
             exports=self._exports(stack),
-            exported_elsewhere={name: owner.name for name, (owner, _) in self.exports(besides=stack).items()},
+            exported_elsewhere={name: owner.name for name, (owner, _) in self.exports(exclude=stack).items()},
             importers=importers,
             token=token,
         )
 
     def _exports(self, stack: Stack) -> Exports:
-        exported = {name: output.value for name, (_, output) in self.exports(besides=stack).items()}
+        exported = {name: output.value for name, (_, output) in self.exports(exclude=stack).items()}
         others = (each for each in self._stacks.values() if each is not stack and each.status != "DELETE_COMPLETE")
         return Exports(exported, {each.name: {output.key: output.value for output in each.outputs} for each in others})
 
@@ -235,8 +235,7 @@ class TemplateEngine:
         return str(found[0]["Value"]) if found else None
 
 
-def _failure(status: str) -> str:
-    """The failed end of an operation whose status is `status`."""
+def _failed_status(status: str) -> str:
     if status.startswith("UPDATE_ROLLBACK"):
         return "UPDATE_ROLLBACK_FAILED"
     return f"{status.partition('_')[0]}_FAILED"

@@ -13,10 +13,11 @@ __all__ = ["Exports", "check_exports", "resolve_outputs"]
 
 
 class Exports(dict[str, str]):
-    """Every export of the account and region that a stack can import; records which were looked up.
+    """Every export of the account and region that a stack can import.
 
     Attributes:
-        outputs: the outputs of each stack by its name, which `Fn::GetStackOutput` reads and nothing protects.
+        outputs: the outputs of each stack by its name, for `Fn::GetStackOutput`.
+        used: the names of the exports that were looked up.
     """
 
     def __init__(self, values: Mapping[str, str], outputs: Mapping[str, Mapping[str, str]] | None = None) -> None:

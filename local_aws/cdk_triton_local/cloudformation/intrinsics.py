@@ -209,8 +209,7 @@ def _get_att_names(argument: Any) -> tuple[str, str]:
     return argument[0], str(argument[1])
 
 
-def _text(value: Any) -> str:
-    """A scalar as CloudFormation writes it into a string."""
+def _scalar_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (dict, list)):
@@ -231,7 +230,7 @@ def _join(resolver: Resolver, argument: Any) -> Any:
         return UNKNOWN
     if not isinstance(items, list):
         raise ValueError(f"{items!r} is not a list")
-    return str(separator).join(map(_text, items))
+    return str(separator).join(map(_scalar_text, items))
 
 
 def _sub(resolver: Resolver, argument: Any) -> Any:
@@ -251,7 +250,7 @@ def _sub(resolver: Resolver, argument: Any) -> Any:
         else:
             value = resolver.resolve({"Ref": variable})
         unknown = unknown or contains_unknown(value)
-        return "" if value is UNKNOWN else _text(value)
+        return "" if value is UNKNOWN else _scalar_text(value)
 
     resolved = _VARIABLE.sub(replace, str(text))
     return UNKNOWN if unknown else resolved
@@ -268,7 +267,7 @@ def _select(resolver: Resolver, argument: Any) -> Any:
 
 def _split(resolver: Resolver, argument: Any) -> Any:
     text = resolver.resolve(argument[1])
-    return UNKNOWN if text is UNKNOWN else _text(text).split(str(argument[0]))
+    return UNKNOWN if text is UNKNOWN else _scalar_text(text).split(str(argument[0]))
 
 
 def _if(resolver: Resolver, argument: Any) -> Any:
@@ -299,7 +298,7 @@ def _import_value(resolver: Resolver, argument: Any) -> Any:
 
 
 def _get_stack_output(resolver: Resolver, argument: Any) -> Any:
-    """The output of another stack, as it is at this moment (template reference, `Fn::GetStackOutput`)."""
+    """The current output of another stack (template reference, `Fn::GetStackOutput`)."""
     if unknown := sorted(set(argument) - {"StackName", "OutputName", "Region", "RoleArn"}):
         raise ValueError(f"it has no parameter {unknown[0]!r}")
     where = resolver.resolve(dict(argument))
@@ -322,7 +321,7 @@ def _get_stack_output(resolver: Resolver, argument: Any) -> Any:
 
 def _base64(resolver: Resolver, argument: Any) -> Any:
     text = resolver.resolve(argument)
-    return UNKNOWN if text is UNKNOWN else base64.b64encode(_text(text).encode()).decode()
+    return UNKNOWN if text is UNKNOWN else base64.b64encode(_scalar_text(text).encode()).decode()
 
 
 def _get_azs(resolver: Resolver, argument: Any) -> Any:
@@ -359,7 +358,7 @@ _FUNCTIONS: dict[str, Callable[[Resolver, Any], Any]] = {
 
 def _equals(resolver: Resolver, argument: Any) -> bool:
     left, right = resolver.resolve(argument)
-    return bool(left == right or (not isinstance(left, (dict, list)) and _text(left) == _text(right)))
+    return bool(left == right or (not isinstance(left, (dict, list)) and _scalar_text(left) == _scalar_text(right)))
 
 
 def _not(resolver: Resolver, argument: Any) -> bool:
@@ -369,17 +368,17 @@ def _not(resolver: Resolver, argument: Any) -> bool:
 
 def _contains(resolver: Resolver, argument: Any) -> bool:
     items, item = resolver.resolve(argument)
-    return _text(item) in map(_text, items)
+    return _scalar_text(item) in map(_scalar_text, items)
 
 
 def _each_member_equals(resolver: Resolver, argument: Any) -> bool:
     items, item = resolver.resolve(argument)
-    return all(_text(each) == _text(item) for each in items)
+    return all(_scalar_text(each) == _scalar_text(item) for each in items)
 
 
 def _each_member_in(resolver: Resolver, argument: Any) -> bool:
     items, allowed = resolver.resolve(argument)
-    return set(map(_text, items)) <= set(map(_text, allowed))
+    return set(map(_scalar_text, items)) <= set(map(_scalar_text, allowed))
 
 
 _PREDICATES: dict[str, Callable[[Resolver, Any], bool]] = {

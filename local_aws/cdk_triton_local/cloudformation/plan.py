@@ -1,8 +1,7 @@
-"""The changes of a deployment, computed before anything is touched; a change set is made of them.
+"""Computes the changes of a deployment before it starts; a change set lists them.
 
-This module finds every fault that the template alone can show: unknown types, properties, attributes, names, and
-    cycles.
-The rules for `Action`, `Replacement` and `RequiresRecreation` are those of the API types ResourceChange and
+This module finds every fault that the template alone can show: unknown types, properties, attributes and names, and
+cycles. The rules for `Action`, `Replacement` and `RequiresRecreation` are those of the API types ResourceChange and
 ResourceTargetDefinition.
 """
 
@@ -14,8 +13,8 @@ from typing import Any, Literal
 
 from cdk_triton.errors import TemplateError
 from cdk_triton_local.cloudformation.exports import Exports
-from cdk_triton_local.cloudformation.graph import creation_order
 from cdk_triton_local.cloudformation.intrinsics import UNKNOWN, Environment, Resolver, contains_unknown, references
+from cdk_triton_local.cloudformation.order import creation_order
 from cdk_triton_local.cloudformation.resource_types import ResourceType, find, is_custom
 from cdk_triton_local.cloudformation.stacks import STACK_TYPE, Stack, StackResource, Target
 from cdk_triton_local.cloudformation.template import Resource
@@ -121,7 +120,7 @@ class _Planner:
         return ChangePlan(order, dependencies, tuple(self._changes.values()), bool(self._changes) or self._differs())
 
     def _faults(self) -> Iterator[str]:
-        """Faults of single resources, each named; resolved values are looked at later, in the order of dependencies."""
+        """Faults of single resources. Resolved values are checked later, in the order of dependencies."""
         template = self._target.template
         known = {*template.resources, *template.parameters, *self._stack.environment.pseudo_parameters()}
         for name, resource in template.resources.items():
@@ -154,7 +153,7 @@ class _Planner:
             )
 
     def _check_service_token(self, resource: Resource) -> None:
-        """Reject a custom resource behind a function that cannot run here, before anything is created."""
+        """Reject a custom resource whose function cannot run here."""
         if not is_custom(resource.type):
             return
         for name, _ in references(resource.properties.get("ServiceToken")):
@@ -174,7 +173,7 @@ class _Planner:
         return tuple(dict.fromkeys(name for name in found if name in self._active and name != resource.logical_id))
 
     def _pruned(self, value: Any) -> Any:
-        """The value with only the chosen branch of every `Fn::If`."""
+        """Keep only the chosen branch of every `Fn::If`."""
         if isinstance(value, dict):
             if set(value) == {"Fn::If"} and isinstance(value["Fn::If"], list) and len(value["Fn::If"]) == 3:
                 name, then, otherwise = value["Fn::If"]
@@ -244,14 +243,13 @@ class _Planner:
         before, after = current.template, self._target.template
         return (
             before.outputs != after.outputs
-            or {name: _beside(each.definition) for name, each in self._stack.resources.items()}
-            != {name: _beside(each) for name, each in self._active.items()}
+            or {name: _attributes_without_properties(each.definition) for name, each in self._stack.resources.items()}
+            != {name: _attributes_without_properties(each) for name, each in self._active.items()}
             or dict(current.tags) != dict(self._target.tags)
         )
 
 
-def _beside(resource: Resource) -> tuple[Any, ...]:
-    """The attributes of a resource beside its properties."""
+def _attributes_without_properties(resource: Resource) -> tuple[Any, ...]:
     return resource.metadata, resource.deletion_policy, resource.update_replace_policy, resource.depends_on
 
 
@@ -270,7 +268,7 @@ def _modification(
         for name in changed
     )
     recreations = {change.recreation for change in properties}
-    # A custom resource may answer with another physical id; CloudFormation says so beforehand.
+    # A custom resource may return another physical id, so CloudFormation reports "Conditional".
     conditional = "Conditionally" in recreations or is_custom(existing.definition.type)
     replacement: Replacement = "True" if "Always" in recreations else "Conditional" if conditional else "False"
     return Change(

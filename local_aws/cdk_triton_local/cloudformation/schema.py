@@ -1,4 +1,4 @@
-"""The facts of CloudFormation about a resource type: properties, attributes, and changes that need a replacement.
+"""CloudFormation's schema of a resource type: properties, attributes, and changes that need a replacement.
 
 The source is the CloudFormation registry's own schemas, which `cfn-lint` ships and `moto[server]` installs; so the
 facts about replacement (`createOnlyProperties`) and attributes (`readOnlyProperties`) are AWS's, not ours. See

@@ -96,7 +96,7 @@ class Stack:
 
     Attributes:
         current: the last successful deployment.
-        attempted: the deployment that its creation was asked for.
+        attempted: the deployment that its creation tried.
         imports: names of the exports that its resources use.
     """
 
@@ -158,7 +158,7 @@ class Stack:
         )
 
     def _append(self, event: Event) -> None:
-        # The CLI sorts by time, and time is told in milliseconds: no two events may share one.
+        # The CLI sorts events by time, which has milliseconds: no two events may have the same.
         if self.events and event.timestamp <= self.events[-1].timestamp:
             event = replace(event, timestamp=self.events[-1].timestamp + timedelta(milliseconds=1))
         self.events.append(event)

@@ -1,4 +1,4 @@
-"""Reading a CloudFormation template: JSON or YAML text in, one frozen `Template` out.
+"""Reads a CloudFormation template: JSON or YAML text in, one frozen `Template` out.
 
 This module rejects everything that is not modelled, by name, before anything is created. Sections and attributes are
 those of the CloudFormation user guide, "Template sections" and "Resource attribute reference".

@@ -8,8 +8,8 @@
 * `instance_changes` keeps an endpoint `Updating` while its number of instances changes;
 * `components` answers the operations on inference components, `components_room` computes where their copies have room;
 * `metrics` publishes the CloudWatch metrics of endpoints;
-* `async_config`, `async_queue` and `async_host` are asynchronous endpoints, the last one an `EndpointHost` around
-  another one;
+* `async_host` is an `EndpointHost` around another one, which answers asynchronous requests, and `async_queue` has the
+  queue of each endpoint;
 * `data_capture` is an `EndpointHost` around another one, which writes captured requests and answers to S3.
 
 The host that runs real servers is `cdk_triton_local.triton.TritonHost`.

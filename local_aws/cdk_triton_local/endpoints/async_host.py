@@ -20,7 +20,7 @@ from cdk_triton.sagemaker import limits
 from cdk_triton_local.endpoints.async_queue import AsyncQueue, AsyncRequest
 from cdk_triton_local.endpoints.hosting import AsyncConfig, Component, Endpoint, EndpointHost, Invocation, Response
 
-__all__ = ["AsyncHost"]
+__all__ = ["AsyncHost", "async_of"]
 
 _HEADER: Final = "x-amzn-sagemaker-"
 _PASSED_ON: Final = {
@@ -32,8 +32,23 @@ _OUTPUT_EXTENSION: Final = re.compile(r"(?!s3:|https:)[a-zA-Z0-9!_.*'()/-]{1,512
 _FILE_NAME: Final = re.compile(r"(?!.*\..*\.)[a-zA-Z0-9][a-zA-Z0-9\-_.]{0,31}")
 
 
-class _RejectedError(Exception):
-    """A request that SageMaker rejects; the message is the reason."""
+def async_of(configuration: Mapping[str, Any]) -> AsyncConfig | None:
+    """The asynchronous configuration, from the answer of DescribeEndpointConfig; None of a real-time endpoint."""
+    asked = configuration.get("AsyncInferenceConfig")
+    if not asked:
+        return None
+    output = asked.get("OutputConfig") or {}
+    notified = output.get("NotificationConfig") or {}
+    return AsyncConfig(
+        output=output["S3OutputPath"].rstrip("/"),
+        failures=str(output.get("S3FailurePath") or "").rstrip("/") or None,
+        success_topic=notified.get("SuccessTopic"),
+        error_topic=notified.get("ErrorTopic"),
+        concurrency=(asked.get("ClientConfig") or {}).get("MaxConcurrentInvocationsPerInstance"),
+    )
+
+
+class _RejectedError(Exception): ...
 
 
 class AsyncHost:
@@ -85,7 +100,7 @@ class AsyncHost:
                 name,
                 config,
                 lambda: self._instances(name) or 0,
-                self._process,
+                self._answer_and_store,
                 lambda metric, value: self._record(name, "", metric, value),
             )
 
@@ -119,7 +134,7 @@ class AsyncHost:
         """Answer InvokeEndpointAsync: the request is in the queue. Texts of rejections are ours."""
         try:
             queue = self._queue(invocation.endpoint)
-            request = _request(invocation, queue.config)
+            request = _checked_request(invocation, queue.config)
         except _RejectedError as error:
             return _rejection(str(error))
         queue.add(request)
@@ -149,23 +164,21 @@ class AsyncHost:
         if queue is not None:
             queue.close()
 
-    def _process(self, request: AsyncRequest, config: AsyncConfig) -> None:
-        """Answer a request, and store the answer or the error message."""
+    def _answer_and_store(self, request: AsyncRequest, config: AsyncConfig) -> None:
         endpoint = request.invocation.endpoint
         try:
-            body, failure = self._answer(request)
+            body, failure = self._answer_or_failure(request)
             if failure is None:
                 self._put(request.output, body)
             elif request.failure is not None:
                 self._put(request.failure, failure.encode())
             self._notify(request, config, failure)
-        except Exception as error:  # nobody waits for this thread, so this is the only place to say it
+        except Exception as error:  # nothing waits for this thread, so the log is the only place for the error
             self._log(f"endpoint {endpoint}: request {request.inference_id} was lost: {error}")
             return
         self._log(f"endpoint {endpoint}: request {request.inference_id} {failure or 'is answered'}")
 
-    def _answer(self, request: AsyncRequest) -> tuple[bytes, str | None]:
-        """Return the answer, or the reason for a failure."""
+    def _answer_or_failure(self, request: AsyncRequest) -> tuple[bytes, str | None]:
         variant = self._variants.get(request.invocation.endpoint, "AllTraffic")
         invocation, failure = request.invocation, None
         if request.waited > request.queue_seconds:
@@ -180,7 +193,7 @@ class AsyncHost:
             answer = self._host.invoke(invocation)
             if answer.status == 200:
                 return answer.body, None
-            failure = _message(answer)
+            failure = _error_text(answer)
         self._record(invocation.endpoint, variant, "InvocationFailures", 1)
         return b"", failure
 
@@ -217,12 +230,7 @@ class AsyncHost:
         self._sns().publish(TopicArn=topic, Message=json.dumps(message))
 
 
-def _request(invocation: Invocation, config: AsyncConfig) -> AsyncRequest:
-    """Check a request, and say where its answer goes.
-
-    Raises:
-        _RejectedError: SageMaker rejects it.
-    """
+def _checked_request(invocation: Invocation, config: AsyncConfig) -> AsyncRequest:
     asked = invocation.headers
     source, body = asked.get(f"{_HEADER}inputlocation"), invocation.body
     if (source is None) == (not body):
@@ -274,8 +282,8 @@ def _seconds(asked: Mapping[str, str], name: str, least: int, most: int, default
     return float(value)
 
 
-def _message(answer: Response) -> str:
-    """SageMaker's text of an error, without the hint at a log group."""
+def _error_text(answer: Response) -> str:
+    """SageMaker's hint at a log group is left out."""
     try:
         text = str(json.loads(answer.body)["Message"])
     except (ValueError, KeyError, TypeError):

@@ -102,7 +102,7 @@ class AsyncQueue:
                     return
                 instances = self._instances()
                 self._publish(instances)
-                started = self._start(instances)
+                started = self._start_next(instances)
                 if not started:
                     self._changed.wait(_TICK_SECONDS)  # an instance may come, or a request expire, without a notice
 
@@ -113,8 +113,8 @@ class AsyncQueue:
         self._record("ApproximateBacklogSizePerInstance", backlog / max(instances, 1))
         self._record("HasBacklogWithoutCapacity", float(backlog > 0 and instances == 0))
 
-    def _start(self, instances: int) -> bool:
-        """Start the next request if there is a place for it, or if it has expired."""
+    def _start_next(self, instances: int) -> bool:
+        """An expired request starts even if all places are occupied. Return False if none can start."""
         places = instances * (self.config.concurrency or CONCURRENCY)
         expired = next((each for each in self._waiting if each.waited > each.queue_seconds), None)
         if expired is None and (not self._waiting or self._running >= places):

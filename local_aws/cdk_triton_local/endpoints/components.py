@@ -136,7 +136,7 @@ class ComponentOperations:
             raise SageMakerError(f'Could not find endpoint "{request["EndpointName"]}".')
         if name in self._states():
             raise SageMakerError(f'Cannot create already existing inference component "{self._states()[name].arn}".')
-        variant = self._variant_of(endpoint)
+        variant = self._hosting_variant(endpoint)
         if variant is None:
             raise SageMakerError(
                 "Invalid request provided: Inference Components are not supported in this Endpoint. Please make sure "
@@ -159,7 +159,7 @@ class ComponentOperations:
             scale=lambda count: self._scale(state, count),
         )
         self._states()[name] = state
-        self._work(
+        self._run_in_thread(
             state, "Creating", lambda: self._place(state, state.component, copies, [state.specification] * copies)
         )
         return {"InferenceComponentArn": state.arn}
@@ -222,7 +222,7 @@ class ComponentOperations:
                 self._log(f"component {state.component.name}: Failed: {state.failure_reason}")
                 return
             self._states().pop(state.component.name, None)
-            self._settle(state)
+            self._settle_instances(state)
             self._log(f"component {state.component.name}: deleted")
 
         threading.Thread(target=remove, name=f"component-{state.component.name}", daemon=True).start()
@@ -252,10 +252,10 @@ class ComponentOperations:
             if state.status in _BUSY:
                 raise SageMakerError(f'Cannot update in-progress inference component "{state.arn}".')
             state.status = "Updating"
-        self._work(state, "Updating", change)
+        self._run_in_thread(state, "Updating", change)
 
-    def _work(self, state: ComponentState, status: str, work: Callable[[], None]) -> None:
-        """Do something in a thread of its own; a component that exists already survives a failure."""
+    def _run_in_thread(self, state: ComponentState, status: str, work: Callable[[], None]) -> None:
+        """After a failure, a new component is `Failed`, and an older one is `InService` as before."""
         state.status = status
         self._log(f"component {state.component.name}: {status}")
 
@@ -269,7 +269,7 @@ class ComponentOperations:
             else:
                 state.failure_reason, settled = None, "InService"
             state.room = [state.specification] * state.copies
-            self._settle(state)
+            self._settle_instances(state)
             state.modified = time.time()
             state.status = settled
             reason = f": {state.failure_reason}" if state.failure_reason else ""
@@ -280,15 +280,14 @@ class ComponentOperations:
     def _place(
         self, state: ComponentState, component: Component, copies: int, room: Sequence[Mapping[str, Any]]
     ) -> None:
-        self._require_room(state, room)
+        self._reserve_room(state, room)
         state.desired = copies
         self._host.place(component, copies)
         state.copies = copies
 
-    def _require_room(self, state: ComponentState, room: Sequence[Mapping[str, Any]]) -> None:
-        """Hold room for copies on the instances, for one component after the other."""
+    def _reserve_room(self, state: ComponentState, room: Sequence[Mapping[str, Any]]) -> None:
         endpoint = self._found()[state.component.endpoint]
-        variant = self._variant_of(endpoint)
+        variant = self._hosting_variant(endpoint)
         if variant is None:
             return
         instance_type, running = variant["InstanceType"], endpoint.production_variants[0]["CurrentInstanceCount"]
@@ -305,10 +304,9 @@ class ComponentOperations:
         why = f" [{instance_type} has {free} instances free (cdk-triton local capacity)]" if is_short else ""
         raise LocalError(f"{NO_ROOM}{why}")
 
-    def _settle(self, state: ComponentState) -> None:
-        """Have as many instances as the copies need."""
+    def _settle_instances(self, state: ComponentState) -> None:
         endpoint = self._found().get(state.component.endpoint)
-        variant = None if endpoint is None else self._variant_of(endpoint)
+        variant = None if endpoint is None else self._hosting_variant(endpoint)
         if endpoint is not None and variant is not None:
             copies = [
                 each.specification for each in self._of_endpoint(state.component.endpoint) for _ in range(each.copies)
@@ -319,14 +317,14 @@ class ComponentOperations:
         return [state for state in list(self._states().values()) if state.component.endpoint == name]
 
     def _existing(self, request: Mapping[str, Any]) -> ComponentState:
-        """The component of a request; SDKs look for the beginning of the sentence (sagemaker-python-sdk)."""
+        """SDKs look for the beginning of the error's text (sagemaker-python-sdk)."""
         name = request["InferenceComponentName"]
         if name not in self._states():
             raise SageMakerError(f'Could not find inference component "{name}".')
         return self._states()[name]
 
-    def _variant_of(self, endpoint: Any) -> Mapping[str, Any] | None:
-        """The variant of an endpoint that hosts components, as its configuration has it; None of other endpoints."""
+    def _hosting_variant(self, endpoint: Any) -> Mapping[str, Any] | None:
+        """The variant in the endpoint's configuration, or None if it does not host components."""
         configuration = self._client.describe_endpoint_config(EndpointConfigName=endpoint.endpoint_config_name)
         first: Mapping[str, Any] = configuration["ProductionVariants"][0]
         return None if "ModelName" in first else first

@@ -1,4 +1,4 @@
-"""On which instances a variant runs: of its one type, or of the first of its instance pools that has capacity.
+"""Chooses the instances of a variant: of its one type, or of the first of its instance pools that has capacity.
 
 Source: "Deploy to multiple instance types with instance pools" (realtime-endpoints-heterogeneous in SageMaker's
 developer guide), and the shape InstancePool of botocore 1.44.5. SageMaker looks for instances until
@@ -61,8 +61,8 @@ def rejection(variant: Mapping[str, Any]) -> str | None:
     if len(set(types)) < len(types):
         return f"{what} has several InstancePools of one InstanceType."
     if (strategy := variant.get("RoutingConfig", {}).get("RoutingStrategy")) != _ROUTING:
-        said = "no RoutingStrategy" if strategy is None else f"the RoutingStrategy {strategy}"
-        return f"{what} has InstancePools and {said}; InstancePools need {_ROUTING}."
+        found = "no RoutingStrategy" if strategy is None else f"the RoutingStrategy {strategy}"
+        return f"{what} has InstancePools and {found}; InstancePools need {_ROUTING}."
     return None
 
 
@@ -90,7 +90,7 @@ def place(variant: Mapping[str, Any], count: int, capacity: Callable[[str], int 
         counts.append(missing if free is None else min(missing, free))
         if counts[-1] < missing:
             lacking.append(f"{pool['InstanceType']} has {free} instances free")
-    said = f"{', '.join(lacking)} (cdk-triton local capacity)"
+    reason = f"{', '.join(lacking)} (cdk-triton local capacity)"
     used = next((number for number, each in enumerate(counts) if each), 0)
     reported = [
         {"InstanceType": pool["InstanceType"], "CurrentInstanceCount": each}
@@ -100,8 +100,8 @@ def place(variant: Mapping[str, Any], count: int, capacity: Callable[[str], int 
         instance_type=pools[used]["InstanceType"],
         model_name=model_names(variant)[used],
         pools=reported if "InstancePools" in variant else None,
-        shortage=f"{NO_CAPACITY} [{said}]" if sum(counts) < count else None,
-        reason=f"because {said}" if used else "",
+        shortage=f"{NO_CAPACITY} [{reason}]" if sum(counts) < count else None,
+        reason=f"because {reason}" if used else "",
     )
 
 
@@ -124,7 +124,7 @@ def changed_pools(pools: Sequence[Mapping[str, Any]], count: int) -> list[dict[s
 
 
 def _pools(variant: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pools by priority; a variant with an instance type has one."""
+    """By priority; a variant without pools counts as one."""
     if "InstancePools" not in variant:
         return [{"InstanceType": variant.get("InstanceType", "")}]
     return sorted(variant["InstancePools"], key=lambda pool: int(pool["Priority"]))

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.endpoints import Container, Endpoint, EndpointHost, Variant
-from cdk_triton_local.endpoints.async_config import async_of
+from cdk_triton_local.endpoints.async_host import async_of
 from cdk_triton_local.endpoints.components_room import check_components
 from cdk_triton_local.endpoints.data_capture import capture_of
 from cdk_triton_local.endpoints.instance_changes import change_instances
@@ -46,8 +46,6 @@ class SageMakerError(Exception):
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The wanted state of an endpoint: for its host, and for DescribeEndpoint."""
-
     endpoint: Endpoint
     summaries: list[Summary]
     shadow_summaries: list[Summary]
@@ -171,9 +169,9 @@ class EndpointOperations:
         """
         endpoint = self._existing(request)
         wanted = self._wanted(request, endpoint)
-        self._refuse_other_type_of_scaled(wanted, endpoint)
+        self._reject_other_type_of_scaled(wanted, endpoint)
         with self._lock:
-            self._refuse_busy(endpoint)
+            self._reject_busy(endpoint)
             self._start(wanted, "Updating")
         return {"EndpointArn": endpoint.arn}
 
@@ -187,7 +185,7 @@ class EndpointOperations:
         endpoint = self._existing(request)
         asked = request["DesiredWeightsAndCapacities"]
         with self._lock:
-            self._refuse_busy(endpoint)
+            self._reject_busy(endpoint)
             shadows = getattr(endpoint, _SHADOWS, None) or []
             known = {summary["VariantName"] for summary in (*endpoint.production_variants, *shadows)}
             if unknown := [each["VariantName"] for each in asked if each["VariantName"] not in known]:
@@ -196,7 +194,7 @@ class EndpointOperations:
                     f'"{endpoint.endpoint_config_name}".'
                 )
             counts = {each["VariantName"]: each.get("DesiredInstanceCount") for each in asked}
-            self._refuse_no_instances(endpoint, counts)
+            self._reject_zero_instances(endpoint, counts)
             of_weights = ["DesiredInstanceCount"]
             endpoint.production_variants = retained_summaries(endpoint.production_variants, asked, of_weights)
             setattr(endpoint, _SHADOWS, retained_summaries(shadows, asked, of_weights) or None)
@@ -214,15 +212,14 @@ class EndpointOperations:
         return self._endpoints()[name]
 
     @staticmethod
-    def _refuse_busy(endpoint: Any) -> None:
+    def _reject_busy(endpoint: Any) -> None:
         if endpoint.endpoint_status != "InService":
             raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
 
-    def _refuse_no_instances(self, endpoint: Any, counts: Mapping[str, int | None]) -> None:
-        """Reject a change that takes the last instance of a variant that answers requests at once.
+    def _reject_zero_instances(self, endpoint: Any, counts: Mapping[str, int | None]) -> None:
+        """Only asynchronous endpoints and variants with inference components may have no instance.
 
-        Only asynchronous endpoints and variants with inference components go to zero ("Scale an endpoint to zero
-        instances" and "Autoscale an asynchronous endpoint"); the text of the error is not the service's.
+        Sources: "Scale an endpoint to zero instances" and "Autoscale an asynchronous endpoint". The text is ours.
         """
         none = [name for name, count in counts.items() if count == 0]
         if not none:
@@ -235,11 +232,11 @@ class EndpointOperations:
                 "instance at least."
             )
 
-    def _refuse_other_type_of_scaled(self, wanted: _Wanted, existing: Any) -> None:
-        """Reject an update that changes the instance type of a scaled variant, as SageMaker does.
+    def _reject_other_type_of_scaled(self, wanted: _Wanted, existing: Any) -> None:
+        """Reject another instance type for a variant that Application Auto Scaling scales.
 
-        Developer guide, "Update endpoints that use auto scaling"; the text of the error is not the service's. No page
-        of the guide covers instance pools; they are rejected here too.
+        Source: "Update endpoints that use auto scaling" in the developer guide. It does not cover instance pools, so
+        they are rejected here too. The text is ours.
         """
         if not (scaled := self._scaled(wanted.endpoint.name)):
             return
@@ -264,7 +261,7 @@ class EndpointOperations:
 
         def deploy() -> None:
             try:
-                self._take_instances(wanted)
+                self._check_capacity(wanted)
                 self._host.deploy(wanted.endpoint)
             except Exception as error:
                 # Whatever a host raises is the endpoint's failure, and must not leave it Creating.
@@ -279,12 +276,8 @@ class EndpointOperations:
 
         threading.Thread(target=deploy, name=f"endpoint-{name}", daemon=True).start()
 
-    def _take_instances(self, wanted: _Wanted) -> None:
-        """Fail if there are too few instances, and log which pool of a variant serves.
-
-        Raises:
-            LocalError: an instance type, or all pools of a variant, have too few instances.
-        """
+    def _check_capacity(self, wanted: _Wanted) -> None:
+        """Also logs which pool of a variant serves."""
         for placement in wanted.placements.values():
             if placement.shortage is not None:
                 raise LocalError(placement.shortage)

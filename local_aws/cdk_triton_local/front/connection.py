@@ -61,7 +61,7 @@ class Application(Protocol):
 
 
 class _Connection(MotoRequestHandler):
-    """Requests to endpoints are answered here, and others by WSGI."""
+    """Answers requests to endpoints here, and passes others to WSGI."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -72,14 +72,14 @@ class _Connection(MotoRequestHandler):
         return cast("Application", self.server.app)  # Server puts it there
 
     def parse_request(self) -> bool:
-        """Read a request's line and headers; a rejected request goes no further, neither to moto nor past it."""
+        """Read a request's line and headers, and reject a foreign or malformed request."""
         if cast("Listener", self.server).is_closing:
             self.close_connection = True
             return False
         if not super().parse_request():
             return False
-        if refusal := _foreign(self.headers, int(self.server.server_address[1])):
-            self._send(Response(403, {"Content-Type": "text/plain"}, refusal.encode()), last=True)
+        if fault := _foreign_fault(self.headers, int(self.server.server_address[1])):
+            self._send(Response(403, {"Content-Type": "text/plain"}, fault.encode()), last=True)
             return False
         if fault := _framing_fault(self.headers):
             self._send(Response(400, {"Content-Type": "text/plain"}, f"{fault}\n".encode()), last=True)
@@ -87,35 +87,35 @@ class _Connection(MotoRequestHandler):
         return True
 
     def do_POST(self) -> None:  # noqa: N802  the name is http.server's
-        """Answer an invocation of an endpoint, or have somebody else answer."""
+        """Answer an invocation of an endpoint; `run_wsgi` answers anything else."""
         path = _INVOCATION.fullmatch(self.path)
         if path is None:
             self.run_wsgi()
             return
         body = self._read_body()
         if body is None:
-            fault = {"Message": "the body of the request does not have the chunked form that its headers announce"}
-            self._send(Response(400, {"x-amzn-ErrorType": "ValidationError"}, json.dumps(fault).encode()), last=True)
+            error = {"Message": "the body of the request does not have the chunked form that its headers announce"}
+            self._send(Response(400, {"x-amzn-ErrorType": "ValidationError"}, json.dumps(error).encode()), last=True)
             return
         if len(body) < self._length:
             self.close_connection = True  # the client has hung up
             return
-        headers = _joined(self.headers)
-        refusal = self._application.signatures.refusal(SignedRequest("POST", self.path, headers, lambda: body))
-        if refusal:
-            self._send(_denial(refusal, headers))
+        headers = _header_values(self.headers)
+        fault = self._application.signatures.fault(SignedRequest("POST", self.path, headers, lambda: body))
+        if fault:
+            self._send(_denial(fault, headers))
             return
         invocation = Invocation(unquote(path[1]), headers, body)
         self._send(self._application.submit(invocation) if path[2] else self._application.host.invoke(invocation))
 
     def run_wsgi(self) -> None:
         """Answer any other request."""
-        headers = _joined(self.headers)
+        headers = _header_values(self.headers)
         body = functools.cache(self._plain_body)
         if not self.path.startswith(MAILBOX):
             request = SignedRequest(self.command, self.path, headers, body)
-            if refusal := self._application.signatures.refusal(request):
-                self._send(_denial(refusal, headers), last=True)
+            if fault := self._application.signatures.fault(request):
+                self._send(_denial(fault, headers), last=True)
                 return
         if "Transfer-Encoding" in headers:
             super().run_wsgi()  # werkzeug reads the chunks, and closes the connection
@@ -131,18 +131,13 @@ class _Connection(MotoRequestHandler):
         self._send(Response(answer.status_code, dict(answer.headers), content))
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        """Say nothing: the services log what matters."""
+        """Log nothing: the services log what matters."""
 
     def log_error(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-        """Say nothing about clients that hang up."""
+        """Log nothing about clients that hang up."""
 
     def _send(self, answer: Response, *, last: bool = False) -> None:
-        """Send an answer.
-
-        Args:
-            answer: the answer.
-            last: close the connection then, because the rest of the request was not read.
-        """
+        """`last` closes the connection, because the rest of the request was not read."""
         reason = HTTPStatus(answer.status).phrase if answer.status in _STATUSES else ""
         lines = [f"HTTP/1.1 {answer.status} {reason}"]
         # A wrong length would break the next answer. Only that of HEAD has another one, which is the object's.
@@ -163,7 +158,7 @@ class _Connection(MotoRequestHandler):
             self.wfile.write(head + answer.body)  # in one packet
 
     def _read_body(self) -> bytes | None:
-        """The whole body, also one that comes in chunks; None if those are malformed.
+        """Return None if the chunks are malformed.
 
         If a body in chunks is too large for an invocation, the rest is not read.
         """
@@ -186,7 +181,7 @@ class _Connection(MotoRequestHandler):
         return None
 
     def _plain_body(self) -> bytes:
-        """The body; empty if it comes in chunks, whose digest every AWS client puts into a header."""
+        """Empty for a body in chunks, whose digest every AWS client puts into a header."""
         return self.rfile.read(self._length)
 
     @property
@@ -229,8 +224,8 @@ class Listener(ThreadedWSGIServer):
                 each.shutdown(socket.SHUT_RD)  # wakes its thread
 
 
-def _foreign(headers: Message, port: int) -> str | None:
-    """The reason to reject a request, or None. Web pages must not reach this server, whose functions run programs here.
+def _foreign_fault(headers: Message, port: int) -> str | None:
+    """Web pages must not reach this server, because its functions run programs on this machine.
 
     Browsers name the page that sends a request in `Origin` or, if they omit that (an image, a link), its relation to
     us in `Sec-Fetch-Site` (Fetch, "HTTP extensions"; Fetch Metadata Request Headers); AWS clients send
@@ -244,7 +239,7 @@ def _foreign(headers: Message, port: int) -> str | None:
 
 
 def _framing_fault(headers: Message) -> str | None:
-    """Why nobody can say where a request's body ends, or None (RFC 9112, "Message Body Length")."""
+    """The reason why the end of the body is not certain, or None (RFC 9112, "Message Body Length")."""
     lengths, encodings = headers.get_all("Content-Length", []), headers.get_all("Transfer-Encoding", [])
     if len(set(lengths)) > 1 or not all(re.fullmatch("[0-9]{1,18}", length.strip()) for length in lengths):
         return f"the Content-Length {', '.join(lengths)!r} is not a number of bytes; correct this header"
@@ -255,8 +250,8 @@ def _framing_fault(headers: Message) -> str | None:
     return None
 
 
-def _joined(headers: Message) -> dict[str, str]:
-    """Every key in lower case, and the values of a repeated header joined by commas."""
+def _header_values(headers: Message) -> dict[str, str]:
+    """Keys are in lower case, and the values of a repeated header are joined by commas."""
     joined: dict[str, str] = {}
     for name, value in headers.items():
         key = name.lower()
@@ -265,7 +260,7 @@ def _joined(headers: Message) -> dict[str, str]:
 
 
 def _denial(message: str, headers: Mapping[str, str]) -> Response:
-    """The answer to a request that is not signed as it has to be, in the form that its sender understands."""
+    """As JSON or XML, as the client expects it."""
     code = "InvalidClientTokenId"
     query = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     if query or "/s3/" in headers.get("authorization", ""):

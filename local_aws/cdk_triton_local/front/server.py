@@ -1,7 +1,7 @@
 """The one HTTP server of the local AWS, on loopback.
 
 Every AWS client and the CDK CLI talk to it, and no browser. Requests to an endpoint take a short way past WSGI, because
-their latency is what users look at (see `connection`). CloudFormation and the few operations that moto lacks are
+users measure their latency (see `connection`). CloudFormation and the few operations that moto lacks are
 answered here. Everything else goes to moto.
 """
 
@@ -156,7 +156,7 @@ class Routes:
             api = self.codebuild if service == "codebuild" else self.quotas
             return _sent(api.answer(operation, Request(environ).get_data()))(environ, start_response)
         if service == "ecr" and operation == "BatchGetImage":
-            return self._images(environ, start_response)
+            return self._batch_get_image(environ, start_response)
         if service == "sagemaker" and operation in self.processing:
             return _sent(self.processing.answer(operation, Request(environ).get_data()))(environ, start_response)
         if runtime := _RUNTIME.match(path):
@@ -177,8 +177,7 @@ class Routes:
         self, service: str, operation: str, environ: dict[str, Any], start_response: StartResponse
     ) -> Iterable[bytes]:
         if service == "cloudtrail" and operation == "LookupEvents":
-            # The CLI looks for the cause of a failed deployment here, for a long time where it gets errors: there is no
-            # trail.
+            # The CLI looks for the cause of a failed deployment here, and tries for a long time if it gets errors.
             return _json({"Events": []})(environ, start_response)
         try:
             return self._moto(environ, start_response)
@@ -188,9 +187,9 @@ class Routes:
             return _rest_error("NotImplemented", message)(environ, start_response)
 
     def _start_execution(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Step Functions' StartExecution: moto accepts it, and it runs here."""
+        """The execution is accepted by moto and run by `StateMachines`."""
         body = Request(environ).get_data()
-        answer = Response.from_app(self._moto, _rewound(environ, body))
+        answer = Response.from_app(self._moto, _with_body(environ, body))
         if answer.status_code == HTTPStatus.OK:
             self.state_machines.started(json.loads(body))
         return answer(environ, start_response)
@@ -206,7 +205,7 @@ class Routes:
         return Response(status=200)
 
     def _invoke(self, function: str, request: Request) -> Response:
-        """Lambda's Invoke, synchronous also where an event invocation is asked for."""
+        """A function runs to its end also if an event invocation is requested."""
         headers = {"Content-Type": "application/json", "X-Amz-Executed-Version": "$LATEST"}
         try:
             result = self.lambdas.invoke(function, json.loads(request.get_data() or b"null"))
@@ -222,16 +221,15 @@ class Routes:
             return Response(status=202)
         return Response(json.dumps(result), 200, headers)
 
-    def _images(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """ECR's BatchGetImage: SageMaker's accounts have images; those of this account are moto's."""
+    def _batch_get_image(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """ECR's BatchGetImage; moto answers it for the registry of this account."""
         body = Request(environ).get_data(cache=True)
         reply = self.images.answer(body)
         if reply is None:
-            return self._moto(_rewound(environ, body), start_response)
+            return self._moto(_with_body(environ, body), start_response)
         return _sent(reply)(environ, start_response)
 
     def _sagemaker(self, operation: str, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """SageMaker's endpoint operations around moto's state."""
         answered = {
             "UpdateEndpoint": self.endpoints.update,
             "UpdateEndpointWeightsAndCapacities": self.endpoints.adjust,
@@ -250,7 +248,7 @@ class Routes:
         except (JsonApiError, SageMakerError) as error:
             code = getattr(error, "code", "") or "ValidationException"
             return _json({"__type": code, "message": str(error)}, 400)(environ, start_response)
-        answer = Response.from_app(self._moto, _rewound(environ, body))
+        answer = Response.from_app(self._moto, _with_body(environ, body))
         if answer.status_code == HTTPStatus.OK:
             carried_out()
         return answer(environ, start_response)
@@ -304,13 +302,13 @@ class Server:
 
 
 def _service(authorization: str) -> str:
-    """The service of a request, from the credential scope of its signature (Signature Version 4)."""
+    """From the credential scope of the signature (Signature Version 4)."""
     scope = re.search(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/aws4_request", authorization)
     return scope[1].lower() if scope else ""
 
 
-def _rewound(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """The environment of a request whose body has been read, as good as new."""
+def _with_body(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
+    """The environment of a request whose body has been read, for another application."""
     return {name: value for name, value in environ.items() if not name.startswith("werkzeug.")} | {
         "wsgi.input": io.BytesIO(body),
         "CONTENT_LENGTH": str(len(body)),

@@ -45,9 +45,7 @@ class SignedRequest:
 
 
 @dataclass(frozen=True)
-class _Claim:
-    """The parts of a request that describe its signature."""
-
+class _SignatureParts:
     key: str
     scope: str  # date/region/service/aws4_request
     time: str
@@ -68,8 +66,8 @@ class Signatures:
         self._secret_of = secret_of
         self._options = options
 
-    def refusal(self, request: SignedRequest) -> str | None:
-        """Return the sentence with which a request is rejected, or None."""
+    def fault(self, request: SignedRequest) -> str | None:
+        """Return the reason to reject a request, and the fix; None for a correct one."""
         reason = self._reason(request)
         fix = f'set the variables in this shell again: eval "$(cdk-triton local status{self._options})"'
         return None if reason is None else f"{reason}; {fix}"
@@ -86,7 +84,7 @@ class Signatures:
         return None
 
 
-def _claim(request: SignedRequest) -> _Claim | None:
+def _claim(request: SignedRequest) -> _SignatureParts | None:
     header = request.headers.get("authorization", "")
     if header.startswith(_ALGORITHM):
         fields = dict(_FIELD.findall(header))
@@ -101,10 +99,10 @@ def _claim(request: SignedRequest) -> _Claim | None:
     key, _, scope = fields.get("Credential", "").partition("/")
     if scope.count("/") != 3 or not fields.get("SignedHeaders") or not fields.get("Signature"):
         return None
-    return _Claim(key, scope, time, tuple(fields["SignedHeaders"].split(";")), fields["Signature"], payload)
+    return _SignatureParts(key, scope, time, tuple(fields["SignedHeaders"].split(";")), fields["Signature"], payload)
 
 
-def _signature(request: SignedRequest, claim: _Claim, secret: str) -> str:
+def _signature(request: SignedRequest, claim: _SignatureParts, secret: str) -> str:
     text = "\n".join((_ALGORITHM, claim.time, claim.scope, _sha256(_canonical(request, claim).encode())))
     key = f"AWS4{secret}".encode()
     for part in claim.scope.split("/"):
@@ -112,7 +110,7 @@ def _signature(request: SignedRequest, claim: _Claim, secret: str) -> str:
     return _hmac(key, text).hex()
 
 
-def _canonical(request: SignedRequest, claim: _Claim) -> str:
+def _canonical(request: SignedRequest, claim: _SignatureParts) -> str:
     path = request.target.partition("?")[0] or "/"
     if claim.scope.split("/")[2] not in ("s3", "s3express"):  # S3 takes a path as it is, others encode it twice
         path = quote(normalize_url_path(path), safe="/~")

@@ -1,4 +1,4 @@
-"""One build of CodeBuild: what is known of it, and its way from the source to the artifacts.
+"""Runs one build of CodeBuild, from the source to the artifacts, and keeps its state.
 
 Sources: "Build specification reference for CodeBuild", "Build phase transitions" and "Environment variables in build
 environments" in the CodeBuild user guide; Build, BuildPhase and PhaseContext in its API reference.
@@ -73,7 +73,7 @@ class BuildRecord:
             self._members |= members
 
     def begin(self, phase: str) -> None:
-        """A phase begins; the one before it has ended by itself or is said to have succeeded."""
+        """Begin a phase. The previous one has succeeded if it did not end otherwise."""
         self.end("SUCCEEDED")
         with self._lock:
             self._members["phases"].append({"phaseType": phase, "startTime": _now()})
@@ -99,11 +99,7 @@ class BuildRecord:
 
 
 class _PhaseFailedError(Exception):
-    """The current phase has failed.
-
-    Attributes:
-        code: the status code of the phase's context.
-    """
+    """`code` is the status code of the phase's context."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -179,7 +175,7 @@ class Build:
         for name in PHASES:
             phase = spec.phases.get(name, Phase())
             self._begin_phase(name.upper())
-            aborted = not self._commands(phase) and _aborts(name, phase)
+            aborted = not self._run_phase(phase) and _aborts(name, phase)
             if aborted:
                 return "FAILED"
         self._begin_phase("UPLOAD_ARTIFACTS")
@@ -210,10 +206,10 @@ class Build:
         except BuildspecError as error:
             raise _PhaseFailedError("YAML_FILE_ERROR", str(error)) from error
 
-    def _commands(self, phase: Phase) -> bool:
-        """Run a phase's commands; returns whether they succeeded."""
-        failure = self._until_one_fails(phase.commands)
-        failure = self._until_one_fails(phase.finally_commands) or failure
+    def _run_phase(self, phase: Phase) -> bool:
+        """Return whether all commands succeeded."""
+        failure = self._run_until_failure(phase.commands)
+        failure = self._run_until_failure(phase.finally_commands) or failure
         if failure is None:
             self._end_phase("SUCCEEDED")
             return True
@@ -226,17 +222,17 @@ class Build:
         )
         return False
 
-    def _until_one_fails(self, commands: Sequence[str]) -> tuple[str, int] | None:
-        """Run commands in one shell; returns the command that failed and its exit status, or None."""
+    def _run_until_failure(self, commands: Sequence[str]) -> tuple[str, int] | None:
+        """Return the command that failed and its exit status, or None."""
         while commands:
-            status, last = self._shell(commands)
+            status, last = self._run_shell(commands)
             if status:
                 return commands[last], status
             commands = commands[last + 1 :]  # `exit 0` ends a command, not the phase
         return None
 
-    def _shell(self, commands: Sequence[str]) -> tuple[int, int]:
-        """Run commands until one fails; returns the exit status and the number of the last that ran."""
+    def _run_shell(self, commands: Sequence[str]) -> tuple[int, int]:
+        """Return the exit status, and the number of the last command that ran."""
         script, state = self._work / "commands.sh", self._work / "state"
         script.write_text(_script(commands, state), encoding="utf-8")
         environment = {**self._environment, "CODEBUILD_BUILD_SUCCEEDING": "1" if self._succeeding else "0"}
@@ -294,7 +290,7 @@ class Build:
         self._log.line(f"[Container] {_now():%Y/%m/%d %H:%M:%S.%f} {text}")
 
     def _variables(self, spec: Buildspec) -> dict[str, str]:
-        """The first command's environment. StartBuild's variables win over the project's, and those over the spec's."""
+        """StartBuild's variables win over the project's, and those over the buildspec's."""
         members = self._record.describe()
         own = {
             "CI": "true",
@@ -326,7 +322,7 @@ def _aborts(name: str, phase: Phase) -> bool:
 
 
 def _script(commands: Sequence[str], state: Path) -> str:
-    """A script that runs the commands in one shell, stops at the first that fails, and leaves its state in a file."""
+    """The script runs all commands in one shell until one fails, and writes its state to a file."""
     lines = [
         "unset OLDPWD",
         f'trap \'{{ printf "%s\\0" "$__at"; env -0; }} > {shlex.quote(str(state))}\' EXIT',

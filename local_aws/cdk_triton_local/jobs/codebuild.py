@@ -130,7 +130,7 @@ class CodeBuild:
         own = {"arn", "badge", "created", "lastModified", "projectVisibility"}
         if foreign := sorted(set(project) - _PROJECT - own):
             raise JsonApiError(f"{foreign[0]} of a project is not modelled by the local AWS")
-        _machine(project)
+        _checked_machine(project)
         _log_group(project)
         return {
             **project,
@@ -177,7 +177,7 @@ class CodeBuild:
             }
 
     def _same_build(self, project: str, request: Mapping[str, Any]) -> str | None:
-        """The build that an earlier request with the same token has started."""
+        """The id of the build that an earlier request with the same token has started."""
         held = self._tokens.get((project, request.get("idempotencyToken", "")))
         if held is None or self._clock() - held[0] > TOKEN_SECONDS:
             return None
@@ -190,8 +190,8 @@ class CodeBuild:
     def _start(self, project: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
         if self._closed:
             raise JsonApiError("the local AWS is being stopped")
-        wanted = _overridden(project, request)
-        machine = _machine(wanted)
+        wanted = _with_overrides(project, request)
+        machine = _checked_machine(wanted)
         number = self._numbers[project["name"]] = self._numbers.get(project["name"], 0) + 1
         stream = str(uuid.uuid4())
         identifier = f"{project['name']}:{stream}"
@@ -202,7 +202,7 @@ class CodeBuild:
                 *request.get("environmentVariablesOverride", []),
             )
         }
-        members = self._members(wanted, identifier, number)
+        members = self._initial_members(wanted, identifier, number)
         record = BuildRecord(members)
         build_request = BuildRequest(
             members=members,
@@ -229,8 +229,7 @@ class CodeBuild:
         thread.start()
         return begun
 
-    def _members(self, wanted: Mapping[str, Any], identifier: str, number: int) -> dict[str, Any]:
-        """The members of Build in the API reference, for a build that begins."""
+    def _initial_members(self, wanted: Mapping[str, Any], identifier: str, number: int) -> dict[str, Any]:
         artifacts = wanted["artifacts"]
         place = "/".join(
             part for each in ("location", "path", "name") if (part := str(artifacts.get(each, "")).strip("/"))
@@ -276,8 +275,7 @@ class CodeBuild:
         return _page(own, request, "ids")
 
 
-def _overridden(project: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-    """The project as one build takes it."""
+def _with_overrides(project: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
     known = {"projectName", "idempotencyToken", "environmentVariablesOverride", *_OVERRIDES}
     if foreign := sorted(set(request) - known):
         raise JsonApiError(f"{foreign[0]} of StartBuild is not modelled by the local AWS")
@@ -291,8 +289,7 @@ def _overridden(project: Mapping[str, Any], request: Mapping[str, Any]) -> dict[
     return wanted
 
 
-def _machine(project: Mapping[str, Any]) -> Any:
-    """The machine of a project or build, which is checked for what builds here cannot do."""
+def _checked_machine(project: Mapping[str, Any]) -> Any:
     environment, source, artifacts = project["environment"], project["source"], project["artifacts"]
     kind = (environment["type"], environment["computeType"])
     if kind not in CODEBUILD_MACHINES or environment.get("fleet"):
@@ -347,7 +344,7 @@ def _no_log(region: str) -> str:
 
 
 def _identifier(identifier: str) -> str:
-    """A build's id, which may be asked for by its ARN."""
+    """Requests may have an ARN instead of the id."""
     return identifier.partition(":build/")[2] or identifier
 
 

@@ -50,7 +50,7 @@ class JobLog:
         self._file.close()
 
     def line(self, text: str) -> None:
-        """Say something about the job."""
+        """Write a line about the job."""
         start = b"\n" if self._partial else b""
         self.output(start + text.encode() + b"\n")
 

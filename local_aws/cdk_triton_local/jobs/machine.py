@@ -1,4 +1,4 @@
-"""The machine that AWS would give a job, as far as stand-ins can play it: its GPU, and what is on its PATH."""
+"""The machine that AWS would give a job, with stand-ins for its GPU and for the tools on its PATH."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class JobMachine:
         """
         found = child_environment()
         if self.gpu is not None and self.compute_capability is not None:
-            found |= _tools(self.gpu, self.compute_capability, _release_in(image), found)
-        # On AWS a build finds a package index by what its image or its project says, here by what this machine's user
-        # says: a mirror, or a directory of wheels where there is no network.
+            found |= _stand_in_variables(self.gpu, self.compute_capability, _release_in(image), found)
+        # On AWS a build gets its package index from its image or its project, here from the settings of this machine's
+        # user: a mirror, or a directory of wheels if there is no network.
         found |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-        path = os.pathsep.join((_python(work / "bin"), found.get("PATH", os.defpath)))
+        path = os.pathsep.join((_python_directory(work / "bin"), found.get("PATH", os.defpath)))
         return found | {"PATH": path} | dict(extra)
 
     def describe(self, image: str) -> str:
@@ -62,23 +62,22 @@ class JobMachine:
 
 
 def _release_in(image: str) -> Release:
-    """The Triton release that an image has by its tag; the installed one if the tag contains none."""
+    """The release in the image's tag, or the installed one if the tag has none."""
     tag = re.search(r":(\d\d\.\d\d)-", image)
     rows = {row.release: row for row in releases()}
     return rows.get(tag[1] if tag else "", rows[_INSTALLED])
 
 
-def _tools(gpu: str, compute_capability: str, played: Release, base: Mapping[str, str]) -> dict[str, str]:
-    """The variables that bring in the stand-ins for what an image with a GPU has."""
-    # Of a release whose exact version nobody has read, the first of its major version.
+def _stand_in_variables(gpu: str, compute_capability: str, played: Release, base: Mapping[str, str]) -> dict[str, str]:
+    # If the exact version is not known, the first of its major version.
     tensorrt = played.tensorrt.replace("x", "0")
     tools = build_tools.environment(gpu=gpu, compute_capability=compute_capability, tensorrt=tensorrt, base=base)
     modules = Path(build_tools.__file__).with_name("python")
     return {**tools, "PYTHONPATH": str(modules), "CDK_TRITON_STAND_IN_DALI": played.dali or "0.0.0"}
 
 
-def _python(directory: Path) -> str:
-    """A directory whose `python3` is the interpreter that runs the local AWS."""
+def _python_directory(directory: Path) -> str:
+    """Its `python3` is the interpreter that runs the local AWS."""
     directory.mkdir(parents=True, exist_ok=True)
     program = directory / "python3"
     # A link would lead a virtual environment's interpreter out of its environment.

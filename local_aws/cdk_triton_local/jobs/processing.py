@@ -71,7 +71,7 @@ class Processing:
             _check(request)
             stopping = {"MaxRuntimeInSeconds": _DAY, **request.get("StoppingCondition", {})}
             wanted = {**request, "StoppingCondition": stopping}
-            record = JobRecord({**_described(wanted), "ProcessingJobArn": arn})
+            record = JobRecord({**_description(wanted), "ProcessingJobArn": arn})
             job = ProcessingJob(wanted, record, self._context, LOG_GROUP, f"{name}/algo-1-{int(time.time())}")
             self._records[name] = record
 
@@ -122,15 +122,15 @@ class Processing:
         return record
 
 
-def _described(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of DescribeProcessingJob for a request; it does not have tags."""
+def _description(request: Mapping[str, Any]) -> dict[str, Any]:
+    """DescribeProcessingJob does not return tags."""
     described = copy.deepcopy({name: value for name, value in request.items() if name != "Tags"})
     now = datetime.datetime.now(datetime.UTC)
     return {**described, "ProcessingJobStatus": "InProgress", "CreationTime": now, "LastModifiedTime": now}
 
 
 def _check(request: Mapping[str, Any]) -> None:
-    """Reject requests that the service rejects beyond its model, and those that are not modelled here."""
+    """Reject what the service rejects in addition to its model, and what is not modelled here."""
     if "ExperimentConfig" in request:
         raise JsonApiError("ExperimentConfig of a processing job is not modelled by the local AWS")
     cluster = request["ProcessingResources"]["ClusterConfig"]

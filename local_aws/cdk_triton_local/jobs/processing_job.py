@@ -1,4 +1,4 @@
-"""One SageMaker Processing job: its state, and its way from the inputs to the outputs.
+"""Runs one SageMaker Processing job, from the inputs to the outputs, and keeps its state.
 
 SageMaker puts inputs into the container's `/opt/ml/processing` and takes outputs from there. The job here runs without
 a container: it has a directory, and `/opt/ml` in its entrypoint, arguments and environment leads into it.
@@ -54,7 +54,7 @@ class JobRecord:
             self._members |= {**members, "LastModifiedTime": _now()}
 
     def begin_to_stop(self) -> bool:
-        """Somebody wants the job to stop; returns whether it was in progress."""
+        """Make the job `Stopping`; return whether it was in progress."""
         with self._lock:
             if self._members["ProcessingJobStatus"] != "InProgress":
                 return False
@@ -63,7 +63,7 @@ class JobRecord:
 
 
 class _JobFailedError(Exception):
-    """The job has failed; the message is its FailureReason."""
+    """The message is the job's FailureReason."""
 
 
 class ProcessingJob:
@@ -116,9 +116,9 @@ class ProcessingJob:
                 self._runner.close()
             message = self._exit_message()
             shutil.rmtree(self._work, ignore_errors=True)
-        told = {"FailureReason": reason[:_MESSAGE_LENGTH]} if reason else {}
-        told |= {"ExitMessage": message} if message else {}
-        self._record.set(ProcessingJobStatus=status, ProcessingEndTime=_now(), **told)
+        reasons = {"FailureReason": reason[:_MESSAGE_LENGTH]} if reason else {}
+        reasons |= {"ExitMessage": message} if message else {}
+        self._record.set(ProcessingJobStatus=status, ProcessingEndTime=_now(), **reasons)
         self._context.log(f"processing job {self._name}: {status}{f': {reason}' if reason else ''}")
 
     def _run(self) -> None:
@@ -185,17 +185,17 @@ class ProcessingJob:
     def _upload_until(self, ended: threading.Event, outputs: list[Mapping[str, Any]]) -> None:
         seen: dict[Path, _Stamp] = {}
         while not ended.wait(UPLOAD_SECONDS):
-            # What fails now (a file that is gone again, a missing bucket) is tried again in the end, and told then.
+            # What fails now (a file that is gone again, a missing bucket) is tried and reported again at the end.
             with contextlib.suppress(_JobFailedError, OSError):
                 seen = self._upload(outputs, settled=False, seen=seen)
 
     def _upload(
         self, outputs: list[Mapping[str, Any]], *, settled: bool, seen: Mapping[Path, _Stamp] | None = None
     ) -> dict[Path, _Stamp]:
-        """Upload what has changed since it was uploaded last; while the job runs, only what has come to rest.
+        """Upload the files that have changed since their last upload.
 
-        Returns:
-            Every file with its size and time, for the next look.
+        Before the job has `settled`, upload only those that are the same as in `seen`. Return every file with its size
+        and time, which is `seen` of the next call.
         """
         found: dict[Path, _Stamp] = {}
         for output in outputs:

@@ -17,15 +17,15 @@ _GRACE_SECONDS = 2.0
 
 
 class JobEndedError(Exception):
-    """A job is to end before its commands have."""
+    """The job ends before its commands do."""
 
 
 class JobStoppedError(JobEndedError):
-    """Somebody asked for it."""
+    """The job was stopped."""
 
 
 class JobTimedOutError(JobEndedError):
-    """Its time is up."""
+    """The job has reached its timeout."""
 
 
 class Runner:

@@ -111,7 +111,7 @@ class LambdaRuntime:
         self._look_up = look_up
         self._publish = publish
         self._idle: dict[str, list[_Worker]] = {}
-        self._told: dict[str, int] = {}  # how much of each function's log was published, in bytes
+        self._published_bytes: dict[str, int] = {}  # by the function's name
         self._workers: list[_Worker] = []
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # a process is idle, has started, or is not going to
@@ -135,7 +135,7 @@ class LambdaRuntime:
                 f"Lambda function {name!r} has the runtime {code.runtime!r}; only Python functions run in the local AWS"
             )
         with self.executions.one():
-            worker = self._take(code)
+            worker = self._idle_or_new_worker(code)
             try:
                 return worker.ask(event)
             finally:
@@ -153,9 +153,7 @@ class LambdaRuntime:
         for worker in workers:
             worker.stop()
 
-    def _take(self, code: FunctionCode) -> _Worker:
-        """An idle process of the function as it is now, or a new one."""
-
+    def _idle_or_new_worker(self, code: FunctionCode) -> _Worker:
         def fresh() -> list[_Worker]:
             return [worker for worker in self._idle.get(code.name, []) if worker.version == code.version]
 
@@ -170,10 +168,10 @@ class LambdaRuntime:
             self._starting += taken is None
         for worker in stale:
             worker.stop()
-        return taken or self._started(code)
+        return taken or self._new_worker(code)
 
-    def _started(self, code: FunctionCode) -> _Worker:
-        """A new process, which `_take` has counted."""
+    def _new_worker(self, code: FunctionCode) -> _Worker:
+        """`_idle_or_new_worker` has added it to `_starting`."""
         try:
             worker = _Worker(code, self._unpack(code), self._environment, self._log_file(code.name))
         finally:
@@ -194,20 +192,20 @@ class LambdaRuntime:
                 self._changed.notify_all()
 
     def _log_file(self, name: str) -> Path:
-        """The log that all processes of a function share; what an earlier local AWS left in it is not published."""
+        """All processes of a function share it. What an earlier local AWS wrote is not published."""
         file = self._directory / "logs" / f"lambda-{name}.log"
         file.parent.mkdir(parents=True, exist_ok=True)
         with self._lock:
-            self._told.setdefault(name, file.stat().st_size if file.exists() else 0)
+            self._published_bytes.setdefault(name, file.stat().st_size if file.exists() else 0)
         return file
 
     def _new_output(self, name: str) -> str:
-        """The output of a function since the last call, of all its processes; it returns no line twice."""
+        """What all processes of a function have printed since the last call."""
         path = self._log_file(name)
         with self._lock, path.open("rb") as file:
-            file.seek(self._told[name])
+            file.seek(self._published_bytes[name])
             printed = file.read()
-            self._told[name] += len(printed)
+            self._published_bytes[name] += len(printed)
         return printed.decode(errors="replace")
 
     def _unpack(self, code: FunctionCode) -> Path:
@@ -229,7 +227,7 @@ class LambdaRuntime:
 
 
 class _Worker:
-    """One warm process of one function; it takes one event at a time over a socket."""
+    """A warm process of one function, which gets one event at a time over a socket."""
 
     def __init__(self, code: FunctionCode, task_root: Path, environment: Mapping[str, str], log_file: Path) -> None:
         self.version = code.version

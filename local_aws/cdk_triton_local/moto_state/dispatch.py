@@ -21,7 +21,7 @@ class Dispatcher(DomainDispatcherApplication):
     """The WSGI application of all services of moto. moto prints a line for an unknown service, and then fails."""
 
     def __init__(self, create_app: Callable[[Any], Any]) -> None:
-        super().__init__(lambda service: _without_pages(create_app(service)))
+        super().__init__(lambda service: _without_html_pages(create_app(service)))
         self._known: dict[str | None, Any] = {}  # moto compares a host with the patterns of all services
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
@@ -55,8 +55,8 @@ class Dispatcher(DomainDispatcherApplication):
         return super().get_backend_for_host(host)
 
 
-def _without_pages(app: Any) -> Any:
-    """Let a service of moto fail for a path that it does not have: Flask would answer with a page of HTML."""
+def _without_html_pages(app: Any) -> Any:
+    """Raise an error for an unknown path, for which Flask would answer with a page of HTML."""
     from flask import request
     from werkzeug.exceptions import MethodNotAllowed, NotFound
 

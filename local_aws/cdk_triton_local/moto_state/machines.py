@@ -56,7 +56,7 @@ def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:
     from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils as task
 
     def boto_client_for(service: str, **_: Any) -> Any:
-        return _Functions(client(service)) if service == "lambda" else client(service)
+        return _LambdaClient(client(service)) if service == "lambda" else client(service)
 
     names = [vars(module) for module in (reader, writer, task)]
     originals = [each["boto_client_for"] for each in names]
@@ -70,8 +70,8 @@ def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:
     return take_back
 
 
-class _Functions:
-    """A client of Lambda, whose throttling has the name that Step Functions gives to it."""
+class _LambdaClient:
+    """Throttling gets the name that Step Functions gives to it."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -91,7 +91,7 @@ class _Functions:
 
 
 def _validate_definition(original: Any) -> Any:
-    """Moto validates what it runs; the waiter of CDK's Provider framework is read by the local CloudFormation."""
+    """The CDK's waiters, which moto does not run, would be invalid for it."""
 
     def validate(definition: str) -> None:
         if has_map(definition):

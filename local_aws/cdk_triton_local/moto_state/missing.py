@@ -44,7 +44,9 @@ def missing_operation(environ: dict[str, Any], action: str, backend: str) -> NoO
     from moto.core.serialize import get_serializer_class
 
     service = _service_model(environ.get("HTTP_AUTHORIZATION", ""), backend)
-    name = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or action or _routed(environ, service.service_name)
+    name = (
+        environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or action or _operation(environ, service.service_name)
+    )
     full_name = re.sub("^(AWS|Amazon) ", "", service.metadata["serviceFullName"])
     error = NoOperationError(f"the local AWS does not have {name} of {full_name}")
     model = service.operation_model(name) if name in service.operation_names else OperationModel({}, service)
@@ -59,7 +61,7 @@ def missing_operation(environ: dict[str, Any], action: str, backend: str) -> NoO
 
 
 def _service_model(authorization: str, backend: str) -> Any:
-    """The model of a service, by the name in its signature, or by moto's name."""
+    """By the service's name in the signature, or by moto's name."""
     from moto.core.utils import get_service_model, service_name_from_moto_package_name
 
     signed = re.search(r"/([^/]+)/aws4_request", authorization)
@@ -69,8 +71,8 @@ def _service_model(authorization: str, backend: str) -> Any:
         return get_service_model(service_name_from_moto_package_name(backend))
 
 
-def _routed(environ: dict[str, Any], service: str) -> str:
-    """The operation of a request's method and path, or these two if botocore does not have such a request."""
+def _operation(environ: dict[str, Any], service: str) -> str:
+    """The operation, or method and path if botocore has no such request."""
     from moto.core.request import Request
     from moto.core.routing import get_service_router
 

@@ -1,4 +1,4 @@
-"""The memory that objects of S3 take: a byte for each byte of every version that is stored.
+"""Keeps moto from copying the contents of S3's objects, so that they take a byte of memory for each stored byte.
 
 Each page of moto 5.2.5's ListObjectVersions copies all objects of all pages with their contents. moto has a list of
 every object that it ever made, so the copies stay. After a publication of 2,000 ensembles whose objects were listed, it

@@ -1,4 +1,4 @@
-"""Service-linked roles as moto 5.2.5 makes them, put right; a test fails for what moto can do without one day."""
+"""Corrects the service-linked roles of moto 5.2.5; a test fails when moto no longer needs a correction."""
 
 from __future__ import annotations
 

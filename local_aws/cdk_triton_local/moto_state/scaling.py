@@ -1,4 +1,4 @@
-"""Application Auto Scaling as moto 5.2.5 keeps it, put right; a test fails for what moto can do without one day.
+"""Corrects Application Auto Scaling of moto 5.2.5; a test fails when moto no longer needs a correction.
 
 Source: the API reference of Application Auto Scaling, by operation. Texts of errors are the service's where they are
 known from its answers for other services.
@@ -66,7 +66,7 @@ def _register(original: Any) -> Any:
         if (namespace, dimension) == _VARIANTS:
             _, name, _, variant = r_id.split("/")
             endpoint = sagemaker_backends[backend.account_id][backend.region_name].endpoints.get(name)
-            summary = None if endpoint is None else _variants_of(endpoint).get(variant)
+            summary = None if endpoint is None else _summaries_of(endpoint).get(variant)
             if summary is None:
                 raise AWSValidationException(f"SageMaker endpoint variant doesn't exist: {r_id}")
             # The service uses its own role, whatever role the request names.
@@ -83,7 +83,7 @@ def _register(original: Any) -> Any:
 
 
 def _register_component(backend: Any, r_id: str, **more: Any) -> Any:
-    """RegisterScalableTarget for the copies of an inference component, a dimension that moto does not have."""
+    """For the copies of an inference component, a dimension that moto does not have."""
     from moto.applicationautoscaling.exceptions import AWSValidationException
     from moto.applicationautoscaling.models import FakeScalableTarget
 
@@ -185,8 +185,8 @@ _CORRECTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _variants_of(endpoint: Any) -> Mapping[str, dict[str, Any]]:
-    """The summaries of an endpoint's variants (ProductionVariantSummary), by name."""
+def _summaries_of(endpoint: Any) -> Mapping[str, dict[str, Any]]:
+    """ProductionVariantSummary by the variant's name."""
     shadows = getattr(endpoint, "shadow_production_variants", None) or ()
     return {variant["VariantName"]: variant for variant in (*endpoint.production_variants, *shadows)}
 

@@ -1,7 +1,7 @@
 """Child processes: how they are started, how they end, and which environment they get.
 
 * `child` starts a process below a guardian, and stops it;
-* `_guardian` is the program that every child runs below: it lets nothing of its child survive;
+* `_guardian` is the program that every child runs below: it kills what its child leaves behind;
 * `variables` contains the environment variables that lead AWS clients to the local AWS, and those that lead them away.
 """
 

@@ -1,4 +1,4 @@
-"""Runs one command and lets nothing of it survive; started by `cdk_triton_local.process`, as a script.
+"""Runs one command, and kills what it leaves behind; started by `cdk_triton_local.process`, as a script.
 
 Usage: `python _guardian.py LIFELINE LEFTOVERS LIST COMMAND...`, where LIFELINE is the number of the read end of a pipe
 whose write end only the owner holds. At the very end, the guardian removes the files of the glob pattern LEFTOVERS, and
@@ -59,7 +59,7 @@ def main(lifeline: int, leftovers: str, listed: str, command: list[str]) -> int:
         for number in os.read(wake, 4096) if wake in ready else b"":
             if number in _PASSED_ON:
                 os.kill(child, number)
-        status = _reap(child)
+        status = _reap_all(child)
         if status is not None:
             _kill_rest()
             _remove(leftovers)
@@ -89,8 +89,8 @@ def _start(libc: ctypes.CDLL, command: list[str], lifeline: int) -> int:
     os._exit(NOT_STARTED)
 
 
-def _reap(child: int) -> int | None:
-    """Collect every process that has ended; returns the status of `child` if it is among them."""
+def _reap_all(child: int) -> int | None:
+    """Collect every process that has ended, and return the status of `child` if it is among them."""
     result = None
     try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -104,7 +104,7 @@ def _reap(child: int) -> int | None:
 
 
 def _kill_rest() -> None:
-    """Kill children until all are gone: those of a killed child become ours and are next."""
+    """Kill all descendants: this process is a subreaper, so grandchildren become its children."""
     while True:
         for pid in _children():
             os.kill(pid, signal.SIGKILL)

@@ -131,7 +131,7 @@ class StateMachines:
             state = definition["States"][name]
             match state["Type"]:
                 case "Task":
-                    name = self._task(state, data)
+                    name = self._run_task(state, data)
                 case "Choice":
                     chosen = (each["Next"] for each in state["Choices"] if _holds(each, data))
                     name = next(chosen, state["Default"])
@@ -142,14 +142,14 @@ class StateMachines:
                 case _:
                     name = ""
 
-    def _task(self, state: Mapping[str, Any], data: dict[str, Any]) -> str:
-        """Run a task, write its result into `data`, and return the next state; an empty name ends the execution."""
+    def _run_task(self, state: Mapping[str, Any], data: dict[str, Any]) -> str:
+        """Return the next state, or "" if the execution ends."""
         retried = Counter[int]()
         while True:
             try:
                 result = self._invoke(state["Resource"], data)
             except LocalError as error:
-                name, cause = _named(error)
+                name, cause = _error_and_cause(error)
                 again = next((n for n, each in enumerate(state.get("Retry", [])) if _matches(each, name)), None)
                 if again is not None and retried[again] < (retrier := state["Retry"][again]).get("MaxAttempts", 3):
                     delay = retrier.get("IntervalSeconds", 1) * retrier.get("BackoffRate", 2) ** retried[again]
@@ -166,8 +166,7 @@ class StateMachines:
             return str(state.get("Next", ""))
 
 
-def _named(error: LocalError) -> tuple[str, str]:
-    """`Error` and `Cause` of a task that failed."""
+def _error_and_cause(error: LocalError) -> tuple[str, str]:
     if isinstance(error, ThrottledError):
         return "Lambda.TooManyRequestsException", str(error)
     if isinstance(error, FunctionError):
@@ -185,7 +184,7 @@ def _holds(choice: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
 
 
 def _at(path: str, data: Mapping[str, Any]) -> Any:
-    """Follow a path; None if there is nothing."""
+    """None if the path leads to nothing."""
     value: Any = data
     for part in path.removeprefix("$.").split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

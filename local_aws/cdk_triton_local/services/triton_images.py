@@ -17,7 +17,7 @@ __all__ = ["TritonImages"]
 
 
 class TritonImages:
-    """Amazon ECR, as far as SageMaker's accounts are asked.
+    """Amazon ECR for SageMaker's accounts.
 
     Args:
         region: the region that is played.
@@ -32,7 +32,7 @@ class TritonImages:
         self._api = JsonApi("ecr", {"BatchGetImage": self._batch_get_image}, "InvalidParameterException")
 
     def answer(self, body: bytes) -> Reply | None:
-        """Answer BatchGetImage, or None where another registry is asked."""
+        """Answer BatchGetImage; None for any other registry."""
         try:
             registry = json.loads(body or b"{}").get("registryId")
         except (ValueError, AttributeError):

@@ -38,9 +38,7 @@ _EXTENDED_HEADERS: Final = (
 )
 
 
-class _Header(tarfile.TarInfo):
-    """A header whose extension is bounded."""
-
+class _BoundedHeader(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """Read a header of 512 bytes."""
@@ -112,7 +110,7 @@ def unpack(body: IO[bytes], target: Path, location: str, size: int | None) -> No
     try:
         content = igzip.open(body, "rb")  # type: ignore[no-untyped-call]  # isal types its classes, not this function
         bounds = _Bounds(location, size, target)
-        with content, tarfile.open(fileobj=content, mode="r|", tarinfo=_Header) as archive:
+        with content, tarfile.open(fileobj=content, mode="r|", tarinfo=_BoundedHeader) as archive:
             for member in archive:
                 _unpack_member(archive, member, target, location, bounds)
             while content.read(1 << 20):
@@ -139,7 +137,7 @@ def _unpack_member(
             "pack the model repository again, from its own directory"
         )
     path = target / name
-    pieces = _pieces(member)
+    pieces = _pieces_without_holes(member)
     bounds.take(member, sum(length for _, length in pieces))
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)
@@ -159,8 +157,8 @@ def _unpack_member(
         )
 
 
-def _pieces(member: tarfile.TarInfo) -> list[tuple[int, int]]:
-    """Offset and length of each piece of a file that is not a hole."""
+def _pieces_without_holes(member: tarfile.TarInfo) -> list[tuple[int, int]]:
+    """Offset and length of each piece."""
     if not member.isreg():
         return []
     sparse = cast("list[tuple[int, int]] | None", member.sparse)  # None of a file without holes
@@ -168,7 +166,7 @@ def _pieces(member: tarfile.TarInfo) -> list[tuple[int, int]]:
 
 
 def _copy(content: IO[bytes], file: IO[bytes] | None, length: int) -> None:
-    """Copy bytes, or read past them: the archive is a stream and cannot be positioned."""
+    """Without a file, only read: the archive is a stream and cannot seek."""
     while length:
         piece = content.read(min(length, 1 << 20))
         if not piece:

@@ -1,4 +1,4 @@
-"""The copies of inference components: a tritonserver each."""
+"""Runs the copies of inference components, each on a tritonserver of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMPONENT_HEADER: Final = "x-amzn-sagemaker-inference-component"
 
 @dataclass
 class _Placed:
-    """A component and its copies; requests go to one after the other."""
+    """Requests go to the copies in turn."""
 
     component: Component
     copies: list[RunningVariant] = field(default_factory=list)
@@ -38,7 +38,7 @@ class ComponentServers:
     Args:
         settings: for their servers.
         directory: for unpacked model data.
-        logs: `logs/<endpoint>/<component>.log` holds what the servers of a component said.
+        logs: `logs/<endpoint>/<component>.log` is the output of the servers of a component.
         errors: makes the error responses of an endpoint.
         record: gets the values of a component's metrics: its name, the metric's, and the value.
     """
@@ -65,7 +65,7 @@ class ComponentServers:
         with self._lock:
             placed = self._placed.setdefault(component.name, _Placed(component))
         kept = placed.copies[:copies] if placed.component == component else []
-        fresh = self._start(component, copies - len(kept))
+        fresh = self._start_all_or_none(component, copies - len(kept))
         with self._lock:
             closing = self._settings.closing.is_set() or self._placed.get(component.name) is not placed
             ended = fresh if closing else [each for each in placed.copies if each not in kept]
@@ -115,8 +115,7 @@ class ComponentServers:
             self._placed.clear()
         self._stop([copy for each in placed for copy in each.copies])
 
-    def _start(self, component: Component, count: int) -> list[RunningVariant]:
-        """Start all copies, or none."""
+    def _start_all_or_none(self, component: Component, count: int) -> list[RunningVariant]:
         logs = self._logs / component.endpoint
         logs.mkdir(parents=True, exist_ok=True)
         started: list[RunningVariant] = []

@@ -1,4 +1,4 @@
-"""The work of sagemaker-runtime for an invocation: check it, choose a variant, pass it on, translate the answer.
+"""Answers an invocation as sagemaker-runtime does: checks it, chooses a variant, and translates its answer.
 
 It never reads or logs the body.
 """
@@ -108,7 +108,7 @@ def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorRespons
 
 @dataclass
 class _Call:
-    """An invocation on its way to a server, and the seconds that the server has taken for it."""
+    """`seconds` is the time that the server has taken so far."""
 
     variant: RunningVariant
     server: TritonServer

@@ -37,8 +37,6 @@ _CLOSE_SECONDS: Final = 10.0  # for model data that is being fetched; a server t
 
 @dataclass(frozen=True)
 class _InService:
-    """The variants and shadows that answer for an endpoint."""
-
     variants: tuple[RunningVariant, ...]
     shadows: tuple[Shadow, ...] = ()
 
@@ -55,7 +53,7 @@ class TritonHost:
     Args:
         s3: a boto3 S3 client, or anything with its `get_object`.
         directory: for unpacked model data, the backend directory and logs; `directory/logs/<endpoint>/<variant>.log`
-            holds what the servers of a variant said, one after the other. One host per directory.
+            is the output of the servers of a variant, one after the other. One host per directory.
         max_loaded_models: how many target models a multi-model variant holds at a time; the least recently used one
             makes room. On SageMaker, memory decides.
         log: gets one line per event: ready, died, loaded, unloaded.
@@ -122,7 +120,7 @@ class TritonHost:
         with self._changed:
             self._starting += 1
         try:
-            fresh = self._start(endpoint)
+            fresh = self._start_all_or_none(endpoint)
             with self._changed:
                 is_closing = self._settings.closing.is_set()
                 old = None if is_closing else self._endpoints.get(endpoint.name)
@@ -178,8 +176,8 @@ class TritonHost:
                     return answer(variant, invocation, errors, deadline)
                 except RetiredError:
                     continue  # an update swapped the variants meanwhile
-        except RejectedInvocationError as refusal:
-            return refusal.response
+        except RejectedInvocationError as rejection:
+            return rejection.response
         except Exception as error:  # the contract: never an exception
             self._log(f"endpoint {invocation.endpoint}: {error!r}")
             return errors.internal(f"the local gateway failed: {error!r}").response
@@ -198,8 +196,7 @@ class TritonHost:
         self._stop(*endpoints)
         shutil.rmtree(self._directory / "endpoints", ignore_errors=True)
 
-    def _start(self, endpoint: Endpoint) -> _InService:
-        """Start all variants, or none."""
+    def _start_all_or_none(self, endpoint: Endpoint) -> _InService:
         for name in (endpoint.name, *(variant.name for variant in (*endpoint.variants, *endpoint.shadows))):
             if len(name) > limits.MAX_NAME_LENGTH or not re.fullmatch(limits.NAME_PATTERN, name):
                 raise LocalError(
@@ -230,12 +227,12 @@ class TritonHost:
         return _InService(tuple(started[:count]), tuple(shadows))
 
     def _recorder(self, endpoint: str, variant: Variant) -> Record:
-        """Records the metrics of a variant; those of an instance pool with its instance type."""
+        """Metrics of an instance pool also have its instance type."""
         record = functools.partial(self._record, endpoint, variant.name)
         return functools.partial(record, instance_type=variant.instance_type) if variant.in_pool else record
 
     def _stop(self, *endpoints: _InService | None) -> None:
-        """Stop servers side by side: Triton takes two to four seconds to say goodbye to its Python models."""
+        """In parallel, because Triton takes two to four seconds to end its Python models."""
         for shadow in (shadow for endpoint in endpoints if endpoint for shadow in endpoint.shadows):
             shadow.close()
         if variants := [variant for endpoint in endpoints if endpoint for variant in endpoint.all]:

@@ -58,7 +58,7 @@ def inner_models(repository: Path) -> frozenset[str]:
     for path in repository.glob("*/config.pbtxt"):
         try:
             platforms[path.parent.name] = parse_model_config(path.read_bytes(), path=str(path)).platform
-        except (ModelConfigError, OSError):  # the server says what is wrong with it, or it is being unloaded
+        except (ModelConfigError, OSError):  # the server reports the fault, or it is being unloaded
             continue
     ensembles = {name for name, platform in platforms.items() if platform == "ensemble"}
     return frozenset(platforms.keys() - ensembles) if ensembles else frozenset()

@@ -1,7 +1,7 @@
 """Keeps tritonserver on the loopback interface and for its user, which no option of its SageMaker endpoint does.
 
-A small library in C (`loopback.c`) is compiled once per user and preloaded into the server. Whether it works
-is not believed but looked up, in the kernel's list of listening sockets.
+A small library in C (`loopback.c`) is compiled once per user and preloaded into the server. The kernel's list of
+listening sockets then shows whether it works.
 """
 
 from __future__ import annotations
@@ -44,19 +44,21 @@ def loopback_library() -> Path:
 
 def listening_addresses(port: int) -> set[Address]:
     """The local addresses on which something listens at TCP `port`."""
-    return {address for address, number, _ in _listening() if number == port}
+    return {address for address, number, _ in _listening_sockets() if number == port}
 
 
 def exposed_sockets(pid: int) -> list[str]:
     """`address:port` of each listening TCP socket of a process or its descendants that others than we can reach."""
-    inodes = {inode for each in _family(pid) for inode in _socket_inodes(each)}
+    inodes = {inode for each in _with_descendants(pid) for inode in _socket_inodes(each)}
     return sorted(
-        f"{address}:{port}" for address, port, inode in _listening() if inode in inodes and not address.is_loopback
+        f"{address}:{port}"
+        for address, port, inode in _listening_sockets()
+        if inode in inodes and not address.is_loopback
     )
 
 
-def _listening() -> Iterator[tuple[Address, int, str]]:
-    """Address, port and inode of every listening TCP socket; see proc_pid_net(5)."""
+def _listening_sockets() -> Iterator[tuple[Address, int, str]]:
+    """Address, port and inode of each TCP socket; see proc_pid_net(5)."""
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
         if not table.exists():  # a kernel without IPv6
             continue
@@ -68,15 +70,14 @@ def _listening() -> Iterator[tuple[Address, int, str]]:
 
 
 def _address(text: str) -> Address:
-    """An address as the kernel writes it: hexadecimal words of 32 bits, each in the machine's byte order."""
+    """The kernel writes an address as hexadecimal words of 32 bits, each in the machine's byte order."""
     packed = bytes.fromhex(text)
     words = [packed[start : start + 4] for start in range(0, len(packed), 4)]
     address = ipaddress.ip_address(b"".join(word[:: -1 if sys.byteorder == "little" else 1] for word in words))
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def _family(pid: int) -> set[int]:
-    """The process and everything that descends from it."""
+def _with_descendants(pid: int) -> set[int]:
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""Model data: from S3, an archive or files, to a directory that a tritonserver without a GPU can load."""
+"""Downloads model data, an archive or files, to a directory that a tritonserver without a GPU can load."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def fetch_archive(store: ObjectStore, location: S3Location, target: Path) -> Non
         LocalError: the object is not a complete `.tar.gz`, it contains something that is not allowed, or the disk is
             full.
     """
-    body, size = _open(store, location)
+    body, size = _open_object(store, location)
     target.mkdir(parents=True)
     try:
         unpack(body, target, str(location), size)
@@ -153,7 +153,7 @@ def _path(key: str, location: S3Location) -> str:
 
 
 def _download(store: ObjectStore, location: S3Location, target: Path) -> None:
-    body, _ = _open(store, location)
+    body, _ = _open_object(store, location)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as file:
@@ -183,8 +183,8 @@ def use_cpu_instances(repository: Path) -> None:
             path.write_text(format_model_config(config), encoding="utf-8")
 
 
-def _open(store: ObjectStore, location: S3Location) -> tuple[IO[bytes], int | None]:
-    """An object's bytes, and how many they are if the store returns that."""
+def _open_object(store: ObjectStore, location: S3Location) -> tuple[IO[bytes], int | None]:
+    """The content, and its size if the store returns that."""
     try:
         answer = store.get_object(Bucket=location.bucket, Key=location.key)
         return answer["Body"], answer.get("ContentLength")

@@ -1,4 +1,4 @@
-"""A detour around directory names that Triton cannot bear."""
+"""Gives a directory another name if Triton cannot use its own."""
 
 from __future__ import annotations
 

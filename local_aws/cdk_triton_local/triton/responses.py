@@ -82,7 +82,7 @@ class ErrorResponses:
         )
 
     def target_model_missing(self) -> RejectedInvocationError:
-        """A multi-model endpoint needs to be told the model (aws/sagemaker-tensorflow-serving-container#166)."""
+        """A request to a multi-model endpoint names no model (aws/sagemaker-tensorflow-serving-container#166)."""
         return _validation(
             f"Request to multi-model endpoint {self._endpoint} is missing a target model header.",
             code="TARGET_MODEL_HEADER_MISSING",

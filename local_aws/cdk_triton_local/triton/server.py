@@ -112,7 +112,7 @@ class TritonServer:
         try:
             return self._connections.request(method, path, body, headers, timeout=timeout)
         except ServerGoneError:
-            self.is_lost = not self._answers()
+            self.is_lost = not self._is_alive()
             raise
 
     def wait(self) -> int:
@@ -143,8 +143,8 @@ class TritonServer:
         self._child.kill()
         self._connections.close()
 
-    def _answers(self) -> bool:
-        """Whether the server lives; a process that is being killed loses its sockets one after the other."""
+    def _is_alive(self) -> bool:
+        """A process that is being killed loses its sockets one after the other."""
         deadline = time.monotonic() + _PING_SECONDS
         while listening_addresses(self.port) and time.monotonic() < deadline:
             try:
@@ -176,13 +176,12 @@ class TritonServer:
             )
         try:
             self._wait_until_ready(log_start)
-            self._refuse_other_interfaces()
+            self._reject_other_interfaces()
         except BaseException:
             self.kill()
             raise
 
-    def _container_environment(self) -> dict[str, str]:
-        """The container's environment with the ports that are free here."""
+    def _variables_with_free_ports(self) -> dict[str, str]:
         local = {"SAGEMAKER_BIND_TO_PORT": str(self.port)}
         for what in ("GRPC", "METRICS"):
             if self._environment.get(f"SAGEMAKER_TRITON_ALLOW_{what}") == "true":
@@ -192,7 +191,7 @@ class TritonServer:
 
     def _arguments(self) -> Iterator[str]:
         try:
-            arguments = serve_arguments(self._container_environment(), self._directories())
+            arguments = serve_arguments(self._variables_with_free_ports(), self._directories())
         except ServeError as error:
             raise LocalError(f"the container's serve script would exit with: {error}") from error
         for argument in arguments:
@@ -205,7 +204,9 @@ class TritonServer:
 
     def _server_environment(self) -> dict[str, str]:
         files = self._settings.files
-        environment = process.child_environment(server_environment(self._container_environment(), self._directories()))
+        environment = process.child_environment(
+            server_environment(self._variables_with_free_ports(), self._directories())
+        )
         # ONNX Runtime's wheel reports usage to its maker otherwise.
         environment["ORT_DISABLE_TELEMETRY"] = "1"
         environment["PATH"] = f"{files.python}:{process.child_environment().get('PATH', '/usr/bin:/bin')}"
@@ -241,13 +242,13 @@ class TritonServer:
     def _explain_start(self, status: int, log_start: int) -> None:
         with self.log_file.open("rb") as log:
             log.seek(log_start)
-            said = log.read().decode(errors="replace")
-        if _PORT_TAKEN.search(said):
+            printed = log.read().decode(errors="replace")
+        if _PORT_TAKEN.search(printed):
             raise _PortTakenError(self.port)
-        why = load_failures(said, self._repository) or "tritonserver printed nothing"
+        why = load_failures(printed, self._repository) or "tritonserver printed nothing"
         raise LocalError(f"{why}; tritonserver ended with exit status {status}, and its log is {self.log_file}")
 
-    def _refuse_other_interfaces(self) -> None:
+    def _reject_other_interfaces(self) -> None:
         if self._settings.preload is not None and (exposed := exposed_sockets(self._child.pid)):
             raise LocalError(
                 f"tritonserver or one of its models listens at {', '.join(exposed)}, which other machines can reach, "

@@ -1,4 +1,4 @@
-"""The tritonserver of the `nvidia-pytriton` distribution, arranged for SageMaker's images' backends.
+"""Arranges the tritonserver of the `nvidia-pytriton` distribution for the backends of SageMaker's images.
 
 The distribution brings the server (2.51, release 24.10), the Python backend and one stub per Python version. The
 backends `tensorrt`, `onnxruntime` and `dali` are added as Python-based backends (a directory with a `model.py`), which
@@ -61,11 +61,11 @@ def arrange_server_files(directory: Path) -> ServerFiles:
     Raises:
         LocalError: nvidia-pytriton is not installed, has no stub for this Python, or the stub lacks a library.
     """
-    packages = _packages()
+    packages = _pytriton_packages()
     server = packages / "pytriton" / "tritonserver"
-    # The libraries say where their own libraries are relative to themselves (RPATH $ORIGIN/../../../../...): keeping
-    # the shape of the tree keeps LD_LIBRARY_PATH, which every child would inherit, out of it. Copies, because Triton
-    # refuses a backend library that is a link out of the backend directory.
+    # The libraries find their own libraries relative to themselves (RPATH $ORIGIN/../../../../...). The same shape of
+    # the tree makes LD_LIBRARY_PATH needless, which every child would inherit. These are copies, because Triton
+    # rejects a backend library that is a link out of the backend directory.
     tree = directory / "tritonserver"
     shutil.rmtree(tree, ignore_errors=True)
     backends = tree / "pytriton" / "tritonserver" / "backends"
@@ -84,9 +84,9 @@ def arrange_server_files(directory: Path) -> ServerFiles:
 
 
 def _arrange_python(directory: Path) -> Path:
-    """Build a virtual environment that has the standard library and numpy, and return where its `python3` is.
+    """Build a virtual environment with numpy alone, and return where its `python3` is.
 
-    A model that imports what only this machine has fails here as it fails in an image.
+    A model that imports anything else fails here as it fails in an image.
     """
     numpy = importlib.util.find_spec("numpy")
     if numpy is None or numpy.origin is None:
@@ -105,14 +105,13 @@ def _arrange_python(directory: Path) -> Path:
 
 
 def _package_directories() -> list[str]:
-    """The directories in which this interpreter finds installed packages, and those of this distribution."""
     installed = [each for each in sys.path if Path(each).name in ("site-packages", "dist-packages")]
     own = (importlib.util.find_spec(name) for name in ("cdk_triton", "cdk_triton_local"))
     return [*dict.fromkeys([*installed, *(str(Path(str(spec.origin)).parents[1]) for spec in own if spec)])]
 
 
-def _packages() -> Path:
-    """The site-packages directory that holds nvidia-pytriton; found without importing it."""
+def _pytriton_packages() -> Path:
+    """The site-packages directory that has nvidia-pytriton, which is not imported."""
     spec = importlib.util.find_spec("pytriton")
     for location in (spec.submodule_search_locations or []) if spec else []:
         package = Path(location)
@@ -127,7 +126,7 @@ def _packages() -> Path:
 def _stub(server: Path, target: Path) -> Path:
     source = server / "python_backend_stubs" / PYTHON_VERSION / _STUB
     if not source.exists():
-        known = ", ".join(sorted((path.name for path in source.parent.parent.iterdir()), key=_version))
+        known = ", ".join(sorted((path.name for path in source.parent.parent.iterdir()), key=_version_key))
         raise LocalError(
             f"nvidia-pytriton has a Python backend for Python {known}, but none for {PYTHON_VERSION}; "
             "use Python 3.11 or 3.12"
@@ -135,13 +134,13 @@ def _stub(server: Path, target: Path) -> Path:
     return Path(shutil.copy2(source, target / _STUB))
 
 
-def _version(name: str) -> tuple[int, ...]:
-    """For sorting: 3.9 comes before 3.10."""
+def _version_key(name: str) -> tuple[int, ...]:
+    """3.9 comes before 3.10."""
     return tuple(int(part) for part in name.split(".") if part.isdigit())
 
 
 def _library_directory(stub: Path) -> Path | None:
-    """Return the directory of the libpython that belongs to this interpreter; None for the system's.
+    """The directory of this interpreter's libpython, or None if the system's works.
 
     The system may have a libpython of another patch version, with which modules of this interpreter's standard library
     cannot be imported: `ssl`, for example.
@@ -159,6 +158,6 @@ def _library_directory(stub: Path) -> Path | None:
 
 def _runs(stub: Path, libraries: Path | None) -> bool:
     extra = {"LD_LIBRARY_PATH": str(libraries)} if libraries else {}
-    # Without arguments the stub says what it expects and leaves; 127 is the loader's answer for a missing library.
+    # Without arguments the stub prints its usage and ends; 127 is the loader's exit status for a missing library.
     done = subprocess.run([stub], env=child_environment(extra), capture_output=True, check=False)
     return done.returncode != 127

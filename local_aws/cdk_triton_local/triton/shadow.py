@@ -1,4 +1,4 @@
-"""A shadow variant: gets copies of requests, and its answers are thrown away."""
+"""Sends copies of requests to a shadow variant, whose answers are dropped."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Shadow:
         since = time.monotonic()
         try:
             status = answer(self.variant, invocation, errors, Deadline(limits.MAX_INVOCATION_SECONDS)).status
-        except RejectedInvocationError as refusal:
-            status = refusal.response.status
+        except RejectedInvocationError as rejection:
+            status = rejection.response.status
         except RetiredError:
             return
-        except Exception as error:  # nobody waits for this answer, so this is the only place to say it
+        except Exception as error:  # nothing waits for this answer, so the log is the only place for the error
             self._log(f"{self._who}: {error!r}")
             return
         self._log(f"{self._who} answered a copy with {status} after {1000 * (time.monotonic() - since):.0f} ms")

@@ -61,7 +61,7 @@ class _Model:
     is_fetched: bool = False
     has_place: bool = False
     users: int = 0  # requests that use it or wait for it
-    refusal: RejectedInvocationError | None = None
+    rejection: RejectedInvocationError | None = None
 
     @property
     def hash(self) -> str:
@@ -168,7 +168,7 @@ class TargetModels:
         return True
 
     def _reserve(self, name: str, deadline: Deadline) -> _Model:
-        """A model that stays until `_release`; it is ready or being loaded."""
+        """The model stays until `_release`; it is loaded or being loaded."""
         with self._changed:
 
             def is_unloading() -> bool:
@@ -179,7 +179,7 @@ class TargetModels:
                 raise self._errors.model_not_ready(name)
             model = self._models.get(name)
             if model is None:
-                model = self._models[name] = _Model(name, self._directory / _hash(name))
+                model = self._models[name] = _Model(name, self._directory / _model_hash(name))
                 self._queue.append(model)
                 threading.Thread(target=self._load, args=[model], name=f"load {name}", daemon=True).start()
             model.users += 1
@@ -187,12 +187,12 @@ class TargetModels:
             return model
 
     def _wait_for(self, model: _Model, deadline: Deadline) -> None:
-        """Wait until a model is ready, or is not going to be."""
+        """Raises the model's rejection if it cannot be loaded."""
         with self._changed:
             if not self._changed.wait_for(lambda: model.state is not _State.LOADING, deadline.left):
                 raise self._errors.model_not_ready(model.name)
-            if model.refusal is not None:
-                raise model.refusal
+            if model.rejection is not None:
+                raise model.rejection
 
     def _release(self, model: _Model) -> None:
         with self._changed:
@@ -205,7 +205,7 @@ class TargetModels:
     def _load(self, model: _Model) -> None:
         try:
             self._fetch(model)  # first: a name that does not exist costs no other model its place
-            with self._place_for(model):
+            with self._turn_to_load(model):
                 self._tell_of_shared_names(model)
                 reply = self._ask_to_load(model)
                 while reply.status == INSUFFICIENT_STORAGE and self.make_room():
@@ -215,8 +215,8 @@ class TargetModels:
                     f"could not load target model {model.name}: {refused_load(reply.text, model.directory / 'model')}"
                 )
                 raise self._errors.container_error(reply)
-        except RejectedInvocationError as refusal:
-            self._give_up(model, refusal)
+        except RejectedInvocationError as rejection:
+            self._give_up(model, rejection)
         except (ServerGoneError, TimeoutError):
             self._give_up(model, self._errors.container_gone())
         except Exception as error:  # whatever it is, those who wait for the model have to hear of it
@@ -233,12 +233,12 @@ class TargetModels:
                 self._unload(model)
 
     @contextmanager
-    def _place_for(self, model: _Model) -> Iterator[None]:
-        """Wait for a place, and for all loads before; the next model waits until the end of the context."""
+    def _turn_to_load(self, model: _Model) -> Iterator[None]:
+        """Wait for a place and for earlier loads. The next model waits until this context ends."""
 
         def may_go() -> bool:
             has_room = self._places > 0 or self._has_idle()
-            return not self._is_loading and has_room and self._next() is model
+            return not self._is_loading and has_room and self._next_to_load() is model
 
         with self._changed:
             model.is_fetched = True
@@ -259,8 +259,7 @@ class TargetModels:
                 self._is_loading = False
                 self._changed.notify_all()
 
-    def _next(self) -> _Model | None:
-        """The model that gets the next place."""
+    def _next_to_load(self) -> _Model | None:
         fetched = [model for model in self._queue if model.is_fetched]
         return min(fetched, key=lambda model: model.users == 0, default=None)  # of equals the first
 
@@ -304,14 +303,14 @@ class TargetModels:
         yield
         self._record(metric, time.monotonic() - since)
 
-    def _give_up(self, model: _Model, refusal: RejectedInvocationError) -> None:
+    def _give_up(self, model: _Model, rejection: RejectedInvocationError) -> None:
         shutil.rmtree(model.directory, ignore_errors=True)
         with self._changed:
-            model.refusal = refusal
+            model.rejection = rejection
             self._forget(model)
 
     def _unload(self, model: _Model) -> None:
-        """Unload a model that was claimed (its state is UNLOADING)."""
+        """The model's state is UNLOADING already."""
         headers = {TARGET_MODEL_HEADER: model.name}
         with self._turn:
             try:
@@ -355,6 +354,6 @@ class TargetModels:
         return any(model.is_idle for model in self._models.values())
 
 
-def _hash(name: str) -> str:
-    """A stand-in for SageMaker's own name of a model, of the same shape."""
+def _model_hash(name: str) -> str:
+    """In the form of SageMaker's own names of models."""
     return hashlib.sha256(name.encode()).hexdigest()[:32]

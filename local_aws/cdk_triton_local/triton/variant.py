@@ -57,12 +57,12 @@ class VariantSettings:
 
 
 class RetiredError(Exception):
-    """The variant was stopped between being chosen and being used: choose again."""
+    """The variant was stopped after it was chosen and before it was used: choose again."""
 
 
 @dataclass(frozen=True)
 class _Generation:
-    """A server and what is loaded in it; both end together."""
+    """A server and the models in it, which end together."""
 
     server: TritonServer
     models: TargetModels | None
@@ -182,7 +182,7 @@ class RunningVariant:
     def _start(self) -> _Generation:
         server = TritonServer(
             self._settings.server,
-            _environment(self._container),
+            _environment_in_sagemaker(self._container),
             self._repository,
             self._log_file,
             lambda: self._retired.is_set() or self._settings.closing.is_set(),
@@ -204,7 +204,7 @@ class RunningVariant:
         return _Generation(server, models)
 
     def _watch(self) -> None:
-        """Replace the server whenever it dies, at once the first time, then after growing pauses."""
+        """Replace the server whenever it dies: at once the first time, then after growing pauses."""
         pause = 0.0
         generation = self._generation
         while generation is not None:
@@ -219,7 +219,7 @@ class RunningVariant:
             generation, pause = self._replace(pause)
 
     def _watch_health(self) -> None:
-        """Kill a server that answers no pings any more; `_watch` then replaces it."""
+        """Kill a server that does not answer pings; `_watch` then replaces it."""
         in_vain = 0
         while not self._retired.wait(_PING_SECONDS):
             generation = self._generation
@@ -254,8 +254,7 @@ class RunningVariant:
         return None, pause
 
 
-def _environment(container: Container) -> dict[str, str]:
-    """The container's environment as SageMaker completes it."""
+def _environment_in_sagemaker(container: Container) -> dict[str, str]:
     environment = dict(container.environment)
     if container.mode == "MultiModel":
         environment["SAGEMAKER_MULTI_MODEL"] = "true"

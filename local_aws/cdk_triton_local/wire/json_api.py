@@ -92,7 +92,7 @@ def checked_members(service: str, operation: str, body: bytes) -> dict[str, Any]
     """
     members, model = _members(body), _service_model(service)
     shape = model.operation_model(operation).input_shape if operation in model.operation_names else None
-    if fault := next(_faults(members, shape), None):
+    if fault := next(_request_faults(members, shape), None):
         raise JsonApiError(fault)
     return members
 
@@ -116,8 +116,7 @@ def _service_model(service: str) -> ServiceModel:
     return ServiceModel(Loader().load_service_model(service, "service-2"), service)
 
 
-def _faults(members: dict[str, Any], shape: Shape | None) -> Iterator[str]:
-    """The faults that the service would find in a request."""
+def _request_faults(members: dict[str, Any], shape: Shape | None) -> Iterator[str]:
     if shape is None:
         return
     report = ParamValidator().validate(members, shape)
@@ -138,7 +137,7 @@ class _Fault(NamedTuple):
 
 
 def _constraint_faults(value: Any, shape: Any, path: str) -> Iterator[_Fault]:
-    """The constraints that botocore leaves to the service: permitted values, maxima and patterns."""
+    """Permitted values, maxima and patterns, which botocore leaves to the service."""
     if shape.type_name == "structure":
         for name, member in value.items():
             yield from _constraint_faults(member, shape.members[name], f"{path}.{name}".lstrip("."))

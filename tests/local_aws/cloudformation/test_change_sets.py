@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import Deployer, Refused
+    from tests.local_aws.conftest import Deployer, Rejected
 
 
 def parameter(value: Any, name: str | None = None) -> dict[str, Any]:
@@ -113,9 +113,9 @@ def test_a_change_set_that_is_gone_is_not_found_and_can_be_deleted_again(deploye
     assert deployer.describe(described["StackId"])["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_faulty_template_leaves_neither_change_set_nor_stack(deployer: Deployer, refused: Refused) -> None:
+def test_a_faulty_template_leaves_neither_change_set_nor_stack(deployer: Deployer, rejected: Rejected) -> None:
     name = deployer.new_name()
-    with refused("ValidationError"):
+    with rejected("ValidationError"):
         change_set(deployer, name, {"Resources": {"D": {"Type": "AWS::RDS::DBInstance"}}}, "CREATE")
     with pytest.raises(ClientError, match="does not exist"):
         deployer.describe(name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import Deployer, Refused
+    from tests.local_aws.conftest import Deployer, Rejected
 
     from golden_messages import Messages
 
@@ -344,9 +344,9 @@ def test_a_function_that_never_answers_fails_after_the_service_timeout(deployer:
 
 
 def test_a_function_that_cannot_run_here_is_refused_before_anything_is_created(
-    deployer: Deployer, refused: Refused
+    deployer: Deployer, rejected: Rejected
 ) -> None:
     template = plain(PLAIN)
     template["Resources"]["Handler"]["Properties"].update({"Runtime": "nodejs22.x"})
-    with refused("ValidationError"):
+    with rejected("ValidationError"):
         deployer.deploy(template, deployer.new_name())

@@ -1,4 +1,4 @@
-"""What the local CloudFormation refuses: before anything is created, or as a resource that AWS would not take."""
+"""What the local CloudFormation rejects: before anything is created, or as a resource that AWS would not take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import Deployer, Refused
+    from tests.local_aws.conftest import Deployer, Rejected
 
 TRUST = {
     "Version": "2012-10-17",
@@ -26,7 +26,7 @@ def template(**resources: Any) -> dict[str, Any]:
 
 
 def test_every_fault_that_the_template_shows_is_told_before_anything_is_created(
-    deployer: Deployer, refused: Refused
+    deployer: Deployer, rejected: Rejected
 ) -> None:
     name = deployer.new_name()
     faulty = template(
@@ -35,7 +35,7 @@ def test_every_fault_that_the_template_shows_is_told_before_anything_is_created(
         Reference=parameter({"Ref": "Nobody"}),
         Topic={"Type": "AWS::SNS::Topic"},
     )
-    with refused("ValidationError") as raised:
+    with rejected("ValidationError") as raised:
         deployer.deploy(faulty, name)
     message = raised.value.response["Error"]["Message"]
     assert [each for each in faulty["Resources"] if f"'{each}'" in message] == ["Database", "Attribute", "Reference"]
@@ -68,9 +68,9 @@ def test_every_fault_that_the_template_shows_is_told_before_anything_is_created(
     ],
 )
 def test_a_property_that_is_wrong_or_not_modelled_is_refused_by_name(
-    deployer: Deployer, refused: Refused, type_name: str, properties: dict[str, Any], named: str
+    deployer: Deployer, rejected: Rejected, type_name: str, properties: dict[str, Any], named: str
 ) -> None:
-    with refused("ValidationError") as raised:
+    with rejected("ValidationError") as raised:
         deployer.deploy(template(R={"Type": type_name, "Properties": properties}), deployer.new_name())
     assert named in raised.value.response["Error"]["Message"]
     assert "'R'" in raised.value.response["Error"]["Message"]
@@ -145,14 +145,14 @@ def test_managed_policies_beyond_the_limits_fail_as_on_aws(
     ids=lambda more: next(iter(more)),
 )
 def test_an_option_that_would_change_the_course_is_refused(
-    deployer: Deployer, refused: Refused, more: dict[str, Any]
+    deployer: Deployer, rejected: Rejected, more: dict[str, Any]
 ) -> None:
-    with refused("ValidationError") as raised:
+    with rejected("ValidationError") as raised:
         deployer.deploy(template(P=parameter("x")), deployer.new_name(), **more)
     assert next(iter(more)) in raised.value.response["Error"]["Message"]
 
 
-def test_an_operation_that_is_not_modelled_is_refused_by_name(deployer: Deployer, refused: Refused) -> None:
-    with refused("ValidationError") as raised:
+def test_an_operation_that_is_not_modelled_is_refused_by_name(deployer: Deployer, rejected: Rejected) -> None:
+    with rejected("ValidationError") as raised:
         deployer.client.detect_stack_drift(StackName="any")
     assert "DetectStackDrift" in raised.value.response["Error"]["Message"]

@@ -15,7 +15,7 @@ TRUST = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Principal": {"Service": "x.amazonaws.com"}, "Action": "sts:AssumeRole"}],
 }
-# A role that AWS refuses: the managed policy does not exist.
+# A role that AWS rejects: the managed policy does not exist.
 BROKEN = {
     "Type": "AWS::IAM::Role",
     "Properties": {"AssumeRolePolicyDocument": TRUST, "ManagedPolicyArns": ["arn:aws:iam::aws:policy/NoSuchPolicy"]},

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdk_triton.errors import TemplateError
-from cdk_triton_local.cloudformation.graph import creation_order
 from cdk_triton_local.cloudformation.intrinsics import UNKNOWN, Environment, Resolver, references
+from cdk_triton_local.cloudformation.order import creation_order
 from cdk_triton_local.cloudformation.parameters import ParameterValue, check_rules, resolve_parameters
 from cdk_triton_local.cloudformation.template import parse_template
 

@@ -14,7 +14,7 @@ from cdk_triton_local.endpoints import Component
 from cdk_triton_local.endpoints.capacity import Capacity
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import Deployer, EndpointDouble, Refused
+    from tests.local_aws.conftest import Deployer, EndpointDouble, Rejected
 
 ROLE = "arn:aws:iam::123456789012:role/role"
 COPY = {"NumberOfAcceleratorDevicesRequired": 1, "MinMemoryRequiredInMb": 1024}
@@ -39,12 +39,12 @@ class Components:
         request = {"EndpointConfigName": name, "ExecutionRoleArn": ROLE, "ProductionVariants": [variant], **more}
         self.client.create_endpoint_config(**{key: value for key, value in request.items() if value is not None})
 
-    def model(self, name: str, *, mode: str = "SingleModel", refusal: str = "") -> None:
+    def model(self, name: str, *, mode: str = "SingleModel", rejection: str = "") -> None:
         container = {
             "Image": "example.com/triton:25.09",
             "Mode": mode,
             "ModelDataUrl": f"s3://models/{name}{'/' if mode == 'MultiModel' else '.tar.gz'}",
-            "Environment": {"REFUSE": refusal} if refusal else {"NAME": name},
+            "Environment": {"REJECT": rejection} if rejection else {"NAME": name},
         }
         self.client.create_model(ModelName=name, ExecutionRoleArn=ROLE, PrimaryContainer=container)
 
@@ -95,7 +95,7 @@ def _components(local_aws: LocalAws, endpoint_double: EndpointDouble) -> Compone
     for name in ("text", "image"):
         components.model(name)
     components.model("fleet", mode="MultiModel")
-    components.model("broken", refusal="no such file")
+    components.model("broken", rejection="no such file")
     components.configure("shop")
     components.client.create_endpoint(EndpointName="shop", EndpointConfigName="shop")
     components.client.get_waiter("endpoint_in_service").wait(EndpointName="shop", WaiterConfig={"Delay": 1})
@@ -280,14 +280,14 @@ def test_a_component_that_does_not_exist_is_not_found(components: Components) ->
             getattr(components.client, method)(InferenceComponentName="nothing")
 
 
-def test_what_is_not_modelled_is_refused(components: Components, refused: Refused) -> None:
-    with refused("ValidationException"):
+def test_what_is_not_modelled_is_refused(components: Components, rejected: Rejected) -> None:
+    with rejected("ValidationException"):
         components.create("text", DataCacheConfig={"EnableCaching": True})
-    with refused("ValidationException"):
+    with rejected("ValidationException"):
         components.create("text", model="fleet")
-    with refused("ValidationException"):
+    with rejected("ValidationException"):
         components.create("text", model="nothing")
-    with refused("ValidationException"):
+    with rejected("ValidationException"):
         components.configure("no-role", ExecutionRoleArn=None)
 
 

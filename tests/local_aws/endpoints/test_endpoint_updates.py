@@ -193,7 +193,7 @@ def is_endpoint(event: str) -> bool:
 def test_a_failed_update_leaves_rule_and_endpoint_with_the_old_configuration(search: Search) -> None:
     old = config_name(search)
 
-    assert search.deploy(REFUSE="the model does not load") == "UPDATE_ROLLBACK_COMPLETE"
+    assert search.deploy(REJECT="the model does not load") == "UPDATE_ROLLBACK_COMPLETE"
 
     assert config_name(search) == old
     assert search.pattern()["detail"]["$or"][1]["EndpointConfigName"] == [{"anything-but": old}]

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import EndpointDouble, Refused
+    from tests.local_aws.conftest import EndpointDouble, Rejected
 
     from cdk_triton_local.aws import LocalAws
 
@@ -166,9 +166,9 @@ def test_a_shadow_is_served_and_told_apart(sagemaker: Any, endpoint_double: Endp
     ],
 )
 def test_a_shadow_that_sagemaker_does_not_take_is_refused(
-    sagemaker: Any, refused: Refused, production: list[Any], shadows: list[Any]
+    sagemaker: Any, rejected: Rejected, production: list[Any], shadows: list[Any]
 ) -> None:
-    with refused("ValidationException"):
+    with rejected("ValidationException"):
         sagemaker.create_endpoint_config(
             EndpointConfigName="refused", ProductionVariants=production, ShadowProductionVariants=shadows
         )
@@ -230,14 +230,14 @@ def test_a_name_that_sagemaker_refuses_is_refused(sagemaker: Any, what: str, nam
     creations["configuration"] = creations["variant"] = lambda: unchecked.create_endpoint_config(
         EndpointConfigName=names["configuration"], ProductionVariants=variants
     )
-    with pytest.raises(ClientError) as refused:
+    with pytest.raises(ClientError) as rejected:
         creations[what]()
-    assert refused.value.response["Error"]["Code"] == "ValidationException"
-    assert "failed to satisfy constraint" in refused.value.response["Error"]["Message"]
+    assert rejected.value.response["Error"]["Code"] == "ValidationException"
+    assert "failed to satisfy constraint" in rejected.value.response["Error"]["Message"]
 
 
 def unchecked_client(client: Any) -> Any:
-    """A client that sends what botocore itself would refuse."""
+    """A client that sends what botocore itself would reject."""
     import boto3
     from botocore.config import Config
 

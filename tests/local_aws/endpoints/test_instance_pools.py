@@ -14,7 +14,7 @@ from cdk_triton_local.aws import LocalAws
 from cdk_triton_local.endpoints.capacity import Capacity
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import EndpointDouble, Refused
+    from tests.local_aws.conftest import EndpointDouble, Rejected
 
 A10G, L4, T4 = "ml.g5.2xlarge", "ml.g6.2xlarge", "ml.g4dn.2xlarge"
 LEAST: dict[str, Any] = {"RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}}
@@ -228,7 +228,7 @@ def test_other_pools_of_a_scaled_variant_are_rejected(own_aws: LocalAws, sagemak
 
 
 @pytest.mark.parametrize(
-    ("rejected", "said"),
+    ("faulty", "said"),
     [
         (variant(pool(A10G, 1), InstanceType=A10G), "InstanceType"),
         (variant(pool(A10G, 1), pool(L4, 1)), "priorities"),
@@ -241,10 +241,10 @@ def test_other_pools_of_a_scaled_variant_are_rejected(own_aws: LocalAws, sagemak
     ids=["a type too", "one priority", "one type", "random", "no routing", "multi-model", "no model"],
 )
 def test_what_sagemaker_does_not_take_is_rejected(
-    sagemaker: Any, refused: Refused, rejected: dict[str, Any], said: str
+    sagemaker: Any, rejected: Rejected, faulty: dict[str, Any], said: str
 ) -> None:
-    with refused("ValidationException") as caught:
-        configure(sagemaker, "rejected", rejected)
+    with rejected("ValidationException") as caught:
+        configure(sagemaker, "rejected", faulty)
     assert said in str(caught.value)
 
 

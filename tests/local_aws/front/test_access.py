@@ -133,9 +133,9 @@ def test_an_sdk_shows_the_sentence(local_aws: LocalAws, service: str) -> None:
         "lambda": lambda: client.list_functions(),
         "cloudformation": lambda: client.list_stacks(),
     }
-    with pytest.raises(ClientError, match=f"cdk-triton local status --directory {local_aws.directory}") as refused:
+    with pytest.raises(ClientError, match=f"cdk-triton local status --directory {local_aws.directory}") as rejected:
         calls[service]()
-    assert refused.value.response["Error"]["Code"] == "InvalidClientTokenId"
+    assert rejected.value.response["Error"]["Code"] == "InvalidClientTokenId"
 
 
 def test_each_local_aws_has_a_secret_of_its_own(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from botocore.validate import ParamValidator
 from cdk_triton_local.aws import LocalAws
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import Refused
+    from tests.local_aws.conftest import Rejected
 
     from golden_messages import Messages
 
@@ -261,11 +261,11 @@ def test_a_request_is_checked_by_the_service_model(
     ],
 )
 def test_a_request_that_is_not_modelled_is_refused(
-    sagemaker: Any, refused: Refused, edit: Callable[[dict[str, Any]], None]
+    sagemaker: Any, rejected: Rejected, edit: Callable[[dict[str, Any]], None]
 ) -> None:
     wanted = request("true")
     edit(wanted)
-    with refused("ValidationException"):
+    with rejected("ValidationException"):
         sagemaker.create_processing_job(**wanted)
 
 

@@ -18,7 +18,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton_local.aws import LocalAws
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import Refused
+    from tests.local_aws.conftest import Rejected
 
     from golden_messages import Messages
 
@@ -168,11 +168,11 @@ def handler(event, context):
     assert sorted(answers) == [("a", None), ("b", None)]
 
 
-def test_another_runtime_is_refused_by_name(local_aws: LocalAws, refused: Refused, role: str) -> None:
+def test_another_runtime_is_refused_by_name(local_aws: LocalAws, rejected: Rejected, role: str) -> None:
     local_aws.client("lambda").create_function(
         FunctionName="node", Role=role, Runtime="nodejs22.x", Handler="index.handler", Code={"ZipFile": zipped("")}
     )
-    with refused("ResourceNotFoundException") as caught:
+    with rejected("ResourceNotFoundException") as caught:
         invoke(local_aws, "node")
     assert "'nodejs22.x'" in caught.value.response["Error"]["Message"]
 

@@ -74,5 +74,5 @@ assert not hasattr(SageMakerResponse, "update_endpoint")
     ids=lambda value: value if "\n" not in value else "",
 )
 def test_moto_still_needs_our_corrections(correction: str, without_it: str) -> None:
-    """When one of these fails, moto has been mended, and `moto_state` or `server` can lose a few lines."""
+    """When one of these fails, moto has been corrected, and `moto_state` or `server` can lose a few lines."""
     subprocess.run([sys.executable, "-c", f"import json\n{without_it}"], check=True)

@@ -260,7 +260,7 @@ def test_the_instance_type_of_a_scaled_variant_changes_in_two_steps(
                 del changed["Resources"][name]
         return dict(changed)
 
-    # Scaling goes in the cleanup, after the endpoint was updated: both at once is refused like the type alone.
+    # Scaling goes in the cleanup, after the endpoint was updated: both at once is rejected like the type alone.
     for scaled in (True, False):
         assert deployer.deploy(with_type("ml.g6.12xlarge", scaled=scaled), "scaled") == "UPDATE_ROLLBACK_COMPLETE"
         reasons = [event.get("ResourceStatusReason", "") for event in deployer.raw_events("scaled")]
@@ -274,7 +274,7 @@ def test_the_instance_type_of_a_scaled_variant_changes_in_two_steps(
     assert len(scaling.policies("Green")) == 7
 
 
-# What the service refuses.
+# What the service rejects.
 
 
 def target(resource_id: str = resource("Green"), **more: Any) -> dict[str, Any]:

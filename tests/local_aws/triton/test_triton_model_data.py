@@ -75,10 +75,10 @@ def test_files_and_directories_arrive(tmp_path: Path) -> None:
 def test_what_could_do_harm_is_refused_and_leaves_nothing(
     messages: Messages, tmp_path: Path, member: tarfile.TarInfo
 ) -> None:
-    with messages.raises(LocalError) as refused:
+    with messages.raises(LocalError) as rejected:
         fetch_archive(OneObject(archive_with(entry("ok"), member)), LOCATION, tmp_path / "repository")
-    assert repr(member.name) in str(refused.value)
-    assert "s3://bucket/a/model.tar.gz" in str(refused.value)
+    assert repr(member.name) in str(rejected.value)
+    assert "s3://bucket/a/model.tar.gz" in str(rejected.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -91,11 +91,11 @@ WHOLE = archive_with(*(entry(f"model/{i}") for i in range(50)))
     ids=["nothing", "text", "without its end", "the beginning", "damaged"],
 )
 def test_an_incomplete_or_damaged_archive_is_one_sentence(messages: Messages, tmp_path: Path, broken: bytes) -> None:
-    with pytest.raises(LocalError) as refused:
+    with pytest.raises(LocalError) as rejected:
         fetch_archive(OneObject(broken), LOCATION, tmp_path / "repository")
-    assert "s3://bucket/a/model.tar.gz" in str(refused.value)
+    assert "s3://bucket/a/model.tar.gz" in str(rejected.value)
     # In parentheses is what the library says that unpacks it.
-    messages.record("LocalError", re.sub(r"\(.*\)", "(CAUSE)", str(refused.value)))
+    messages.record("LocalError", re.sub(r"\(.*\)", "(CAUSE)", str(rejected.value)))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -210,9 +210,9 @@ def test_an_object_that_is_not_there_is_its_own_error(messages: Messages, tmp_pa
         def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803 boto3's names
             raise ClientError({"Error": {"Code": code}}, "GetObject")
 
-    with messages.raises(ModelDataNotFoundError) as refused:
+    with messages.raises(ModelDataNotFoundError) as rejected:
         fetch_archive(Nothing(), LOCATION, tmp_path / "repository")
-    assert code in str(refused.value)
+    assert code in str(rejected.value)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -75,9 +75,9 @@ def test_a_caller_sees_the_production_variant_only_and_the_shadow_every_request(
 
 
 def test_nobody_can_ask_the_shadow(messages: Messages, shadowed: Shadowed) -> None:
-    refused = shadowed.bench.invoke("e", 1.0, x_amzn_sagemaker_target_variant="Shadow")
-    assert refused.status == 400
-    messages.record("ValidationError", json.loads(refused.body)["Message"])
+    rejected = shadowed.bench.invoke("e", 1.0, x_amzn_sagemaker_target_variant="Shadow")
+    assert rejected.status == 400
+    messages.record("ValidationError", json.loads(rejected.body)["Message"])
     assert shadowed.bench.invoke("e", 1.0, x_amzn_sagemaker_target_variant="Live").status == 200
 
 

@@ -196,11 +196,11 @@ def test_when_all_are_busy_a_new_model_waits_for_a_place(fleet: Any) -> None:
 def test_a_request_gives_up_while_its_model_goes_on_loading(messages: Messages, fleet: Any) -> None:
     f = fleet(wait=0.05)
     f.server.gate.clear()
-    with pytest.raises(RejectedInvocationError) as refused:
+    with pytest.raises(RejectedInvocationError) as rejected:
         f.touch("a")
-    messages.record("ModelNotReadyException", json.loads(refused.value.response.body)["Message"])
-    assert refused.value.response.status == 429
-    assert refused.value.response.headers["x-amzn-ErrorType"] == "ModelNotReadyException"
+    messages.record("ModelNotReadyException", json.loads(rejected.value.response.body)["Message"])
+    assert rejected.value.response.status == 429
+    assert rejected.value.response.headers["x-amzn-ErrorType"] == "ModelNotReadyException"
     f.server.gate.set()
     f.wait = 10.0
     f.touch("a")
@@ -331,9 +331,9 @@ def test_out_of_memory_unloads_others_and_tries_again(fleet: Any) -> None:
 def test_out_of_memory_with_nothing_to_unload_is_the_containers_error(fleet: Any) -> None:
     f = fleet()
     f.server.memory = 0
-    with pytest.raises(RejectedInvocationError) as refused:
+    with pytest.raises(RejectedInvocationError) as rejected:
         f.touch("a")
-    assert json.loads(refused.value.response.body)["OriginalStatusCode"] == 507
+    assert json.loads(rejected.value.response.body)["OriginalStatusCode"] == 507
 
 
 def test_a_failed_load_takes_no_place_and_is_tried_again(fleet: Any) -> None:
@@ -354,19 +354,19 @@ def test_a_name_without_an_archive_costs_nobody_a_place(fleet: Any) -> None:
     f.touch("a")
     with pytest.raises(
         RejectedInvocationError, match=r"Failed to download model data\(bucket: bucket, key: fleet/missing\)"
-    ) as refused:
+    ) as rejected:
         f.touch("missing")
-    assert refused.value.response.status == 400
+    assert rejected.value.response.status == 400
     assert f.loaded() == {"a"}
 
 
 def test_a_broken_archive_is_a_model_error(messages: Messages, fleet: Any) -> None:
     f = fleet()
-    with pytest.raises(RejectedInvocationError) as refused:
+    with pytest.raises(RejectedInvocationError) as rejected:
         f.touch("broken")
-    assert refused.value.response.headers["x-amzn-ErrorType"] == "ModelError"
+    assert rejected.value.response.headers["x-amzn-ErrorType"] == "ModelError"
     # In parentheses is what the library says that unpacks it.
-    text = json.loads(refused.value.response.body)["Message"]
+    text = json.loads(rejected.value.response.body)["Message"]
     messages.record("ModelError", re.sub(r"\(.*?\)", "(CAUSE)", text, count=1))
 
 
@@ -435,8 +435,8 @@ def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
 def outcome(f: Fixture, name: str) -> int:
     try:
         f.touch(name)
-    except RejectedInvocationError as refusal:
-        return refusal.response.status
+    except RejectedInvocationError as rejection:
+        return rejection.response.status
     return 200
 
 

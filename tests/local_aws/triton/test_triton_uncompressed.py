@@ -67,10 +67,10 @@ def test_every_object_below_the_prefix_arrives_at_the_rest_of_its_key(tmp_path: 
     ids=["empty name", "parent", "directory", "long name"],
 )
 def test_a_key_that_makes_no_path_is_refused_and_leaves_nothing(messages: Messages, tmp_path: Path, key: str) -> None:
-    with pytest.raises(LocalError) as refused:
+    with pytest.raises(LocalError) as rejected:
         fetch_files(Objects("a/files/ok", key), PREFIX, tmp_path / "repository")
-    assert key in str(refused.value)
-    messages.record("LocalError", str(refused.value).replace(key, "KEY"))
+    assert key in str(rejected.value)
+    messages.record("LocalError", str(rejected.value).replace(key, "KEY"))
     assert list(tmp_path.iterdir()) == []
 
 

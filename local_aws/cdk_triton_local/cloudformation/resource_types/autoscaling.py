@@ -41,7 +41,7 @@ class ScalableTarget(ResourceType):
         identifier = "|".join(properties[name] for name in _TARGET)
         physical = PhysicalResource(identifier, {"Id": identifier})
         try:
-            self._schedule(context, properties, {})
+            self._replace_scheduled_actions(context, properties, {})
         except ClientError as error:
             raise ResourceFailedError(str(error), physical) from error  # it is registered until it is deleted
         return physical
@@ -50,7 +50,7 @@ class ScalableTarget(ResourceType):
         self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
     ) -> PhysicalResource:
         self._register(context, properties)
-        self._schedule(context, properties, previous)
+        self._replace_scheduled_actions(context, properties, previous)
         return physical
 
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
@@ -63,8 +63,8 @@ class ScalableTarget(ResourceType):
         context.client("application-autoscaling").register_scalable_target(**request, **more)
 
     @staticmethod
-    def _schedule(context: Context, properties: Properties, previous: Properties) -> None:
-        """Put the scheduled actions, after those of before: one that is put again would keep what it has no more."""
+    def _replace_scheduled_actions(context: Context, properties: Properties, previous: Properties) -> None:
+        """Delete the previous ones first, because an action keeps the members that a new request omits."""
         client, target = context.client("application-autoscaling"), picked(properties, *_TARGET)
         for action in previous.get("ScheduledActions", []):
             client.delete_scheduled_action(ScheduledActionName=action["ScheduledActionName"], **target)

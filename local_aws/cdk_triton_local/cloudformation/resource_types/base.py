@@ -1,8 +1,7 @@
 """CloudFormation resource types that can be deployed here: one small class per type, found through one registry.
 
 A type lists the properties that it models, those that it only records, and its attributes. CloudFormation's own schema
-shows whether a change needs a replacement. Everything else about a type is an error that names what is
-modelled.
+shows whether a change needs a replacement. If a template uses anything else, the error names what is modelled.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Services(Protocol):
         """The concurrent executions of Lambda functions."""
 
     def open_mailbox(self) -> Mailbox:
-        """A place where a custom resource can PUT its answer."""
+        """A URL to which a custom resource can PUT its answer."""
 
     def sleep(self, seconds: float) -> None:
         """Wait.
@@ -87,8 +86,8 @@ class Context:
 
     Attributes:
         tags: the stack's tags, which every resource inherits.
-        initiated: tell that the service has taken on the creation, with the physical id. A type whose creation takes
-            long calls it as soon as it can; for the others it is called when they are done.
+        initiated: reports, with the physical id, that the service has begun the creation. A type whose creation takes
+            long calls it as soon as it can; for the others it is called at the end.
     """
 
     environment: Environment
@@ -264,13 +263,13 @@ def find(type_name: str) -> ResourceType:
     if resource_type is None:
         raise TemplateError(
             f"the resource type {type_name!r} is not modelled by the local CloudFormation, which models "
-            f"{_models_instead(type_name)}: put the resource into a stack that you deploy only to AWS"
+            f"{_modelled_types(type_name)}: put the resource into a stack that you deploy only to AWS"
         )
     return resource_type
 
 
-def _models_instead(type_name: str) -> str:
-    """The modelled types of the service of a type that is not modelled, or the services that have modelled types."""
+def _modelled_types(type_name: str) -> str:
+    """The types of the same service, or if it has none, the services that have some."""
     service = type_name.rpartition("::")[0]
     if of_service := [each for each in registered() if each.startswith(f"{service}::")]:
         return f"of this service only {', '.join(of_service)}"

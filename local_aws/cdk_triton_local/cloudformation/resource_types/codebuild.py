@@ -40,16 +40,16 @@ class Project(ResourceType):
 
     def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("Name") or context.generated_name(150)
-        project = context.client("codebuild").create_project(**_request(context, properties, name))["project"]
+        project = context.client("codebuild").create_project(**_project(context, properties, name))["project"]
         return PhysicalResource(name, {"Arn": project["arn"]})
 
     def update(
         self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
     ) -> PhysicalResource:
-        # UpdateProject leaves alone what it is not told; CloudFormation takes back what a template no longer says.
+        # UpdateProject keeps omitted members, but CloudFormation resets properties that a template no longer has.
         gone = {name: value for name, value in _DEFAULTS.items() if name in previous}
         properties = {**gone, **properties}
-        context.client("codebuild").update_project(**_request(context, properties, physical.id))
+        context.client("codebuild").update_project(**_project(context, properties, physical.id))
         return physical
 
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
@@ -57,8 +57,8 @@ class Project(ResourceType):
             context.client("codebuild").delete_project(name=physical.id)
 
 
-def _request(context: Context, properties: Properties, name: str) -> dict[str, Any]:
-    """CloudFormation's properties as CodeBuild's API names them: with a small first letter."""
+def _project(context: Context, properties: Properties, name: str) -> dict[str, Any]:
+    """CodeBuild's API begins the names of members with a small letter."""
     request = {key: value for key, value in properties.items() if key != "Tags"}
     tags = [{"key": tag["Key"], "value": tag["Value"]} for tag in context.tag_list(properties)]
     named: dict[str, Any] = _renamed(request)

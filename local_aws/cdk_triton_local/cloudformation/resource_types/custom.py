@@ -2,7 +2,7 @@
 
 Rules come from "Custom resource reference" in the CloudFormation user guide (request and response objects, 4096 bytes,
 physical ids) and, for the framework, from the runtime that `aws_cdk.custom_resources.Provider` deploys
-(`framework.js`): `onEvent` is asked once, `isComplete` is polled, an exception is a FAILED answer with its message as
+(`framework.js`): `onEvent` is called once, `isComplete` is polled, an exception is a FAILED answer with its message as
 the reason.
 """
 
@@ -127,8 +127,6 @@ class _Answer:
 
 
 class _Exchange:
-    """One request to a custom resource and its answer."""
-
     def __init__(
         self,
         context: Context,
@@ -162,8 +160,8 @@ class _Exchange:
             raise LocalError(f"Invalid service token: {self._function}: {error}") from error
         if str(configuration.get("Handler", "")).startswith("framework."):
             variables = configuration["Environment"]["Variables"]
-            return self._judged(_Framework(self._context, self._request, variables, self._timeout).run())
-        return self._judged(self._plain())
+            return self._as_answer(_ProviderFramework(self._context, self._request, variables, self._timeout).run())
+        return self._as_answer(self._plain())
 
     def _plain(self) -> Mapping[str, Any]:
         mailbox = self._context.services.open_mailbox()
@@ -171,9 +169,9 @@ class _Exchange:
             request = {**self._request, "ResponseURL": mailbox.url}
             try:
                 # "CloudFormation invokes your Lambda function asynchronously", and Lambda keeps what it throttles.
-                _patiently(self._context, lambda: self._context.services.invoke_function(self._function, request))
+                _retry_throttled(self._context, lambda: self._context.services.invoke_function(self._function, request))
             except LocalError as error:
-                # AWS would let the stack wait for the service timeout; the reason is known here, so it is told at once.
+                # On AWS the stack would wait for the service timeout.
                 return {**self._request, "Status": "FAILED", "Reason": str(error)}
             answer = mailbox.wait(self._timeout)
         finally:
@@ -185,8 +183,8 @@ class _Exchange:
             )
         return answer
 
-    def _judged(self, response: Mapping[str, Any]) -> _Answer:
-        """The response as CloudFormation takes it; whatever breaks the protocol is a failure, with its reason."""
+    def _as_answer(self, response: Mapping[str, Any]) -> _Answer:
+        """A response that breaks the protocol is a failure, as in CloudFormation."""
         identifier = str(response.get("PhysicalResourceId") or self._request.get("PhysicalResourceId") or "")
         data = response.get("Data") or {}
         fault = None
@@ -207,9 +205,7 @@ class _Exchange:
         return _Answer(PhysicalResource(identifier, data if fault is None else {}), fault is not None, fault or "")
 
 
-class _Framework:
-    """The Provider framework's three functions and its waiter."""
-
+class _ProviderFramework:
     def __init__(self, context: Context, request: dict[str, Any], variables: Mapping[str, str], timeout: float) -> None:
         self._context = context
         self._request = request
@@ -232,7 +228,7 @@ class _Framework:
 
     def _on_event(self) -> dict[str, Any]:
         request = self._request
-        result = self._within_own("USER_ON_EVENT_FUNCTION_ARN", request) or {}
+        result = self._invoke_from_framework("USER_ON_EVENT_FUNCTION_ARN", request) or {}
         if not isinstance(result, dict):
             raise _FailedError(f"onEvent must return an object, not {result!r}", request)
         before = request.get("PhysicalResourceId")
@@ -248,7 +244,7 @@ class _Framework:
         interval, total = self._waiter()
         deadline = time.monotonic() + min(total, self._timeout)
         for pause in _pauses(interval):
-            result = self._within_own("USER_IS_COMPLETE_FUNCTION_ARN", event)
+            result = self._invoke_from_framework("USER_IS_COMPLETE_FUNCTION_ARN", event)
             if not isinstance(result, dict):
                 raise _FailedError(f"isComplete must return an object, not {result!r}", event)
             if result.get("IsComplete"):
@@ -261,7 +257,7 @@ class _Framework:
         raise AssertionError("pauses never end")
 
     def _waiter(self) -> tuple[float, float]:
-        """The waiter's poll interval and total timeout in seconds."""
+        """The poll interval and the total timeout, both in seconds."""
         machine = self._context.client("stepfunctions").describe_state_machine(
             stateMachineArn=self._variables["WAITER_STATE_MACHINE_ARN"]
         )
@@ -271,32 +267,28 @@ class _Framework:
             total += interval * rate**attempt
         return interval, total
 
-    def _within_own(self, variable: str, event: dict[str, Any]) -> Any:
-        """Ask a function while the framework's own runs, which is started again when Lambda throttles it."""
+    def _invoke_from_framework(self, variable: str, event: dict[str, Any]) -> Any:
+        """Invoke a user's function while the framework's own function occupies an execution, too."""
 
         def own() -> Any:
             with self._context.services.executions.one():
                 self._context.services.sleep(FRAMEWORK_START_SECONDS)
-                return self._ask(variable, event)
+                return self._invoke_with_retries(variable, event)
 
-        return _patiently(self._context, own)
+        return _retry_throttled(self._context, own)
 
-    def _ask(self, variable: str, event: dict[str, Any]) -> Any:
-        """Ask a function.
-
-        Raises:
-            _FailedError: the function failed, or is throttled again and again: the framework takes that for a failure.
-        """
+    def _invoke_with_retries(self, variable: str, event: dict[str, Any]) -> Any:
+        """Raises _FailedError also if the function stays throttled, as the framework does."""
         for attempt in range(FRAMEWORK_ATTEMPTS):
             try:
-                return self._ask_once(variable, event)
+                return self._invoke_once(variable, event)
             except ThrottledError as error:
                 if attempt == FRAMEWORK_ATTEMPTS - 1:
                     raise _FailedError(str(error), event) from error
                 self._context.services.sleep(FRAMEWORK_PAUSE_SECONDS)
         raise AssertionError("the last attempt raises")
 
-    def _ask_once(self, variable: str, event: dict[str, Any]) -> Any:
+    def _invoke_once(self, variable: str, event: dict[str, Any]) -> Any:
         function = self._variables[variable]
         try:
             # The framework passes the response URL on, and a function that used it would answer twice: here it leads
@@ -335,8 +327,7 @@ class _TimedOutError(_FailedError):
     pass
 
 
-def _patiently(context: Context, invocation: Callable[[], Any]) -> Any:
-    """Invoke a function, again while it is throttled."""
+def _retry_throttled(context: Context, invocation: Callable[[], Any]) -> Any:
     for pause in _pauses(LONGEST_POLL_SECONDS):
         try:
             return invocation()

@@ -73,7 +73,7 @@ class Role(ResourceType):
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         iam = context.client("iam")
         with missing_is_fine():
-            # CloudFormation removes what the template attached; anything else makes IAM refuse the deletion.
+            # CloudFormation detaches the template's policies; any other policy makes IAM reject the deletion.
             for policy in properties.get("Policies", []):
                 iam.delete_role_policy(RoleName=physical.id, PolicyName=policy["PolicyName"])
             for arn in properties.get("ManagedPolicyArns", []):
@@ -152,7 +152,7 @@ class ManagedPolicy(ResourceType):
         iam = context.client("iam")
         policy = iam.create_policy(
             PolicyName=properties.get("ManagedPolicyName") or context.generated_name(128),
-            PolicyDocument=self._document(properties),
+            PolicyDocument=self._checked_document(properties),
             Tags=context.tag_list({}),
             **picked(properties, "Description", "Path"),
         )["Policy"]
@@ -166,7 +166,7 @@ class ManagedPolicy(ResourceType):
         iam = context.client("iam")
         # IAM keeps at most five versions; CloudFormation keeps the current one only.
         version = iam.create_policy_version(
-            PolicyArn=physical.id, PolicyDocument=self._document(properties), SetAsDefault=True
+            PolicyArn=physical.id, PolicyDocument=self._checked_document(properties), SetAsDefault=True
         )["PolicyVersion"]["VersionId"]
         for old in iam.list_policy_versions(PolicyArn=physical.id)["Versions"]:
             if old["VersionId"] != version:
@@ -187,12 +187,7 @@ class ManagedPolicy(ResourceType):
             iam.delete_policy(PolicyArn=physical.id)
 
     @staticmethod
-    def _document(properties: Properties) -> str:
-        """The policy's document.
-
-        Raises:
-            LocalError: the document is larger than IAM takes.
-        """
+    def _checked_document(properties: Properties) -> str:
         text = document(properties["PolicyDocument"])
         if len(json.dumps(json.loads(text), separators=(",", ":"))) > MAX_MANAGED_POLICY:
             raise LocalError(f"Cannot exceed quota for PolicySize: {MAX_MANAGED_POLICY}")

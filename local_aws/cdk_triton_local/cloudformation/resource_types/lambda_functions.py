@@ -171,7 +171,7 @@ class StateMachine(ResourceType):
 
 
 def _code(properties: Properties) -> dict[str, Any]:
-    """The code in the form of Lambda's API; inline code becomes a ZIP with one file (Code property, `ZipFile`)."""
+    """Inline code becomes a ZIP with one file (Code property, `ZipFile`)."""
     code = properties["Code"]
     if "ZipFile" in code:
         file = "index.py" if str(properties.get("Runtime", "")).startswith("python") else "index.js"

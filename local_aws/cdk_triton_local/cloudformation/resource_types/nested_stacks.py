@@ -45,7 +45,7 @@ class NestedStack(ResourceType):
         client, name = context.client("cloudformation"), context.generated_name(128)
         identifier = client.create_stack(StackName=name, **_request(context, properties))["StackId"]
         context.initiated(identifier)
-        stack = _finished(context, identifier)
+        stack = _wait_until_finished(context, identifier)
         if stack["StackStatus"] != "CREATE_COMPLETE":
             raise ResourceFailedError(
                 f"Embedded stack {identifier} was not successfully created: {_reason(stack)}",
@@ -63,8 +63,8 @@ class NestedStack(ResourceType):
         except ClientError as error:
             if "No updates are to be performed" not in str(error):
                 raise
-            return _physical(_finished(context, physical.id))
-        stack = _finished(context, physical.id)
+            return _physical(_wait_until_finished(context, physical.id))
+        stack = _wait_until_finished(context, physical.id)
         if stack["StackStatus"] != "UPDATE_COMPLETE":
             raise LocalError(f"Embedded stack {physical.id} was not successfully updated: {_reason(stack)}")
         return _physical(stack)
@@ -72,7 +72,7 @@ class NestedStack(ResourceType):
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         """Delete the stack and all that it has."""
         context.client("cloudformation").delete_stack(StackName=physical.id)
-        stack = _finished(context, physical.id)
+        stack = _wait_until_finished(context, physical.id)
         if stack["StackStatus"] != "DELETE_COMPLETE":
             raise LocalError(f"Embedded stack {physical.id} was not successfully deleted: {_reason(stack)}")
 
@@ -87,8 +87,7 @@ def _request(context: Context, properties: Properties) -> dict[str, Any]:
     }
 
 
-def _finished(context: Context, identifier: str) -> dict[str, Any]:
-    """The stack as DescribeStacks returns it when its operation has ended."""
+def _wait_until_finished(context: Context, identifier: str) -> dict[str, Any]:
     while True:
         stack: dict[str, Any] = context.client("cloudformation").describe_stacks(StackName=identifier)["Stacks"][0]
         if not stack["StackStatus"].endswith("_IN_PROGRESS"):

@@ -17,11 +17,11 @@ from cdk_triton_local.cloudformation.resource_types.base import (
 )
 
 
-class _InVpc(ResourceType):
-    """The common part of the types. Most of them cannot change in place, except their tags."""
+class _NetworkType(ResourceType):
+    """Most of these types cannot change in place, except for their tags."""
 
     def create(self, context: Context, properties: Properties) -> PhysicalResource:
-        physical = self._make(context, context.client("ec2"), properties)
+        physical = self._create(context, context.client("ec2"), properties)
         self._tag(context, physical, properties)
         self._configure(context.client("ec2"), physical, properties, {})
         return physical
@@ -35,19 +35,15 @@ class _InVpc(ResourceType):
 
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
-            self._remove(context.client("ec2"), physical, properties)
+            self._delete(context.client("ec2"), physical, properties)
 
     @abstractmethod
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
-        """Make it."""
-
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource: ...
     def _configure(self, ec2: Any, physical: PhysicalResource, properties: Properties, previous: Properties) -> None:
-        """Set what can change in place, after the creation too."""
+        """Set what can change in place; called after the creation too."""
 
     @abstractmethod
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
-        """Remove it."""
-
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None: ...
     def _tag(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         if "Tags" in self.modelled and (tags := context.tag_list(properties)):
             resource = physical.attributes.get("AllocationId", physical.id)  # an address is tagged by its allocation
@@ -55,7 +51,7 @@ class _InVpc(ResourceType):
 
 
 @register
-class Vpc(_InVpc):
+class Vpc(_NetworkType):
     """AWS::EC2::VPC."""
 
     type_name = "AWS::EC2::VPC"
@@ -63,7 +59,7 @@ class Vpc(_InVpc):
     modelled = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "InstanceTenancy", "Tags"})
     attributes = frozenset({"CidrBlock", "DefaultNetworkAcl", "DefaultSecurityGroup", "VpcId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         vpc = ec2.create_vpc(**picked(properties, "CidrBlock", "InstanceTenancy"))["Vpc"]["VpcId"]
         own = [{"Name": "vpc-id", "Values": [vpc]}]
         (group,) = ec2.describe_security_groups(Filters=own)["SecurityGroups"]
@@ -82,12 +78,12 @@ class Vpc(_InVpc):
         for name, value in picked(properties, "EnableDnsHostnames", "EnableDnsSupport").items():
             ec2.modify_vpc_attribute(VpcId=physical.id, **{name: {"Value": value}})
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_vpc(VpcId=physical.id)
 
 
 @register
-class Subnet(_InVpc):
+class Subnet(_NetworkType):
     """AWS::EC2::Subnet."""
 
     type_name = "AWS::EC2::Subnet"
@@ -95,7 +91,7 @@ class Subnet(_InVpc):
     modelled = frozenset({"AvailabilityZone", "CidrBlock", "MapPublicIpOnLaunch", "Tags", "VpcId"})
     attributes = frozenset({"AvailabilityZone", "CidrBlock", "NetworkAclAssociationId", "SubnetId", "VpcId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         made = ec2.create_subnet(**picked(properties, "AvailabilityZone", "CidrBlock", "VpcId"))["Subnet"]
         subnet = made["SubnetId"]
         in_subnet = [{"Name": "association.subnet-id", "Values": [subnet]}]
@@ -108,12 +104,12 @@ class Subnet(_InVpc):
         public = properties.get("MapPublicIpOnLaunch", False)
         ec2.modify_subnet_attribute(SubnetId=physical.id, MapPublicIpOnLaunch={"Value": public})
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_subnet(SubnetId=physical.id)
 
 
 @register
-class RouteTable(_InVpc):
+class RouteTable(_NetworkType):
     """AWS::EC2::RouteTable."""
 
     type_name = "AWS::EC2::RouteTable"
@@ -121,16 +117,16 @@ class RouteTable(_InVpc):
     modelled = frozenset({"Tags", "VpcId"})
     attributes = frozenset({"RouteTableId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         table = ec2.create_route_table(VpcId=properties["VpcId"])["RouteTable"]["RouteTableId"]
         return PhysicalResource(table, {"RouteTableId": table})
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_route_table(RouteTableId=physical.id)
 
 
 @register
-class SubnetRouteTableAssociation(_InVpc):
+class SubnetRouteTableAssociation(_NetworkType):
     """AWS::EC2::SubnetRouteTableAssociation."""
 
     type_name = "AWS::EC2::SubnetRouteTableAssociation"
@@ -138,16 +134,16 @@ class SubnetRouteTableAssociation(_InVpc):
     modelled = frozenset({"RouteTableId", "SubnetId"})
     attributes = frozenset({"Id"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         association = ec2.associate_route_table(**properties)["AssociationId"]
         return PhysicalResource(association, {"Id": association})
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.disassociate_route_table(AssociationId=physical.id)
 
 
 @register
-class Route(_InVpc):
+class Route(_NetworkType):
     """AWS::EC2::Route."""
 
     type_name = "AWS::EC2::Route"
@@ -155,7 +151,7 @@ class Route(_InVpc):
     modelled = frozenset({"DestinationCidrBlock", "GatewayId", "NatGatewayId", "RouteTableId"})
     attributes = frozenset({"CidrBlock"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         ec2.create_route(**properties)
         destination = properties["DestinationCidrBlock"]
         return PhysicalResource(f"{properties['RouteTableId']}|{destination}", {"CidrBlock": destination})
@@ -164,12 +160,12 @@ class Route(_InVpc):
         if previous and properties != previous:
             ec2.replace_route(**properties)
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_route(**picked(properties, "DestinationCidrBlock", "RouteTableId"))
 
 
 @register
-class InternetGateway(_InVpc):
+class InternetGateway(_NetworkType):
     """AWS::EC2::InternetGateway."""
 
     type_name = "AWS::EC2::InternetGateway"
@@ -177,16 +173,16 @@ class InternetGateway(_InVpc):
     modelled = frozenset({"Tags"})
     attributes = frozenset({"InternetGatewayId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
         return PhysicalResource(gateway, {"InternetGatewayId": gateway})
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_internet_gateway(InternetGatewayId=physical.id)
 
 
 @register
-class VpcGatewayAttachment(_InVpc):
+class VpcGatewayAttachment(_NetworkType):
     """AWS::EC2::VPCGatewayAttachment."""
 
     type_name = "AWS::EC2::VPCGatewayAttachment"
@@ -194,16 +190,16 @@ class VpcGatewayAttachment(_InVpc):
     modelled = frozenset({"InternetGatewayId", "VpcId"})
     attributes = frozenset({"AttachmentType"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         ec2.attach_internet_gateway(**properties)
         return PhysicalResource(f"IGW|{properties['VpcId']}", {"AttachmentType": "IGW"})
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.detach_internet_gateway(**properties)
 
 
 @register
-class Address(_InVpc):
+class Address(_NetworkType):
     """AWS::EC2::EIP."""
 
     type_name = "AWS::EC2::EIP"
@@ -211,16 +207,16 @@ class Address(_InVpc):
     modelled = frozenset({"Domain", "Tags"})
     attributes = frozenset({"AllocationId", "PublicIp"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         made = ec2.allocate_address(**picked(properties, "Domain"))
         return PhysicalResource(made["PublicIp"], picked(made, "AllocationId", "PublicIp"))
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.release_address(AllocationId=physical.attributes["AllocationId"])
 
 
 @register
-class NatGateway(_InVpc):
+class NatGateway(_NetworkType):
     """AWS::EC2::NatGateway."""
 
     type_name = "AWS::EC2::NatGateway"
@@ -228,17 +224,17 @@ class NatGateway(_InVpc):
     modelled = frozenset({"AllocationId", "ConnectivityType", "SubnetId", "Tags"})
     attributes = frozenset({"NatGatewayId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         request = picked(properties, "AllocationId", "ConnectivityType", "SubnetId")
         gateway = ec2.create_nat_gateway(**request)["NatGateway"]["NatGatewayId"]
         return PhysicalResource(gateway, {"NatGatewayId": gateway})
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_nat_gateway(NatGatewayId=physical.id)
 
 
 @register
-class SecurityGroup(_InVpc):
+class SecurityGroup(_NetworkType):
     """AWS::EC2::SecurityGroup."""
 
     type_name = "AWS::EC2::SecurityGroup"
@@ -248,7 +244,7 @@ class SecurityGroup(_InVpc):
     )
     attributes = frozenset({"GroupId", "GroupName", "Id", "VpcId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         name = properties.get("GroupName") or context.generated_name(255)
         group = ec2.create_security_group(
             GroupName=name, Description=properties["GroupDescription"], **picked(properties, "VpcId")
@@ -265,19 +261,19 @@ class SecurityGroup(_InVpc):
             for call, rules in (("revoke", old), ("authorize", new)):
                 if rules and old != new:
                     change = getattr(ec2, f"{call}_security_group_{kind.lower()}")
-                    change(GroupId=physical.id, IpPermissions=[_permission(rule) for rule in rules])
+                    change(GroupId=physical.id, IpPermissions=[_ip_permission(rule) for rule in rules])
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_security_group(GroupId=physical.id)
 
 
-class _Rule(_InVpc):
-    """A rule of a security group in a resource of its own; only its description could change in place."""
+class _SecurityGroupRule(_NetworkType):
+    """Only the description of a rule could change in place."""
 
     kind: str
     attributes = frozenset({"Id"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         authorize = getattr(ec2, f"authorize_security_group_{self.kind}")
         (rule,) = authorize(**self._request(properties))["SecurityGroupRules"]
         return PhysicalResource(rule["SecurityGroupRuleId"], {"Id": rule["SecurityGroupRuleId"]})
@@ -286,16 +282,16 @@ class _Rule(_InVpc):
         if previous and properties != previous:
             raise LocalError("the local AWS cannot change the description of a rule of a security group; keep it")
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         getattr(ec2, f"revoke_security_group_{self.kind}")(**self._request(properties))
 
     @staticmethod
     def _request(properties: Properties) -> dict[str, Any]:
-        return {"GroupId": properties["GroupId"], "IpPermissions": [_permission(properties)]}
+        return {"GroupId": properties["GroupId"], "IpPermissions": [_ip_permission(properties)]}
 
 
 @register
-class SecurityGroupIngress(_Rule):
+class SecurityGroupIngress(_SecurityGroupRule):
     """AWS::EC2::SecurityGroupIngress."""
 
     type_name = "AWS::EC2::SecurityGroupIngress"
@@ -307,7 +303,7 @@ class SecurityGroupIngress(_Rule):
 
 
 @register
-class SecurityGroupEgress(_Rule):
+class SecurityGroupEgress(_SecurityGroupRule):
     """AWS::EC2::SecurityGroupEgress."""
 
     type_name = "AWS::EC2::SecurityGroupEgress"
@@ -319,7 +315,7 @@ class SecurityGroupEgress(_Rule):
 
 
 @register
-class VpcEndpoint(_InVpc):
+class VpcEndpoint(_NetworkType):
     """AWS::EC2::VPCEndpoint."""
 
     type_name = "AWS::EC2::VPCEndpoint"
@@ -339,7 +335,7 @@ class VpcEndpoint(_InVpc):
     )
     attributes = frozenset({"Id"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
+    def _create(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         request = picked(properties, *sorted(self.modelled - {"PolicyDocument", "Tags"}))
         if "PolicyDocument" in properties:
             request["PolicyDocument"] = document(properties["PolicyDocument"])
@@ -350,7 +346,7 @@ class VpcEndpoint(_InVpc):
         if previous and {**properties, "Tags": None} != {**previous, "Tags": None}:
             raise LocalError("the local AWS cannot change a VPC endpoint in place; give it another id in your app")
 
-    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
+    def _delete(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_vpc_endpoints(VpcEndpointIds=[physical.id])
 
 
@@ -395,8 +391,7 @@ class FlowLog(ResourceType):
         """Nothing: there is only the record."""
 
 
-def _permission(rule: Properties) -> dict[str, Any]:
-    """A rule as EC2's API takes it."""
+def _ip_permission(rule: Properties) -> dict[str, Any]:
     described = picked(rule, "Description")
     permission = picked(rule, "FromPort", "IpProtocol", "ToPort")
     if "CidrIp" in rule:

@@ -28,8 +28,8 @@ _OF_AN_UPDATE = (
 """Properties of an endpoint that UpdateEndpoint takes; of them, CreateEndpoint takes the first."""
 
 
-class _Named(ResourceType):
-    """The common part of the three types: a name, an ARN that is the physical id, and tags that can change in place."""
+class _NamedType(ResourceType):
+    """The physical id is the ARN, and tags can change in place."""
 
     noun: ClassVar[str]
     """As in the name of the API's operations and members."""
@@ -59,7 +59,7 @@ class _Named(ResourceType):
 
 
 @register
-class Model(_Named):
+class Model(_NamedType):
     """AWS::SageMaker::Model."""
 
     type_name = "AWS::SageMaker::Model"
@@ -74,7 +74,7 @@ class Model(_Named):
 
 
 @register
-class EndpointConfig(_Named):
+class EndpointConfig(_NamedType):
     """AWS::SageMaker::EndpointConfig."""
 
     type_name = "AWS::SageMaker::EndpointConfig"
@@ -103,7 +103,7 @@ class EndpointConfig(_Named):
 
 
 @register
-class Endpoint(_Named):
+class Endpoint(_NamedType):
     """AWS::SageMaker::Endpoint."""
 
     type_name = "AWS::SageMaker::Endpoint"
@@ -169,5 +169,5 @@ class Endpoint(_Named):
 
 
 def _name(name_or_arn: str) -> str:
-    """The name of what may be given by name or ARN: `Ref` of these types gives an ARN."""
+    """`Ref` of these types gives an ARN."""
     return name_or_arn.rsplit("/", 1)[-1]

@@ -41,7 +41,7 @@ class Bucket(ResourceType):
         name = properties.get("BucketName") or context.generated_name(63, lower=True)
         place = context.environment
         location = {} if place.region == "us-east-1" else {"LocationConstraint": place.region}
-        # In us-east-1 S3 answers 200 for a bucket that the caller has; CloudFormation says that it exists.
+        # In us-east-1 S3 answers 200 for a bucket that the caller owns; CloudFormation fails because it exists.
         owned = {bucket["Name"] for bucket in context.client("s3").list_buckets()["Buckets"]}
         if name in owned:
             raise LocalError(f"{name} already exists")

@@ -1,4 +1,4 @@
-"""Finding and running the pipeline definition of a DALI model: `dali.py`, with real DALI or the stand-in."""
+"""Finds and runs the pipeline definition of a DALI model, `dali.py`, with real DALI or the stand-in."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def real_pipeline(path: Path, *, batch_size: int, threads: int) -> BatchPipeline
 
 
 def _move_operators_to_cpu() -> None:
-    """Make DALI's operators ignore `device="mixed"` and `device="gpu"`, in this process."""
+    """Changes DALI in this process: its operators ignore `device="mixed"` and `device="gpu"`."""
     import nvidia.dali.fn
     from nvidia.dali.data_node import DataNode
 

@@ -51,7 +51,7 @@ class UnsupportedError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """The result of an operator; `compute` gets the results of `inputs`."""
+    """`compute` gets the results of `inputs`."""
 
     compute: Callable[..., NDArray[Any]]
     inputs: tuple[_Node, ...] = ()

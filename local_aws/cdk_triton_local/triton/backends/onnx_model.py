@@ -53,8 +53,10 @@ class OnnxModel:
             self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime's exceptions have no common base but this
             raise ValueError(f"ONNX Runtime cannot load the graph: {error}") from error
-        self.inputs = _agree("input", config.get("input", []), self._session.get_inputs(), all_of_them=True)
-        self.outputs = _agree("output", config.get("output", []), self._session.get_outputs(), all_of_them=False)
+        self.inputs = _checked_datatypes("input", config.get("input", []), self._session.get_inputs(), all_of_them=True)
+        self.outputs = _checked_datatypes(
+            "output", config.get("output", []), self._session.get_outputs(), all_of_them=False
+        )
         self._strings = {name for name, kind in self.inputs.items() if kind == "TYPE_STRING"}
 
     def run(self, tensors: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
@@ -64,10 +66,9 @@ class OnnxModel:
         return results
 
 
-def _agree(
+def _checked_datatypes(
     side: str, configured: Sequence[Mapping[str, Any]], graph: Sequence[Any], *, all_of_them: bool
 ) -> dict[str, str]:
-    """The configured tensors with their types, if the graph has them with the same types."""
     types = {tensor.name: tensor.type for tensor in graph}
     result = {tensor["name"]: tensor["data_type"] for tensor in configured}
     if not result:

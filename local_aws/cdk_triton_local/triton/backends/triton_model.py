@@ -18,7 +18,7 @@ __all__ = ["StandIn"]
 class StandIn(ABC):
     """A model whose requests are answered one batch at a time.
 
-    A subclass sets itself up in `load` and answers in `compute`; both say what is wrong with a `ValueError`.
+    A subclass loads the model in `load` and answers in `compute`; both raise `ValueError` with the reason of a failure.
     """
 
     def initialize(self, args: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ from cdk_triton_local.jobs.codebuild import CodeBuild
 from cdk_triton_local.jobs.context import LocalContext
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import Refused
+    from tests.local_aws.conftest import Rejected
     from tests.local_aws.jobs.codebuild.conftest import Builds
 
 NO_ARTIFACTS = {"type": "NO_ARTIFACTS"}
@@ -57,8 +57,8 @@ def test_a_token_holds_for_five_minutes(builds: Builds, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def refusal(builds: Builds) -> Callable[..., str]:
-    """Code and sentence of a request that is refused in CodeBuild's words."""
+def rejection(builds: Builds) -> Callable[..., str]:
+    """Code and sentence of a request that is rejected in CodeBuild's words."""
 
     def call(operation: str, **members: Any) -> str:
         with pytest.raises(ClientError) as caught:
@@ -69,15 +69,15 @@ def refusal(builds: Builds) -> Callable[..., str]:
     return call
 
 
-def test_what_there_is_not_has_the_services_code(refusal: Callable[..., str]) -> None:
+def test_what_there_is_not_has_the_services_code(rejection: Callable[..., str]) -> None:
     there_is_none = "Project cannot be found: arn:aws:codebuild:us-east-1:123456789012:project/none"
-    assert refusal("start_build", projectName="none") == f"ResourceNotFoundException: {there_is_none}"
-    assert refusal("list_builds_for_project", projectName="none") == f"ResourceNotFoundException: {there_is_none}"
-    assert refusal("stop_build", id="p:none") == "ResourceNotFoundException: Build p:none cannot be found"
+    assert rejection("start_build", projectName="none") == f"ResourceNotFoundException: {there_is_none}"
+    assert rejection("list_builds_for_project", projectName="none") == f"ResourceNotFoundException: {there_is_none}"
+    assert rejection("stop_build", id="p:none") == "ResourceNotFoundException: Build p:none cannot be found"
 
 
-def test_an_operation_that_is_not_modelled_is_refused_by_name(builds: Builds, refused: Refused) -> None:
-    with refused("InvalidInputException") as caught:
+def test_an_operation_that_is_not_modelled_is_refused_by_name(builds: Builds, rejected: Rejected) -> None:
+    with rejected("InvalidInputException") as caught:
         builds.client.list_reports()
     assert "ListReports" in caught.value.response["Error"]["Message"]
 
@@ -97,9 +97,9 @@ def test_an_operation_that_is_not_modelled_is_refused_by_name(builds: Builds, re
     ids=["range", "enumeration", "source", "artifacts"],
 )
 def test_a_build_that_codebuild_refuses_is_refused_in_its_words(
-    builds: Builds, refusal: Callable[..., str], overrides: dict[str, Any], reason: str
+    builds: Builds, rejection: Callable[..., str], overrides: dict[str, Any], reason: str
 ) -> None:
-    answer = refusal("start_build", projectName=builds.project(build=["true"]), **overrides)
+    answer = rejection("start_build", projectName=builds.project(build=["true"]), **overrides)
     assert answer.startswith("InvalidInputException: ")
     assert reason in answer
 
@@ -128,10 +128,10 @@ def test_a_build_that_codebuild_refuses_is_refused_in_its_words(
     ],
 )
 def test_a_build_that_cannot_be_as_on_aws_is_refused(
-    builds: Builds, refused: Refused, overrides: dict[str, Any], named: str
+    builds: Builds, rejected: Rejected, overrides: dict[str, Any], named: str
 ) -> None:
     project = builds.project(build=["true"])
-    with refused("InvalidInputException") as caught:
+    with rejected("InvalidInputException") as caught:
         builds.start(project, **overrides)
     assert named in caught.value.response["Error"]["Message"]
 
@@ -190,7 +190,7 @@ def test_a_stack_makes_changes_and_deletes_a_project(deployer: Any, builds: Buil
     assert made["name"] not in builds.client.list_projects()["projects"]
 
 
-def test_a_property_that_is_not_modelled_fails_loudly(deployer: Any, refused: Refused) -> None:
+def test_a_property_that_is_not_modelled_fails_loudly(deployer: Any, rejected: Rejected) -> None:
     properties = {
         "Artifacts": {"Type": "NO_ARTIFACTS"},
         "ConcurrentBuildLimit": 1,
@@ -199,5 +199,5 @@ def test_a_property_that_is_not_modelled_fails_loudly(deployer: Any, refused: Re
         "Source": {"Type": "NO_SOURCE"},
     }
     template = {"Resources": {"P": {"Type": "AWS::CodeBuild::Project", "Properties": properties}}}
-    with refused("ValidationError"):
+    with rejected("ValidationError"):
         deployer.deploy(template, deployer.new_name())

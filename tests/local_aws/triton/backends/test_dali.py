@@ -1,4 +1,4 @@
-"""The stand-in for DALI: what it computes, what it refuses, and how close it is where DALI is installed."""
+"""The stand-in for DALI: what it computes, what it rejects, and how close it is where DALI is installed."""
 
 from __future__ import annotations
 
@@ -233,9 +233,9 @@ def test_what_it_does_not_know_is_refused_by_name(
     messages: Messages, definition: Any, old: str, new: str, named: str
 ) -> None:
     assert old in GOOD
-    with messages.raises(UnsupportedError) as refused:
+    with messages.raises(UnsupportedError) as rejected:
         numpy_pipeline(definition(GOOD.replace(old, new, 1)), ["IN"])
-    assert named in str(refused.value)
+    assert named in str(rejected.value)
 
 
 @pytest.mark.parametrize(

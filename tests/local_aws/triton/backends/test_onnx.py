@@ -75,9 +75,9 @@ def test_a_configuration_that_disagrees_is_refused(messages: Messages, inputs: A
 
 
 def test_what_is_no_graph_is_refused(messages: Messages) -> None:
-    with pytest.raises(ValueError, match="INVALID_PROTOBUF") as refused:
+    with pytest.raises(ValueError, match="INVALID_PROTOBUF") as rejected:
         OnnxModel(b"no graph", config(AB, OUT))
-    messages.record("ValueError", str(refused.value).partition(": ")[0])
+    messages.record("ValueError", str(rejected.value).partition(": ")[0])
 
 
 @pytest.mark.parametrize(
