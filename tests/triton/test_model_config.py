@@ -197,7 +197,7 @@ def test_a_damaged_configuration_gives_a_configuration_or_a_place(start: int, le
     assert min(place) >= 1
 
 
-# Texts as a file can hold them; lone surrogates and zeros are refused.
+# Texts as a file can hold them; lone surrogates and zeros are rejected.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 SCALARS: Mapping[int, st.SearchStrategy[object]] = {

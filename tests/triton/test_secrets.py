@@ -1,4 +1,4 @@
-"""Variables of a container that look like secrets are refused, and what only sounds like one is not."""
+"""Variables of a container that look like secrets are rejected, and what only sounds like one is not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
 
-REFUSED = {
+REJECTED = {
     "password with a prefix": ("DB_PASSWORD", "hunter2"),
     "password": ("PASSWORD", "1234"),
     "client secret": ("CLIENT_SECRET", "tr0ub4dor"),
@@ -41,7 +41,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("name", "value"), REJECTED.values(), ids=REJECTED)
 def test_a_secret_is_refused_and_never_repeated(messages: Messages, name: str, value: str) -> None:
     with messages.raises(ConfigurationError) as caught:
         ContainerEnvironment(variables={name: value})

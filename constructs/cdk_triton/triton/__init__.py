@@ -1,4 +1,4 @@
-"""The rules of the Triton server: model configuration, repositories, checks, releases, server flags.
+"""Model configuration, repositories, releases and options of the Triton server.
 
 Modules that need protobuf are imported at their first use, because a repository with cached answers is not parsed.
 """

@@ -1,4 +1,4 @@
-"""The server's completion of a configuration without `platform` or `backend`.
+"""Completes a configuration without `platform` or `backend`, as the server does.
 
 Server core, model_config_utils.cc, AutoCompleteBackendFields.
 """
@@ -60,9 +60,9 @@ def completed_pair(
         if its_platform == "torch_aoti" and not knows_aoti:
             continue
         is_libtorch = knows_libtorch and (platform, its_platform) == ("libtorch", "pytorch_libtorch")
-        told = platform == its_platform != "" or is_libtorch or file == its_file
+        named = platform == its_platform != "" or is_libtorch or file == its_file
         found = looks_into_directory and its_file in entries and not (entries[its_file] and its_file in _FILES_ONLY)
-        if told or found:
+        if named or found:
             backend = candidate
             platform = platform or (its_platform if found else "")
             break

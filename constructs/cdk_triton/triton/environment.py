@@ -211,7 +211,7 @@ class ContainerEnvironment:
     def _check_ports(self) -> None:
         # CheckPortCollision in src/command_line_parser.cc of triton-inference-server/server: it exits.
         used: dict[int, str] = {self.port or SAGEMAKER_PORT: "port"}
-        for label, number in self._opened_ports():
+        for label, number in self._public_ports():
             if number in used:
                 raise ConfigurationError(
                     f"{label} and {used[number]} are both {number}, so the server would not start; choose another port "
@@ -224,9 +224,9 @@ class ContainerEnvironment:
                     "would not start; choose a port in this range"
                 )
 
-    def _opened_ports(self) -> Iterator[tuple[str, int]]:
-        """The ports that the server opens for others than SageMaker, each with its field or option."""
-        given = _given(self.additional_args)
+    def _public_ports(self) -> Iterator[tuple[str, int]]:
+        """The ports that SageMaker does not use, each with its field or option."""
+        given = _option_values(self.additional_args)
         for service, allowed, port, default in (
             ("http", False, None, HTTP_PORT),
             ("grpc", self.allow_grpc, self.grpc_port, GRPC_PORT),
@@ -265,7 +265,7 @@ class ContainerEnvironment:
             if why := looks_secret(name, str(value)):
                 raise ConfigurationError(secret_refusal(name, why))
             require_type(f"the value of {name!r} in variables", value, TEXT)
-            _check_text(f"the value of {name!r} in variables", value)
+            _check_encodable(f"the value of {name!r} in variables", value)
 
 
 NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
@@ -308,7 +308,7 @@ def container_variables(
             takes.
     """
     if multi_model:
-        _refuse_single_model_fields(environment)
+        _reject_single_model_fields(environment)
     name = None if multi_model else (environment.default_model_name or default_model)
     if name is not None:
         _check_word("default_model_name", name)
@@ -339,23 +339,23 @@ def container_variables(
         "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT": environment.model_load_gpu_limit,
         "SAGEMAKER_TRITON_TENSORFLOW_VERSION": environment.tensorflow_version,
         "SAGEMAKER_BIND_TO_PORT": environment.port,
-        "SAGEMAKER_SAFE_PORT_RANGE": None if ports is None else "-".join(map(_text, ports)),
+        "SAGEMAKER_SAFE_PORT_RANGE": None if ports is None else "-".join(map(_server_text, ports)),
         "SAGEMAKER_TRITON_ADDITIONAL_ARGS": " ".join(arguments) or None,
         # Keeps a load of one archive from loading models of other archives again; see `NO_BYTECODE`.
         NO_BYTECODE: 1 if multi_model else None,
     }
-    variables = {key: _text(value) for key, value in values.items() if value is not None}
-    return _within_limits(variables | dict(environment.variables))
+    variables = {key: _server_text(value) for key, value in values.items() if value is not None}
+    return _checked_limits(variables | dict(environment.variables))
 
 
-def _refuse_single_model_fields(environment: ContainerEnvironment) -> None:
+def _reject_single_model_fields(environment: ContainerEnvironment) -> None:
     for name in ("default_model_name", "additional_models", "inference_type"):
         if value := getattr(environment, name):
             raise ConfigurationError(
                 f"{name}={value!r} has no effect on a multi-model endpoint, which loads the models of the requested "
                 f"archive and always uses the inference type 'infer'; remove {name}"
             )
-    if (model := _given(environment.additional_args).get("load-model")) is not None:
+    if (model := _option_values(environment.additional_args).get("load-model")) is not None:
         raise ConfigurationError(
             f"additional_args holds --load-model for {model!r}, but a multi-model endpoint starts without a model; "
             "remove the option"
@@ -368,7 +368,7 @@ def _is_whole(value: object) -> bool:
 
 def _check_word(name: str, word: str) -> None:
     refuse_token(word, name)
-    _check_text(name, word)
+    _check_encodable(name, word)
     if match := _UNSAFE.search(word):
         raise ConfigurationError(
             f"{name} holds {word!r}, which the start script expands without quotes, so {match.group()!r} would split "
@@ -376,8 +376,7 @@ def _check_word(name: str, word: str) -> None:
         )
 
 
-def _check_text(label: str, text: str) -> None:
-    """Reject what cannot be an environment variable's value."""
+def _check_encodable(label: str, text: str) -> None:
     found = "the character NUL" if "\0" in text else None
     try:
         text.encode()
@@ -399,8 +398,8 @@ def _check_arguments(arguments: Sequence[str]) -> None:
         raise ConfigurationError(f"additional_args holds {fault.argument!r}, {fault.reason}; {fault.fix}")
 
 
-def _given(arguments: Sequence[str]) -> dict[str, str]:
-    """Option → value, of the arguments; the last one counts, as it does for the server."""
+def _option_values(arguments: Sequence[str]) -> dict[str, str]:
+    """The last value of an option counts, as for the server."""
     if not arguments:
         return {}  # without a table that most apps do not need
     from cdk_triton.triton.server_options import given_options
@@ -408,8 +407,8 @@ def _given(arguments: Sequence[str]) -> dict[str, str]:
     return dict(given_options(arguments))
 
 
-def _text(value: bool | int | float | str) -> str:
-    """A value as the server reads it; an enumeration's own text is its name."""
+def _server_text(value: bool | int | float | str) -> str:
+    """Numbers and flags in the form that the server reads; of an enumeration, its value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -417,8 +416,7 @@ def _text(value: bool | int | float | str) -> str:
     return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
 
 
-def _within_limits(variables: dict[str, str]) -> dict[str, str]:
-    """Reject more than CreateModel takes."""
+def _checked_limits(variables: dict[str, str]) -> dict[str, str]:
     if len(variables) > MAX_VARIABLES:
         raise ConfigurationError(
             f"the container would have {len(variables)} environment variables, but SageMaker takes at most "

@@ -54,7 +54,7 @@ def joined(message: str, fix: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text of a finding, so that a terminal or the log of a CI shows it and obeys nothing in it.
+    """The text of a finding without control characters, so that terminals and logs of a CI only show it.
 
     Findings quote names of a repository, and the author of a pull request chooses them. Control characters are written
     as escapes, and so is what GitHub Actions takes for a command: `::` at the beginning of a line, `##[` anywhere.

@@ -1,6 +1,6 @@
-"""The place of a finding in its file: the line that the rule gives, or that of the field in a `config.pbtxt`.
+"""Finds the line of a finding in its file: that of the rule, or that of the field in a `config.pbtxt`.
 
-A text that is not a configuration gives places as well. Nothing here judges the text.
+The text need not be a valid configuration.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Text:
 
 
 def _chosen(values: list[Value], wanted: str, index: str | None) -> list[Value]:
-    """The value with an index, or else that with a key or a name."""
+    """The value with the index, otherwise the one with the key or name `wanted`."""
     if index is not None and int(index) < len(values):
         return [values[int(index)]]
     for value in values:

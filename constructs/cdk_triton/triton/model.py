@@ -63,10 +63,10 @@ class Model:
 
     @cached_property
     def _parsed(self) -> tuple[ModelConfig | None, ModelConfigError | None]:
-        """Configuration and error, parsed at the first use, because cached answers of a repository do not need them."""
+        """Parsed at the first use, because cached answers of a repository do not need it."""
         if self.config_text is None:
             return None, None
-        from cdk_triton.triton.model_config import parse_model_config  # as late as the parsing: it imports protobuf
+        from cdk_triton.triton.model_config import parse_model_config  # imports protobuf
 
         path = str(self.config_path)
         try:

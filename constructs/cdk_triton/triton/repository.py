@@ -268,7 +268,7 @@ def _acknowledgements(settings: RepositorySettings, given: Mapping[str, str]) ->
 
 
 def _by_top_directory(tree: Tree) -> Mapping[str, Tree]:
-    """The files below each directory at the top that contains a file, sorted by name."""
+    """Directories that contain a file, sorted by name."""
     files: dict[str, list[RepositoryFile]] = {}
     for file in tree.files:
         if len(file.path.parts) > 1:

@@ -97,13 +97,13 @@ def _parsed(file: Path) -> Mapping[str, Any]:
         raise RepositoryError(f"{file} has a number with too many digits; correct the file, or remove it") from error
     except RecursionError as error:
         raise _nested(file) from error
-    if _is_deep(found):  # by dotted keys, which the parser reads without recursion
+    if _is_too_deep(found):  # by dotted keys, which the parser reads without recursion
         raise _nested(file)
     return found
 
 
-def _is_deep(found: Mapping[str, Any]) -> bool:
-    """Whether tables and lists are nested so deeply that a message cannot quote them."""
+def _is_too_deep(found: Mapping[str, Any]) -> bool:
+    """Too deep for a message to quote."""
     level: list[Any] = [found]
     for _ in range(_DEEPEST):
         inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))

@@ -5,7 +5,7 @@ gRPC (an extra, and half a second). The file itself needs nothing but protobuf, 
 registers the same descriptors in protobuf's default pool: a program that also uses `tritonclient.grpc` gets the very
 same classes.
 
-The types of the messages stand in `schema.pyi`.
+`schema.pyi` has the types of the messages.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ only adds fields to the schema.
 """
 
 
-def _load() -> ModuleType:
-    """Execute tritonclient's compiled schema from its file."""
+def _load_schema() -> ModuleType:
     package = find_spec("tritonclient")
     for location in (package.submodule_search_locations or ()) if package else ():
         file = Path(location, "grpc", "model_config_pb2.py")
@@ -58,7 +57,7 @@ def _load() -> ModuleType:
     )
 
 
-_messages = _load()
+_messages = _load_schema()
 
 DataType = _messages.DataType
 ModelConfig = _messages.ModelConfig

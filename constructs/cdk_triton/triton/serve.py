@@ -1,4 +1,4 @@
-"""The work of the container's entry point: from environment variables to the arguments of tritonserver.
+"""Computes the arguments of tritonserver from environment variables, as the container's entry point does.
 
 A SageMaker Triton image starts `docker/sagemaker/serve` of triton-inference-server/server. This module is that script
 as a pure function, for the local AWS, and for users who want to see the effect of a variable before they deploy it. It
@@ -24,7 +24,7 @@ INFERENCE_TYPES = ("infer", "generate", "generate_stream")
 
 # Flag → variable → the script's default (None: no flag), in the order in which the script appends them.
 _FLAGS: tuple[tuple[str, str, str | None], ...] = (
-    # Inverted: the value of the variable that says "disable" is passed on as it stands.
+    # Inverted: the value of the variable for "disable" is passed on unchanged.
     ("--model-namespacing=", "SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING", "true"),
     ("--sagemaker-port=", "SAGEMAKER_BIND_TO_PORT", None),
     ("--sagemaker-safe-port-range=", "SAGEMAKER_SAFE_PORT_RANGE", None),
@@ -69,7 +69,7 @@ def serve_arguments(
     """
     require_type("gpu_count of serve_arguments()", gpu_count, _COUNT)
     names = list(model_directories)
-    arguments = _arguments(environment, gpu_count)
+    arguments = _arguments_before_models(environment, gpu_count)
     if not _is_multi_model(environment) and "config.pbtxt" in names:
         raise ServeError(
             "ERROR: Incorrect directory structure.\n       Model directory needs to contain the top level folder"
@@ -81,10 +81,10 @@ def serve_arguments(
             "       Must be one of: infer, generate, generate_stream"
         )
     if not _is_multi_model(environment):
-        arguments.append(f"--load-model={_default_model(environment, names)}")
+        arguments.append(f"--load-model={_model_to_load(environment, names)}")
     # The last line of the script: the fixed flags, then everything collected, unquoted.
     fixed = ["--allow-sagemaker=true", "--allow-http=false", "--model-control-mode=explicit"]
-    return fixed + _split(" ".join(arguments))
+    return fixed + _split_at_blanks(" ".join(arguments))
 
 
 @checked
@@ -107,12 +107,11 @@ def server_environment(environment: Mapping[str, str], model_directories: Iterab
         default = "live" if _is_multi_model(environment) else "ready"
         result["SAGEMAKER_TRITON_PING_MODE"] = environment.get("SAGEMAKER_TRITON_OVERRIDE_PING_MODE") or default
     if not _is_multi_model(environment):
-        result["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"] = _default_model(environment, list(model_directories))
+        result["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"] = _model_to_load(environment, list(model_directories))
     return result
 
 
-def _arguments(environment: Mapping[str, str], gpu_count: int) -> list[str]:
-    """The arguments that the script collects before it looks at the models."""
+def _arguments_before_models(environment: Mapping[str, str], gpu_count: int) -> list[str]:
     repository = MULTI_MODEL_REPOSITORY if _is_multi_model(environment) else SINGLE_MODEL_REPOSITORY
     arguments = [f"--model-repository={repository}"]
     for flag, variable, default in _FLAGS:
@@ -126,14 +125,13 @@ def _arguments(environment: Mapping[str, str], gpu_count: int) -> list[str]:
     return arguments
 
 
-def _default_model(environment: Mapping[str, str], names: list[str]) -> str:
-    """The model to load, as given or as the only directory."""
+def _model_to_load(environment: Mapping[str, str], names: list[str]) -> str:
     if given := environment.get("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"):
         if _is_directory(given, names):
             return given
         raise ServeError(f"ERROR: Directory with provided SAGEMAKER_TRITON_DEFAULT_MODEL_NAME {given} does not exist")
     # The script collects the names with an unquoted substitution: one with a blank counts as two.
-    words = _split(" ".join(names))
+    words = _split_at_blanks(" ".join(names))
     if not words:
         raise ServeError("ERROR: No model found in model repository")
     if len(words) > 1:
@@ -147,7 +145,7 @@ def _default_model(environment: Mapping[str, str], names: list[str]) -> str:
 
 
 def _is_directory(given: str, names: list[str]) -> bool:
-    """`[ -d /opt/ml/model/$given ]`, which `.` and `a/` pass too; what is below a model is not known here."""
+    """As `[ -d /opt/ml/model/$given ]`, which `.` and `a/` pass too. Directories inside a model are not known here."""
     path = PurePosixPath(normpath(f"{SINGLE_MODEL_REPOSITORY}/{given}"))
     repository = PurePosixPath(SINGLE_MODEL_REPOSITORY)
     return repository.is_relative_to(path) or (path.parent == repository and path.name in names)
@@ -157,6 +155,6 @@ def _is_multi_model(environment: Mapping[str, str]) -> bool:
     return environment.get("SAGEMAKER_MULTI_MODEL") == "true"
 
 
-def _split(text: str) -> list[str]:
-    """Split into words as bash does with an unquoted expansion: at blanks, quotes being ordinary characters."""
+def _split_at_blanks(text: str) -> list[str]:
+    """As bash splits an unquoted expansion: quotes are ordinary characters."""
     return [word for word in re.split(r"[ \t\n]+", text) if word]

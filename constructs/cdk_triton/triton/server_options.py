@@ -61,7 +61,7 @@ class ArgumentFault(NamedTuple):
 
 def options_of(release: str | None) -> Mapping[str, str]:
     """Option → how the server of a release reads its value, as the table has it; None: the newest in the table."""
-    return MappingProxyType(_kinds(_release(release)))
+    return MappingProxyType(_value_kinds(_release_in_table(release)))
 
 
 def given_options(arguments: Sequence[str], release: str | None = None) -> tuple[Given, ...]:
@@ -73,7 +73,7 @@ def given_options(arguments: Sequence[str], release: str | None = None) -> tuple
     """
     if not arguments:
         return ()
-    return tuple(each for each in _read(arguments, _release(release)) if isinstance(each, Given))
+    return tuple(each for each in _read_arguments(arguments, _release_in_table(release)) if isinstance(each, Given))
 
 
 def loaded_models(arguments: Sequence[str]) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def argument_fault(arguments: Sequence[str], release: str | None = None) -> Argu
         The first fault; None if the release takes the arguments, or if the table does not have so old a release.
     """
     if release is not None:
-        return None if release_order(release) < release_order(_first_release()) else _fault(arguments, release)
+        return None if release_order(release) < release_order(_first_with_arguments()) else _fault(arguments, release)
     fault = None
     for each in _distinct_releases():
         fault = _fault(arguments, each)
@@ -110,7 +110,7 @@ def reads_variable(release: str, name: str) -> bool:
     table = _table()
     if release_order(release) < release_order(table["releases"][0]):
         return True
-    return _is_in(_release(release), table["variables"].get(name, []))
+    return _is_in(_release_in_table(release), table["variables"].get(name, []))
 
 
 def variable_since(name: str) -> str:
@@ -121,7 +121,7 @@ def variable_since(name: str) -> str:
 
 def _fault(arguments: Sequence[str], release: str) -> ArgumentFault | None:
     given: list[Given] = []
-    for each in _read(arguments, _release(release)):
+    for each in _read_arguments(arguments, _release_in_table(release)):
         if isinstance(each, ArgumentFault):
             return each
         given.append(each)
@@ -142,9 +142,9 @@ def _fault(arguments: Sequence[str], release: str) -> ArgumentFault | None:
     return None
 
 
-def _read(arguments: Sequence[str], release: str) -> Iterator[Given | ArgumentFault]:
-    """Read arguments as `getopt_long` does, up to the first fault."""
-    kinds = _kinds(release)
+def _read_arguments(arguments: Sequence[str], release: str) -> Iterator[Given | ArgumentFault]:
+    """As `getopt_long` reads them, up to the first fault."""
+    kinds = _value_kinds(release)
     pending = iter(arguments)
     for argument in pending:
         if argument == "--":
@@ -162,7 +162,7 @@ def _read(arguments: Sequence[str], release: str) -> Iterator[Given | ArgumentFa
             yield ArgumentFault(argument, reason, _FIX)
             return
         written, has_value, value = argument[2:].partition("=")
-        option = _option(written, release)
+        option = _unabbreviated(written, release)
         if isinstance(option, ArgumentFault):
             yield option._replace(argument=argument)
             return
@@ -182,9 +182,9 @@ def _read(arguments: Sequence[str], release: str) -> Iterator[Given | ArgumentFa
         yield Given(option, value)
 
 
-def _option(written: str, release: str) -> str | ArgumentFault:
-    """The option that a name stands for: its own, or the only one that begins so."""
-    kinds = _kinds(release)
+def _unabbreviated(written: str, release: str) -> str | ArgumentFault:
+    """The option itself, or the only one that begins with `written`."""
+    kinds = _value_kinds(release)
     if written in kinds:
         return written
     if not written:
@@ -196,9 +196,9 @@ def _option(written: str, release: str) -> str | ArgumentFault:
         names = listed([f"--{name}" for name in meant], shown=4)
         return ArgumentFault("", f"which is short for several options: {names}", "write the whole name of the option")
     near = did_you_mean(f"--{written}", [f"--{name}" for name in kinds])
-    since = _since(written)
+    since = _first_release_with(written)
     if since is None:
-        newest = _release(None)
+        newest = _release_in_table(None)
         reason = f"which no release of tritonserver up to {newest} has{near}"
         return ArgumentFault("", reason, "use an option that `tritonserver --help` prints, or remove it")
     reason = f"which tritonserver {release} does not have ({since} was the first with it)"
@@ -262,14 +262,14 @@ _RESERVED: Mapping[str, _Reserved] = {
 }
 
 
-def _since(written: str) -> str | None:
-    """The first release of the table that has the option; None where none has."""
+def _first_release_with(written: str) -> str | None:
+    """None if no release of the table has the option."""
     rows = _table()["options"].get(written, [])
     return min((first for row in rows for first, _ in row["releases"]), default=None)
 
 
 @cache
-def _kinds(release: str) -> dict[str, str]:
+def _value_kinds(release: str) -> dict[str, str]:
     """Option → how the server of a release reads its value."""
     return {
         name: row["kind"]
@@ -283,25 +283,24 @@ def _is_in(release: str, runs: Iterable[Sequence[str]]) -> bool:
     return any(release_order(first) <= release_order(release) <= release_order(last) for first, last in runs)
 
 
-def _release(name: str | None) -> str:
-    """The release of the table that stands for one: itself, or the newest."""
+def _release_in_table(name: str | None) -> str:
+    """The newest of the table for None or a newer one."""
     newest: str = _table()["releases"][-1]
     return newest if name is None or release_order(name) > release_order(newest) else name
 
 
-def _first_release() -> str:
-    """The first release that gets additional arguments."""
+def _first_with_arguments() -> str:
     first: str = _table()["variables"]["SAGEMAKER_TRITON_ADDITIONAL_ARGS"][0][0]
     return first
 
 
 @cache
 def _distinct_releases() -> tuple[str, ...]:
-    """The last release of each list of options, oldest first."""
+    """The last release of each set of options, oldest first."""
     found: dict[tuple[tuple[str, str], ...], str] = {}
     for release in _table()["releases"]:
-        if release_order(release) >= release_order(_first_release()):
-            found[tuple(_kinds(release).items())] = release
+        if release_order(release) >= release_order(_first_with_arguments()):
+            found[tuple(_value_kinds(release).items())] = release
     return tuple(found.values())
 
 

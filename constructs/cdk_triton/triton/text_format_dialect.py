@@ -92,7 +92,7 @@ def _rewritten(text: str) -> str:
         if token.kind == "string":
             written = _unescaped(written)
         elif field is not None:
-            written = _value(token, field)
+            written = _for_python(token, field)
         elif token.kind == "name":
             _check_key(token, reader.open[-1])
         if (written, token.minus) != (token.text, token.start):
@@ -102,7 +102,6 @@ def _rewritten(text: str) -> str:
 
 
 def _check_characters(text: str) -> None:
-    """Reject the characters at which the server stops."""
     if match := _NOT_TEXT.search(text):
         raise TextFormatError(f"the character {match.group()!r} is not allowed in the file", "remove it", match.start())
     for match in TOKEN.finditer(text):
@@ -139,18 +138,18 @@ def _called(character: str) -> str:
 
 
 def _check_key(token: Token, entry: Value) -> None:
-    """Reject a second key or value of an entry, which Python's parser takes if the first one is empty."""
+    """Python's parser accepts a second key or value of an entry if the first is empty."""
     if len(entry.field.names) > 1 and entry.message is not None and entry.message.GetOptions().map_entry:
         reason = f"an entry of a map has '{token.text}' twice"
         raise TextFormatError(reason, "write a separate entry for each key", token.start)
 
 
-def _value(token: Token, field: FieldDescriptor) -> str:
-    """A value as Python's parser has to read it: the number of an enum or a bool is decimal."""
+def _for_python(token: Token, field: FieldDescriptor) -> str:
+    """The number of an enum or a bool becomes decimal."""
     text, kind = token.text, field.cpp_type
     if kind in _FLOAT and _NOT_FLOAT.fullmatch(text):
         raise TextFormatError(f"{text!r} is not a number for the server", "remove the last 'f'", token.start)
-    number = _as_integer(text)
+    number = _c_integer(text)
     if number is None:
         return text
     if kind in _UNSIGNED and number == 0 and text[0] == "-":
@@ -163,8 +162,8 @@ def _value(token: Token, field: FieldDescriptor) -> str:
     return text
 
 
-def _as_integer(text: str) -> int | None:
-    """A number as C reads it, or None."""
+def _c_integer(text: str) -> int | None:
+    """None if C does not read an integer."""
     if not _INTEGER.fullmatch(text):
         return None
     digits = text.lstrip("-")[:_MOST_DIGITS]
@@ -173,22 +172,21 @@ def _as_integer(text: str) -> int | None:
 
 
 def _unescaped(written: str) -> str:
-    r"""A string as Python's parser has to read it: no longer than before, and filled up with blanks.
+    r"""Replace the server's escapes by characters, and fill up the string to its old length.
 
     The server's escapes are bytes: `\400` is `\000`, two halves of a surrogate pair are one character, and one half
     is three bytes.
     """
     if not _UNUSUAL_ESCAPE.search(written):
         return written
-    content = _ESCAPE.sub(lambda match: _meant(match).decode("utf-8", errors="surrogateescape"), written[1:-1])
+    content = _ESCAPE.sub(lambda match: _escape_bytes(match).decode("utf-8", errors="surrogateescape"), written[1:-1])
     read = content.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="surrogateescape")
     escaped = re.sub(rf"[\\{written[0]}]", r"\\\g<0>", read.translate(_AS_LATIN_1)).replace("\n", r"\n")
     escaped = re.sub("\0(?=[0-7])", r"\\000", escaped).replace("\0", r"\0")
     return f"{written[0]}{escaped}{written[0]}".ljust(len(written))
 
 
-def _meant(escape: re.Match[str]) -> bytes:
-    """The bytes that the server makes of an escape."""
+def _escape_bytes(escape: re.Match[str]) -> bytes:
     if octal := escape["octal"]:
         return bytes([int(octal, 8) & 0xFF])
     if hexadecimal := escape["hex"]:

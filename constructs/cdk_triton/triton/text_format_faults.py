@@ -1,4 +1,4 @@
-"""The meaning of a parser's complaint about `config.pbtxt`, for its author: the fault, its place, and the fix.
+"""Explains an error of protobuf's parser to the author of a `config.pbtxt`: the fault, its place, and the fix.
 
 Python's parser names the token that it did not expect. That is not always the fault: after `[ 1, ]` it complains of the
 bracket, and where a block is not closed, of the last token of the file.
@@ -80,7 +80,7 @@ def explained(error: text_format.ParseError, text: str) -> TextFormatError:
 
 
 def _fault(reason: str, text: str, token: Token, reader: Reader) -> tuple[str, str] | None:
-    """The fault at a token and its fix; None if there is no better word than the parser's."""
+    """None if the parser's own words are best."""
     block = reader.open[-1]
     if reason.startswith('Field "'):
         return reason.rstrip("."), _which_to_keep(token, block)
@@ -190,11 +190,10 @@ def _number_fault(word: str, field: FieldDescriptor) -> tuple[str, str]:
         if word.isdecimal() and word[0] == "0":
             return f"{word!r} is not a number, because a number that begins with 0 is octal", "remove the leading 0"
         return f"{word} is outside the range of {field.name}", f"write a number from {low} to {high}"
-    return f"{takes}, but {word!r} is not such a number", _whole_number(word)
+    return f"{takes}, but {word!r} is not such a number", _whole_number_fix(word)
 
 
-def _whole_number(word: str) -> str:
-    """The fix for a number that is written as a fraction or with an exponent."""
+def _whole_number_fix(word: str) -> str:
     try:
         number = float(word)
     except ValueError:
@@ -213,7 +212,7 @@ def _enum_fault(word: str, field: str, enum: EnumDescriptor) -> tuple[str, str] 
 
 
 def _suggestion(word: str, known: list[str]) -> tuple[str, str]:
-    """The rest of the sentence about the fault, and the fix."""
+    """The end of the sentence about the fault, and the fix."""
     upper = word[:_LONGEST_WORD].upper()
     elsewhere = _CALLED_ELSEWHERE.get(f"TYPE_{upper.removeprefix('TYPE_')}")
     whole = next((each for each in known if upper in (each.upper(), each.upper().partition("_")[2])), None)

@@ -47,8 +47,8 @@ LITTER = (
     "desktop.ini",
     ".nfs*",
 )
-"""Names that never belong into an archive: what tools leave behind. Patterns of `fnmatch`, upper and lower case told
-apart."""
+"""Names that never belong into an archive: what tools leave behind. Patterns of `fnmatch`, which distinguish upper and
+lower case."""
 
 _LITTER = re.compile("|".join(translate(pattern) for pattern in LITTER))
 
@@ -90,7 +90,7 @@ def read_tree(root: Path) -> Tree:
     if not root.is_dir():
         state = "is not a directory" if root.exists() else "does not exist"
         raise RepositoryError(f"the model repository {str(root)!r} {state}; name the directory that holds the models")
-    walk = _Walk(os.path.realpath(root))
+    walk = _Reading(os.path.realpath(root))
     walk.run()
     if not walk.files:
         raise RepositoryError(
@@ -107,8 +107,7 @@ def _path(text: str) -> PurePosixPath:
     return PurePosixPath(text)
 
 
-def _fault_of(name: str) -> str:
-    """The reason against a name that is not printable."""
+def _name_fault(name: str) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -118,9 +117,12 @@ def _fault_of(name: str) -> str:
 
 
 class _Directory(NamedTuple):
-    """A directory on the way: where it is, what its entries' paths in the archive begin with, and what is above it.
+    """All are texts, because joining paths takes much longer than reading a directory.
 
-    These are texts: joining paths takes a multiple of what reading the directory does.
+    Attributes:
+        source: the path on this machine.
+        prefix: what the paths of the entries in the archive begin with.
+        above: the directories that contain it.
     """
 
     source: str
@@ -128,9 +130,7 @@ class _Directory(NamedTuple):
     above: tuple[str, ...]
 
 
-class _Walk:
-    """One pass over a repository, with links resolved."""
-
+class _Reading:
     def __init__(self, root: str) -> None:
         self.root = root
         self.files: list[RepositoryFile] = []
@@ -145,7 +145,7 @@ class _Walk:
                     continue  # the settings of the checks are not part of the repository
                 if not entry.name.isprintable():
                     raise RepositoryError(
-                        f"the name {entry.name!r} in {directory.source} {_fault_of(entry.name)}; rename the "
+                        f"the name {entry.name!r} in {directory.source} {_name_fault(entry.name)}; rename the "
                         f"{'directory' if entry.is_dir() else 'file'}"
                     )
                 below = self._take(entry, directory.prefix + entry.name, above)
@@ -153,12 +153,12 @@ class _Walk:
                     pending.append(below)
 
     def _take(self, entry: os.DirEntry[str], path: str, above: tuple[str, ...]) -> _Directory | None:
-        """Note down an entry by its path in the archive; a directory is returned, to be walked."""
+        """Record an entry under its path in the archive, and return it if it is a directory to read."""
         source = entry.path
         try:
             if entry.is_symlink():
                 source = self._follow(source, path, above)
-            if entry.is_dir():  # what listing the directory has told already, except of a link
+            if entry.is_dir():  # known from the listing of the directory, except for a link
                 self.directories.append(_path(path))
                 return _Directory(source, f"{path}/", above)
             status = entry.stat()
@@ -178,7 +178,7 @@ class _Walk:
             raise RepositoryError(f"{source} cannot be listed: {error.strerror}; make it readable") from error
 
     def _follow(self, source: str, path: str, above: tuple[str, ...]) -> str:
-        """The real place that a link leads to, which has to be in the repository and not above the link."""
+        """The target of a link. It has to be in the repository, and must not contain the link."""
         link = Path(source)
         try:
             target = link.resolve(strict=True)

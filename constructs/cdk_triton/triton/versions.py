@@ -1,4 +1,4 @@
-"""Which versions of a model the server loads: VersionsToLoad of core's model_lifecycle.cc, line by line."""
+"""Chooses the versions of a model that the server loads: VersionsToLoad of core's model_lifecycle.cc, line by line."""
 
 from __future__ import annotations
 
