@@ -182,7 +182,7 @@ def test_a_region_that_is_a_token_has_no_image_uri(messages: Messages) -> None:
         platform.image_uri("${Token[AWS.Region.4]}")
 
 
-def platform_or_refusal(release: str, instance_type: str) -> ServingPlatform | str:
+def platform_or_rejection(release: str, instance_type: str) -> ServingPlatform | str:
     try:
         return ServingPlatform(release=release, instance_type=instance_type)
     except ConfigurationError as error:
@@ -191,7 +191,7 @@ def platform_or_refusal(release: str, instance_type: str) -> ServingPlatform | s
 
 @given(st.sampled_from(image_releases()), st.sampled_from(sorted(gpu_instances())))
 def test_every_pair_of_the_tables_serves_or_says_why_not(release: str, instance_type: str) -> None:
-    found = platform_or_refusal(release, instance_type)
+    found = platform_or_rejection(release, instance_type)
     if isinstance(found, str):
         assert found.startswith(f"{instance_type} ")
         assert ": use " in found

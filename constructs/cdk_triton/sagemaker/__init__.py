@@ -1,4 +1,4 @@
-"""SageMaker's offers for serving Triton: images and accounts, GPU instances, host AMIs, build machines, limits.
+"""What SageMaker has for serving Triton: images and accounts, GPU instances, host AMIs, build machines, limits.
 
 `ServingPlatform` puts them together. Nothing here imports `aws_cdk`.
 """

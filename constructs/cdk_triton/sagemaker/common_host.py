@@ -1,4 +1,4 @@
-"""Which host AMI serves several platforms: a variant with instance pools names one AMI for all of its instance types.
+"""Chooses the host AMI of several platforms: a variant with instance pools has one AMI for all of its instance types.
 
 `InferenceAmiVersion` is a property of the production variant, and an entry of `InstancePools` has none (shapes
 ProductionVariant and InstancePool of botocore 1.44.5).
@@ -51,7 +51,7 @@ def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | No
 
 
 def _conflict(name: str | None, platform: ServingPlatform) -> str | None:
-    """The reason against a host AMI that the platform does not have already."""
+    """None if the platform has that AMI already."""
     if platform.inference_ami_version == name:
         return None
     cuda = None if platform.versions is None else platform.versions.cuda

@@ -46,9 +46,7 @@ class CopyRequirements:
         return None
 
 
-class _Free:
-    """The resources of an instance that are free."""
-
+class _FreeResources:
     def __init__(self, instance: GpuInstance) -> None:
         self._accelerators = instance.gpu_count
         self._cpus: float = instance.vcpu_count
@@ -73,10 +71,10 @@ def instances_for(copies: Iterable[CopyRequirements], instance: GpuInstance) -> 
         copies: the resources that each copy reserves.
         instance: the type.
     """
-    used: list[_Free] = []
+    used: list[_FreeResources] = []
     for copy in sorted(copies, reverse=True):
         if not any(free.take(copy) for free in used):
-            fresh = _Free(instance)
+            fresh = _FreeResources(instance)
             if not fresh.take(copy):
                 raise ValueError(f"a copy needs more than an empty {instance.name} has: {copy}")
             used.append(fresh)

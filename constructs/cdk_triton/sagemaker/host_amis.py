@@ -1,4 +1,4 @@
-"""Which host AMI (`InferenceAmiVersion`) an image and a GPU need: the host's NVIDIA driver must support both.
+"""Chooses the host AMI (`InferenceAmiVersion`) for an image and a GPU: the host's NVIDIA driver must support both.
 
 The names and drivers are in the SageMaker service model of botocore 1.44.5. Which AMI suits which CUDA version and
 which GPU is derived from these reports:
@@ -15,7 +15,7 @@ which GPU is derived from these reports:
 * Blackwell needs driver 570 or newer: "HGX B200 requires a driver container version of 570.133.20 or later"
   (NVIDIA/cloud-native-docs#184, gpu-operator/platform-support.rst).
 
-**Nobody has confirmed the derived choice on AWS**, so `ServingPlatform` lets its user overrule it.
+**The derived choice has not been confirmed on AWS**, so users of `ServingPlatform` can give another AMI.
 """
 
 from __future__ import annotations

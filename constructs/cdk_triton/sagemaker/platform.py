@@ -63,7 +63,7 @@ class ServingPlatform:
 
     def __post_init__(self) -> None:
         """Check what the tables contain, then derive the host AMI."""
-        _refuse_non_text(self)
+        _reject_non_text(self)
         if self.release is None and self.image is None:
             raise ConfigurationError(
                 "a ServingPlatform needs a release, such as release='25.09', or an image of your own by digest"
@@ -171,7 +171,7 @@ PLATFORM: Final = one(
 """As an argument."""
 
 
-def _refuse_non_text(platform: ServingPlatform) -> None:
+def _reject_non_text(platform: ServingPlatform) -> None:
     # release=25.10 is a float and would read 25.1.
     for name in ("instance_type", "release", "image", "inference_ami_version"):
         value: object = getattr(platform, name)
@@ -198,7 +198,7 @@ def _check_published_release(release: str) -> None:
             f"and than {published[-1]}, SageMaker's newest image: use a release up to {published[-1]} or update "
             f"cdk-triton{images.OR_OWN_IMAGE}"
         )
-    images.image_name(release)  # says that SageMaker has no image of it, and which releases are nearest
+    images.image_name(release)  # raises an error with the nearest releases
 
 
 def _check_own_image(image: str) -> None:
