@@ -1,7 +1,7 @@
-"""The data flow of a repository as a picture, with its findings: values, text, and Mermaid.
+"""Draws the data flow of a repository with its findings: as values, as text, and in Mermaid.
 
-It is here because a picture shows findings, and completes configurations as the rules do. The constructs and the
-command draw with it. No module here contains a rule.
+The constructs and the command use it. It is above `checks`, because a picture shows findings and completes
+configurations as the rules do.
 """
 
 from __future__ import annotations

@@ -133,19 +133,17 @@ def diagrams(repository: ModelRepository, findings: Iterable[Finding] = ()) -> t
 
 
 class _Drawing:
-    """Draws one model."""
-
     def __init__(self, context: CheckContext, model: Model, findings: tuple[Finding, ...]) -> None:
         self._context = context
         self._model = model
         self._config = model.config or completed(context, model) or ModelConfig()
-        self._steps = model.graph.steps if model.is_ensemble else (_single(model, self._completed(model)),)
+        self._steps = model.graph.steps if model.is_ensemble else (_as_step(model, self._completed(model)),)
         names = {model.name, *(step.model_name for step in self._steps)}
         self._findings = tuple(each for each in findings if self._owner(each) in names)
 
     def diagram(self) -> Diagram:
         arrows = [*self._arrows()]
-        order = _ordered(self._steps)
+        order = _dependency_order(self._steps)
         boxes = [Box(REQUEST, REQUEST), *(self._box(self._steps[index]) for index in order)]
         if any(NOTHING in (each.source, each.target) for each in arrows):
             boxes.append(Box(NOTHING, NOTHING))
@@ -166,15 +164,15 @@ class _Drawing:
 
     def _box(self, step: EnsembleStep) -> Box:
         model = self._context.repository.model(step.model_name)
-        numbers = tuple(self._numbers(step))
+        numbers = tuple(self._findings_of_step(step))
         if model is None:
             return Box(str(step.index), step.model_name, "missing", "", numbers)
         backend = model.backend_name or ""
         words = "ensemble" if model.is_ensemble else _BACKENDS.get(backend, backend)
         return Box(str(step.index), model.name, words, place_of_instances(self._completed(model), backend), numbers)
 
-    def _numbers(self, step: EnsembleStep) -> Iterator[int]:
-        """The findings of a step and of its model, except for those of its maps."""
+    def _findings_of_step(self, step: EnsembleStep) -> Iterator[int]:
+        """The numbers of the findings of a step and of its model, without those of its maps."""
         for number, finding in enumerate(self._findings, 1):
             match = _OF_STEP.match(finding.field) if self._owner(finding) == self._model.name else None
             if match is not None and self._model.is_ensemble:
@@ -189,16 +187,16 @@ class _Drawing:
         for tensor in tensors.values():
             sources = [REQUEST] * tensor.is_input + [str(step.index) for step in tensor.writers] or [NOTHING]
             targets = [str(step.index) for step in tensor.readers] + [RESPONSE] * tensor.is_output or [NOTHING]
-            data_type, dims = self._shape(tensor)
+            data_type, dims = self._type_and_dims(tensor)
             for source in sources:
                 for target in targets:
                     written, read = self._written(source, data_type), self._read(target, data_type)
                     crossing = f"{written} → {read}" if written and read and written != read else ""
-                    numbers = self._of_maps(tensor, source, target)
+                    numbers = self._findings_of_arrow(tensor, source, target)
                     yield Arrow(source, target, tensor.name, data_type, dims, crossing, numbers)
 
-    def _of_maps(self, tensor: EnsembleTensor, source: str, target: str) -> tuple[int, ...]:
-        """The findings of the entries of maps that connect the tensor."""
+    def _findings_of_arrow(self, tensor: EnsembleTensor, source: str, target: str) -> tuple[int, ...]:
+        """The numbers of the findings of the map entries that connect the tensor."""
         numbers = []
         for number, finding in enumerate(self._findings, 1):
             match = _OF_STEP.match(finding.field)
@@ -212,11 +210,11 @@ class _Drawing:
                     numbers.append(number)
         return tuple(numbers)
 
-    def _shape(self, tensor: EnsembleTensor) -> tuple[str, tuple[int, ...] | None]:
-        """Type and dimensions, from the first configuration on the tensor's way that has them."""
+    def _type_and_dims(self, tensor: EnsembleTensor) -> tuple[str, tuple[int, ...] | None]:
+        """From the first configuration on the tensor's way that has them."""
         found: list[tuple[str, tuple[int, ...] | None]] = []
         own: list[ModelInput | ModelOutput] = [*self._config.input, *self._config.output]
-        found += [_said(each) for each in own if each.name == tensor.name]
+        found += [_type_and_dims_of(each) for each in own if each.name == tensor.name]
         for steps, side in ((tensor.writers, "output"), (tensor.readers, "input")):
             for step in steps:
                 model = self._context.repository.model(step.model_name)
@@ -224,7 +222,7 @@ class _Drawing:
                 mapped = step.output_map if side == "output" else step.input_map
                 named = {name for name, value in mapped.items() if value == tensor.name}
                 given: list[ModelInput | ModelOutput] = [*(config.output if side == "output" else config.input)]
-                found += [_said(each) for each in given if each.name in named]
+                found += [_type_and_dims_of(each) for each in given if each.name in named]
         data_type = next((name for name, _ in found if name), "")
         return data_type, next((dims for _, dims in found if dims is not None), None)
 
@@ -245,13 +243,13 @@ class _Drawing:
         return place_of_inputs(self._completed(model), model.backend_name or "", data_type)
 
 
-def _said(tensor: ModelInput | ModelOutput) -> tuple[str, tuple[int, ...] | None]:
+def _type_and_dims_of(tensor: ModelInput | ModelOutput) -> tuple[str, tuple[int, ...] | None]:
     name = enum_name(tensor, "data_type").removeprefix("TYPE_")
     return "" if name == "INVALID" else name, tuple(tensor.dims) or None
 
 
-def _single(model: Model, config: ModelConfig) -> EnsembleStep:
-    """A model as if it were the one step of an ensemble."""
+def _as_step(model: Model, config: ModelConfig) -> EnsembleStep:
+    """The step of an ensemble that would have no other."""
     inputs, outputs = ({each.name: each.name for each in side} for side in (config.input, config.output))
     return EnsembleStep(0, model.name, -1, inputs, outputs)
 
@@ -262,8 +260,8 @@ def _tensors_of(step: EnsembleStep) -> Mapping[str, EnsembleTensor]:
     return {**inputs, **outputs}
 
 
-def _ordered(steps: tuple[EnsembleStep, ...]) -> list[int]:
-    """The steps in an order in which each follows those whose tensors it reads, as far as there is no circle."""
+def _dependency_order(steps: tuple[EnsembleStep, ...]) -> list[int]:
+    """Each step follows those whose tensors it reads, unless there is a circle."""
     rest, order = list(range(len(steps))), list[int]()
     while rest:
         written = {name for index in rest for name in steps[index].output_map.values()}

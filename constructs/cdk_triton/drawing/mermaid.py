@@ -61,6 +61,6 @@ def _label(diagram: Diagram, arrow: Arrow) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text without the characters that mean something in a label: `#` begins the code of a character."""
+    """`#` begins the code of a character in a label."""
     safe = "".join(each if each.isalnum() or each in " _.,-→" else f"#{ord(each)};" for each in printable(text))
     return safe or " "

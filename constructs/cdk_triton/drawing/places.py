@@ -59,13 +59,13 @@ def place_of_outputs(model: Model, config: ModelConfig, backend: str, data_type:
     if data_type == "STRING":
         return "CPU"
     if backend == "python":
-        return "" if _hands_over_tensors(model) else "CPU"
+        return "" if _may_write_on_gpu(model) else "CPU"
     if backend == "dali" or backend in _ON_ITS_DEVICE:
         return place_of_instances(config, backend)
     return ""
 
 
-def _hands_over_tensors(model: Model) -> bool:
-    """Whether a Python source may write tensors on the GPU."""
+def _may_write_on_gpu(model: Model) -> bool:
+    """A Python source that calls `from_dlpack` can return tensors of the GPU."""
     sources = [file for file in model.files if file.path.suffix == ".py" and file.size < _LARGEST_SOURCE]
     return any(b"from_dlpack" in file.source.read_bytes() for file in sources)

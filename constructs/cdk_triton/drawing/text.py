@@ -25,20 +25,22 @@ def as_text(diagram: Diagram) -> str:
     lines = [f"{printable(diagram.title)}{marks(diagram, diagram.own_findings)}"]
     for number, box in enumerate(diagram.boxes):
         left, right = heads[box.key]
-        lines.append("┌" + "─" * (width + 2) + "┐" if number == 0 else "┌" + _tip(width) + "┐")
+        lines.append("┌" + "─" * (width + 2) + "┐" if number == 0 else "┌" + _upper_edge(width) + "┐")
         lines.append(f"│ {left}{right:>{width - len(left)}} │")
         lines += [f"│   {line:<{width - 2}} │" for line in bodies[box.key]]
-        lines.append("└" + "─" * (width + 2) + "┘" if number == len(diagram.boxes) - 1 else "└" + _joint(width) + "┘")
+        lines.append(
+            "└" + "─" * (width + 2) + "┘" if number == len(diagram.boxes) - 1 else "└" + _lower_edge(width) + "┘"
+        )
     return "\n".join(lines)
 
 
-def _joint(width: int) -> str:
-    """The lower edge of a box from which the way goes on."""
+def _lower_edge(width: int) -> str:
+    """With the beginning of the line to the next box."""
     return "─" * 3 + "┬" + "─" * (width - 2)
 
 
-def _tip(width: int) -> str:
-    """The upper edge of a box to which the way goes."""
+def _upper_edge(width: int) -> str:
+    """With the tip of the arrow from the previous box."""
     return "─" * 3 + "▼" + "─" * (width - 2)
 
 
@@ -53,7 +55,7 @@ def _head(diagram: Diagram, box: Box) -> tuple[str, str]:
 
 
 def _rows(diagram: Diagram, box: Box, names: dict[str, str]) -> Iterator[tuple[str, ...]]:
-    """The tensors of a box: those that it reads, then those that it writes."""
+    """The tensors that a box reads, then those that it writes."""
     for arrow in diagram.arrows:
         if arrow.target == box.key:
             yield _row(diagram, arrow, f"← {_short(names[arrow.source])}", arrow.crossing)
