@@ -129,7 +129,7 @@ def test_a_change_of_the_bytes_is_a_decision(repository: Path, tmp_path: Path) -
     )
 
 
-# A repository refuses names that cannot be printed.
+# A repository rejects names that cannot be printed.
 PRINTABLE = st.characters(codec="utf-8", exclude_categories=["C", "Z"], include_characters=" ", exclude_characters="/")
 NAMES = st.text(PRINTABLE, min_size=1, max_size=60).filter(lambda name: name not in {".", ".."})
 PATHS = st.builds("/".join, st.lists(NAMES, min_size=1, max_size=4))

@@ -1,4 +1,4 @@
-"""What the build of a repository is told: order, inputs, what is refused."""
+"""What the build of a repository is told: order, inputs, what is rejected."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def minutes(repository: ModelRepository) -> float:
     return planned_build(repository, A10G, *keys_and_files(repository, A10G)).minutes
 
 
-def refused(messages: Messages, root: Path, *recipes: Makes | TensorRTPlan) -> None:
+def rejected(messages: Messages, root: Path, *recipes: Makes | TensorRTPlan) -> None:
     with messages.raises(ConfigurationError):
         document(bert(root / "repository", *recipes))
 
@@ -209,31 +209,31 @@ def test_the_order_of_the_recipes_is_in_nothing(tmp_path: Path) -> None:
 
 
 def test_recipes_that_wait_for_each_other_are_refused(messages: Messages, tmp_path: Path) -> None:
-    refused(messages, tmp_path, Makes("a", ("bert/a",), ("bert/b",)), Makes("b", ("bert/b",), ("bert/a",)))
+    rejected(messages, tmp_path, Makes("a", ("bert/a",), ("bert/b",)), Makes("b", ("bert/b",), ("bert/a",)))
 
 
 def test_a_file_is_written_once(messages: Messages, tmp_path: Path) -> None:
-    refused(messages, tmp_path, Makes("a", ("bert/x",)), Makes("b", ("bert/x",)))
+    rejected(messages, tmp_path, Makes("a", ("bert/x",)), Makes("b", ("bert/x",)))
 
 
 def test_a_file_that_is_there_is_not_written(messages: Messages, tmp_path: Path) -> None:
-    refused(messages, tmp_path, Makes("a", ("bert/config.pbtxt",)))
+    rejected(messages, tmp_path, Makes("a", ("bert/config.pbtxt",)))
 
 
 def test_a_file_from_s3_takes_nobodys_place(messages: Messages, tmp_path: Path) -> None:
-    refused(messages, tmp_path, Makes("a", s3_files={"bert/model.onnx": ON_S3}))
+    rejected(messages, tmp_path, Makes("a", s3_files={"bert/model.onnx": ON_S3}))
     other = S3File("models", "other.onnx", SHA256[::-1])
-    refused(messages, tmp_path, Makes("a", s3_files={"bert/x": ON_S3}), Makes("b", s3_files={"bert/x": other}))
-    refused(messages, tmp_path, Makes("a", ("bert/x",)), Makes("b", s3_files={"bert/x": other}))
+    rejected(messages, tmp_path, Makes("a", s3_files={"bert/x": ON_S3}), Makes("b", s3_files={"bert/x": other}))
+    rejected(messages, tmp_path, Makes("a", ("bert/x",)), Makes("b", s3_files={"bert/x": other}))
 
 
 def test_a_file_that_nobody_has_is_not_read(messages: Messages, tmp_path: Path) -> None:
-    refused(messages, tmp_path, TensorRTPlan("bert", onnx="bert.onnx"))
+    rejected(messages, tmp_path, TensorRTPlan("bert", onnx="bert.onnx"))
 
 
 def test_a_recipe_has_the_last_word_on_its_model(messages: Messages, tmp_path: Path) -> None:
-    refused(messages, tmp_path, Makes("refused"))
-    refused(messages, tmp_path, TensorRTPlan("bart"))
+    rejected(messages, tmp_path, Makes("refused"))
+    rejected(messages, tmp_path, TensorRTPlan("bart"))
 
 
 def test_what_cannot_be_built_is_no_recipe(messages: Messages, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""CondaEnvironment: what it makes, and what it refuses before anything is built."""
+"""CondaEnvironment: what it makes, and what it rejects before anything is built."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ def test_an_environment_that_nobody_uses_is_refused(messages: Messages, read: Re
         )
 
 
-@pytest.mark.parametrize(("release", "is_refused"), [("26.08", True), ("26.11", False), ("27.01", False)])
-def test_a_python_that_nobody_has_read_is_not_judged(read: Read, release: str, is_refused: bool) -> None:
+@pytest.mark.parametrize(("release", "is_rejected"), [("26.08", True), ("26.11", False), ("27.01", False)])
+def test_a_python_that_nobody_has_read_is_not_judged(read: Read, release: str, is_rejected: bool) -> None:
     image = f"example.com/triton@sha256:{'0' * 64}"
     platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=image)
     repository = read(LOCK.replace("3.12", "3.13"))
-    with pytest.raises(ConfigurationError) if is_refused else nullcontext():
+    with pytest.raises(ConfigurationError) if is_rejected else nullcontext():
         RECIPE.validate(repository, platform)
 
 

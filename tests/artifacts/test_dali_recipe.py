@@ -1,4 +1,4 @@
-"""DaliPipeline: what it makes, and what it refuses before anything is built."""
+"""DaliPipeline: what it makes, and what it rejects before anything is built."""
 
 from __future__ import annotations
 

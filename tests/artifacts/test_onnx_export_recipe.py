@@ -1,4 +1,4 @@
-"""OnnxExport: what it makes, and what it refuses before anything is built."""
+"""OnnxExport: what it makes, and what it rejects before anything is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`TensorRTPlan`: what it tells the build program, and what it refuses for a repository and a platform."""
+"""`TensorRTPlan`: what it tells the build program, and what it rejects for a repository and a platform."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def step(recipe: TensorRTPlan, repository: ModelRepository, platform: ServingPla
     return recipe.step(repository, platform)
 
 
-def refused(
+def rejected(
     messages: Messages, recipe: TensorRTPlan, repository: ModelRepository, platform: ServingPlatform = A10G
 ) -> None:
     with messages.raises(ConfigurationError):
@@ -122,7 +122,7 @@ def test_precision_is_a_flag_up_to_tensorrt_10(
     if major_8 is not None:
         assert flags(TENSORRT_8) == ["--buildOnly", *major_8]
     else:
-        refused(messages, recipe, repository, TENSORRT_8)
+        rejected(messages, recipe, repository, TENSORRT_8)
 
 
 @pytest.mark.parametrize(
@@ -151,21 +151,21 @@ def test_from_tensorrt_11_on_another_precision_is_refused(
 ) -> None:
     recipe = TensorRTPlan("bert", onnx="model.onnx" if network else ON_S3, precision=precision)
     repository = bert(tmp_path, recipe, network=network and NODE_TYPES[network])
-    refused(messages, recipe, repository, TENSORRT_11)
+    rejected(messages, recipe, repository, TENSORRT_11)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_up_to_tensorrt_10_a_network_in_fp16_needs_the_flag(messages: Messages, tmp_path: Path, precision: Any) -> None:
     recipe = TensorRTPlan("bert", precision=precision)
     repository = bert(tmp_path, recipe, network=NODE_TYPES["FP16"])
-    refused(messages, recipe, repository)
+    rejected(messages, recipe, repository)
     for allowed in ("fp16", "strongly_typed"):
         TensorRTPlan("bert", precision=allowed).validate(repository, A10G)
 
 
 def test_int8_needs_a_quantised_network(messages: Messages, tmp_path: Path) -> None:
     recipe = TensorRTPlan("bert", precision="int8")
-    refused(messages, recipe, bert(tmp_path / "a", recipe))
+    rejected(messages, recipe, bert(tmp_path / "a", recipe))
     recipe.validate(bert(tmp_path / "b", recipe, network=NODE_TYPES["quantised"]), A10G)
 
 
@@ -191,7 +191,7 @@ def test_int8_needs_a_quantised_network(messages: Messages, tmp_path: Path) -> N
 def test_what_the_platform_or_the_model_does_not_have_is_refused(
     messages: Messages, tmp_path: Path, recipe: TensorRTPlan, platform: ServingPlatform
 ) -> None:
-    refused(messages, recipe, bert(tmp_path, recipe), platform)
+    rejected(messages, recipe, bert(tmp_path, recipe), platform)
 
 
 def test_nothing_is_refused_because_of_a_version_that_nobody_read(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_configuration_that_says_too_little_or_something_else_is_refused(
     messages: Messages, tmp_path: Path, config: str
 ) -> None:
     recipe = TensorRTPlan("bert", onnx=ON_S3)
-    refused(messages, recipe, bert(tmp_path, recipe, config=config, network=None))
+    rejected(messages, recipe, bert(tmp_path, recipe, config=config, network=None))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_configuration_that_says_too_little_or_something_else_is_refused(
 )
 def test_profiles_fit_the_configuration(messages: Messages, tmp_path: Path, config: str, profiles: Any) -> None:
     recipe = TensorRTPlan("bert", onnx=ON_S3, profiles=profiles)
-    refused(messages, recipe, bert(tmp_path, recipe, config=config, network=None))
+    rejected(messages, recipe, bert(tmp_path, recipe, config=config, network=None))
 
 
 def test_declared_profiles_serve_a_configuration_with_open_dimensions(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_repository_that_is_one_model_is_called_by_a_point(tmp_path: Path) -> 
 def test_a_file_that_is_no_network_is_refused(messages: Messages, tmp_path: Path) -> None:
     recipe = TensorRTPlan("bert")
     repository = written(tmp_path, {"bert/config.pbtxt": CONFIG.encode(), "bert/model.onnx": b"<html>"}, [recipe])
-    refused(messages, recipe, repository)
+    rejected(messages, recipe, repository)
 
 
 @pytest.mark.parametrize(
@@ -364,4 +364,4 @@ def test_a_mistake_in_the_recipe_of_a_model_that_is_not_loaded_is_reported(messa
 
 def test_a_mistake_that_the_rules_do_not_see_is_reported_by_the_recipe(messages: Messages, tmp_path: Path) -> None:
     recipe = TensorRTPlan("bert", profiles=[{"ids": ((1, 1), (8, 8), (16, 64))}])
-    refused(messages, recipe, bert(tmp_path, recipe, network=NETWORK.replace("128", "tokens")))
+    rejected(messages, recipe, bert(tmp_path, recipe, network=NETWORK.replace("128", "tokens")))

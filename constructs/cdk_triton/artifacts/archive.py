@@ -142,7 +142,7 @@ def _write_tar(tar: BinaryIO, files: tuple[ArchiveFile, ...], progress: Progress
 
 
 def _entries(files: Iterable[ArchiveFile]) -> list[tuple[str, ArchiveFile | None]]:
-    """Paths in order, with the file, or None for a directory; a directory's path is shorter than those below it."""
+    """In order. None stands for a directory, whose path sorts before those below it."""
     entries: dict[str, ArchiveFile | None] = {file.path: file for file in files}
     for path in list(entries):
         entries.update(dict.fromkeys(parent.as_posix() for parent in PurePosixPath(path).parents[:-1]))
@@ -161,15 +161,14 @@ def _header(path: str, file: ArchiveFile | None) -> bytes:
 class _Output(BufferedWriter):
     """A file whose pages leave the page cache as soon as they are on disk.
 
-    Nothing reads an archive while it is written, and one of many gigabytes would push out of memory what others read.
-    It is also faster where fresh memory is dear: on a virtual machine, filling pages that it never touched before costs
-    more than compressing what goes into them.
+    Nothing reads an archive while it is written, and one of many gigabytes would evict what others read. It is also
+    faster on a virtual machine, where the first use of a page of memory costs more than compressing its content.
     """
 
     _advised = 0
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write, and now and then make the system start writing back the newest pages and to drop the ones before."""
+        """Write, and at intervals start to write the newest pages to disk and drop the ones before."""
         count = super().write(data)
         position = self.tell()
         if position - self._advised >= _ADVICE_BYTES:
@@ -182,7 +181,7 @@ class _Output(BufferedWriter):
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """A file beside the target that takes its place at the end, or vanishes."""
+    """The file replaces the target when the context ends without an error, and is removed otherwise."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
         with _Output(FileIO(temporary, "xb")) as stream:

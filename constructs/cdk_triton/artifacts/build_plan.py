@@ -232,8 +232,8 @@ def _check_files(
 
 
 def _consumed_files(repository: ModelRepository, recipes: Iterable[BuildRecipe]) -> list[str]:
-    """The files that only builds read: those that the recipes list, and the external data of their ONNX files."""
-    from cdk_triton.onnx_models.reader.file import OnnxFile, onnx_file  # for those who build
+    """The files that the recipes list, and the external data of their ONNX files."""
+    from cdk_triton.onnx_models.reader.file import OnnxFile, onnx_file  # only needed with recipes
 
     consumed = {path for recipe in recipes for path in recipe.consumes}
     files = {file.path.as_posix(): file.source for file in repository.files}

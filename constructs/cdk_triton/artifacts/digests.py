@@ -1,4 +1,4 @@
-"""The SHA-256 of files, from the cache where a large file has not changed since it was hashed.
+"""Computes the SHA-256 of files, and caches those of large files until the files change.
 
 The cache knows a file by its inode, so it hashes a file once that many repositories share by links of either kind.
 Several processes may check such repositories at once. Then one of them hashes the file, and the others wait for it.
@@ -36,7 +36,7 @@ def file_digests(files: Iterable[Path], *, progress: Progress | None = None) -> 
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
     """
     states = {file: file_state(file) for file in files}
-    names = {file: _name(file, state) for file, state in states.items()}
+    names = {file: _cache_name(file, state) for file, state in states.items()}
     distinct = {name: file for file, name in names.items()}
     with FileCache() as cache:
         digests = {name: _recalled(cache, name, states[file]) for name, file in distinct.items()}
@@ -64,8 +64,8 @@ def file_digests(files: Iterable[Path], *, progress: Progress | None = None) -> 
     return {file: digest for file, name in names.items() if (digest := digests[name]) is not None}
 
 
-def _name(file: Path, state: os.stat_result) -> bytes:
-    """The name of a file's content; the cache has only large files."""
+def _cache_name(file: Path, state: os.stat_result) -> bytes:
+    """The cache has only large files, which it knows by their inodes."""
     return os.fsencode(file) if state.st_size <= SMALL_BYTES else b"%d %d" % (state.st_dev, state.st_ino)
 
 
@@ -88,7 +88,7 @@ def _hashed(cache: FileCache, name: bytes, file: Path, state: os.stat_result, co
 def _only_one(state: os.stat_result) -> Iterator[None]:
     """Wait while another process hashes the same file.
 
-    One lock file is enough, because each inode locks a byte of its own. The lock only saves work: nobody waits if the
+    One lock file is enough, because each inode locks a byte of its own. The lock only saves work: nothing waits if the
     cache directory cannot be used, if the cache would not keep the digest, or on Windows. The system releases the locks
     of a process that ends.
     """

@@ -1,4 +1,4 @@
-"""The names of artifacts, computed from what determines them.
+"""Computes the keys of artifacts, which are part of their names, from everything that determines their content.
 
 A key is the SHA-256 of a canonical JSON document (sorted, no spaces, ASCII). Every file of the archive takes part, by
 path and content. For an artifact, its target takes part too: the image, as `repository:tag` or digest, and the GPU.

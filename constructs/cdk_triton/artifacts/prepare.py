@@ -1,6 +1,6 @@
-"""Prepares a repository once: judged, keyed, and what its recipes make of it.
+"""Checks a repository, computes its keys, and finds out what its recipes build, all once.
 
-Constructs and `cdk-triton fleet` know of a repository what `prepare` returns, and compute nothing of it again.
+Constructs and `cdk-triton fleet` use what `prepare` returns, and compute nothing of it again.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Prepared:
         return {} if self.build is None else s3_files(recipes_of(self.repository))
 
     def require_unchanged(self, when: str) -> None:
-        """Make sure that what was done with the files was done with those that have the keys.
+        """Make sure that the files still have the content from which the keys were computed.
 
         Raises:
             ArchiveError: a file is not as it was.
@@ -86,7 +86,7 @@ class Prepared:
             raise self.changed(when)
 
     def changed(self, when: str) -> ArchiveError:
-        """The error of files that did not stay the same while something was done."""
+        """The error for files that have changed since the keys were computed."""
         return ArchiveError(
             f"a file in {self.repository.root} changed while {when}: try again when no other program writes to this "
             "directory"
@@ -120,7 +120,7 @@ def prepare(
         lambda: prepared_document(repository, mode, platform, environment, uncompressed=uncompressed),
     )
     return Prepared(
-        repository=_without_promises(repository),
+        repository=_without_promised_files(repository),
         platform=platform,
         findings=findings_of(found["findings"]),
         errors=tuple(found["errors"]),
@@ -151,8 +151,8 @@ def prepared_document(
         environment=environment,
     )
     entry = repository.entry_model(mode)
-    broken = _broken_promises(repository)
-    given = _without_promises(repository)
+    broken = _missing_promised_files(repository)
+    given = _without_promised_files(repository)
     recipes = recipes_of(given)
     errors = _errors_of(recipes, given, platform)
     keys, files = keys_and_files(given, platform, uncompressed=uncompressed)
@@ -192,14 +192,13 @@ def _errors_of(recipes: Iterable[BuildRecipe], repository: ModelRepository, plat
     return errors
 
 
-def _without_promises(repository: ModelRepository) -> ModelRepository:
-    """The repository with its recipes alone, without the files that its settings say a recipe makes."""
+def _without_promised_files(repository: ModelRepository) -> ModelRepository:
     given = tuple(recipe for recipe in repository.recipes if not isinstance(recipe, PromisedFiles))
     return replace(repository, recipes=given) if len(given) < len(repository.recipes) else repository
 
 
-def _broken_promises(repository: ModelRepository) -> list[Finding]:
-    """A finding for each file of `produced` that is missing and that no recipe makes."""
+def _missing_promised_files(repository: ModelRepository) -> list[Finding]:
+    """A finding for each file of `produced` that no recipe makes."""
     promises = (each for each in repository.recipes if isinstance(each, PromisedFiles))
     return [
         Finding(

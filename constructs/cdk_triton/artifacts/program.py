@@ -18,7 +18,7 @@ It is a part of the key of every built artifact: raising it builds all of them a
 """
 
 _MAIN: Final = b"import sys\n\nfrom build_program.main import main\n\nsys.exit(main(sys.argv[1:]))\n"
-_TIME: Final = (1980, 1, 1, 0, 0, 0)  # the earliest that a ZIP archive can say
+_TIME: Final = (1980, 1, 1, 0, 0, 0)  # the earliest time of a ZIP archive
 
 
 def write_program(target: Path) -> None:

@@ -77,12 +77,12 @@ class PublisherDescription:
             },
             "max_concurrency": self.max_concurrency,
             "keys": key_document(platform),
-            **({"builds": self._builds()} if self.recipes else {}),
+            **({"builds": self._inputs_of_builds()} if self.recipes else {}),
             **({"is_next": True} if self.is_next else {}),
         }
 
-    def _builds(self) -> str:
-        """The inputs of builds, as text: metadata of a template loses what is null."""
+    def _inputs_of_builds(self) -> str:
+        """As text, because metadata of a template loses null values."""
         document = {
             "label": self.platform.label,
             "program": PROGRAM_VERSION,
@@ -138,7 +138,7 @@ class PublisherDescription:
 
 
 def _reason(error: Exception) -> str:
-    """The reason for which a description cannot be read; a KeyError contains nothing but the name."""
+    """A KeyError has only the missing name."""
     return f"no entry {error}" if isinstance(error, KeyError) else str(error)
 
 

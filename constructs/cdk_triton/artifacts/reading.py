@@ -1,4 +1,4 @@
-"""Reading the files of a repository in blocks, and noticing when somebody writes to one meanwhile."""
+"""Reads the files of a repository in blocks, and finds out whether a file changes meanwhile."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def read_blocks(file: Path, state: os.stat_result) -> Iterator[memoryview]:
             after = os.fstat(stream.fileno())
     except OSError as error:
         raise ArchiveError(f"{file} cannot be read: {error.strerror}; make it readable") from error
-    if _written(after) != _written(state):
+    if _write_state(after) != _write_state(state):
         raise ArchiveError(
             f"{file} changed while cdk-triton read it: try again when no other program writes to this file"
         )
 
 
-def _written(state: os.stat_result) -> tuple[int, int, int, int]:
-    """The state that a write to a file changes. The change time is not part of it: a new hard link changes it, too."""
+def _write_state(state: os.stat_result) -> tuple[int, int, int, int]:
+    """The part of the state that a write changes. A new hard link changes the change time, which is not in it."""
     return state.st_size, state.st_mtime_ns, state.st_dev, state.st_ino

@@ -1,4 +1,4 @@
-"""Answers to questions about repositories, kept between runs of the app in the cache of file states.
+"""Caches answers to questions about repositories between runs of the app, in the cache of file states.
 
 An answer is used again while nothing that decides it has changed: the files of the repositories, the files of this
 library's rules and recipes, and the rest of the question.
@@ -48,7 +48,7 @@ def cached_answer(
     state = _state(repositories)
     if state is None:
         return answer()
-    name = _name(repositories, question)
+    name = _cache_name(repositories, question)
     with FileCache() as cache:
         recalled = cache.recall(_KIND, name, state)
     if recalled is not None:
@@ -61,7 +61,7 @@ def cached_answer(
 
 
 def _state(repositories: Sequence[ModelRepository]) -> str | None:
-    """The state of every file that decides an answer; None if one of them is not settled."""
+    """None if a file that decides the answer is not settled."""
     if not all(_is_known(recipe) for each in repositories for recipe in each.recipes):
         return None
     states = [_states((file.source for file in each.files), read_ns=each.read_ns) for each in repositories]
@@ -71,8 +71,7 @@ def _state(repositories: Sequence[ModelRepository]) -> str | None:
     return hashlib.sha256(repr([states, library]).encode()).hexdigest()
 
 
-def _name(repositories: Sequence[ModelRepository], question: Sequence[object]) -> bytes:
-    """The digest of a question and of the repositories that it is about."""
+def _cache_name(repositories: Sequence[ModelRepository], question: Sequence[object]) -> bytes:
     about = [
         [
             str(repository.root),
@@ -88,12 +87,12 @@ def _name(repositories: Sequence[ModelRepository], question: Sequence[object]) -
 
 
 def _is_known(recipe: object) -> bool:
-    """Whether a recipe is a value of this library's; what a user's own class does may change with its code."""
+    """A user's own class may behave otherwise after a change of its code."""
     return is_dataclass(recipe) and type(recipe).__module__.startswith("cdk_triton.")
 
 
 def _states(files: Iterable[Path], *, read_ns: int) -> list[tuple[str, str]] | None:
-    """The state of each file; None if one of them is not settled."""
+    """None if one of the files is not settled."""
     states = []
     for file in files:
         try:

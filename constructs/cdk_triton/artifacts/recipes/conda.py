@@ -104,22 +104,21 @@ class CondaEnvironment:
         """See `BuildRecipe.validate`."""
         model_of(repository, self.model, str(self))
         check_host(self, platform)
-        packages = self._packages(repository)
+        packages = self._locked_packages(repository)
         self._check_python(packages, needed_python(platform), platform)
         numpy = [package.version for package in packages if package.name == "numpy"]
         check_numpy(self, self.model, numpy, repository, platform)
-        check_is_only_copy(self, self.model, repository, lambda each: each._contents(repository))
+        check_is_only_copy(self, self.model, repository, lambda each: each._identity(repository))
         check_is_used(self, self.model, self.archive, repository)
 
-    def _packages(self, repository: ModelRepository) -> tuple[LockedPackage, ...]:
-        """The locked packages, in the order of the file.
+    def _locked_packages(self, repository: ModelRepository) -> tuple[LockedPackage, ...]:
+        """In the order of the file.
 
         Raises:
-            ConfigurationError: the lock file is missing, or is not locked; every line that is wrong is named, up to
-                five of them.
+            ConfigurationError: the lock file is missing or not locked; up to five wrong lines are named.
         """
         text = required_text(repository, self._source, f"the lock file of {self}")
-        _refuse_other_forms(self._source, text)
+        _reject_other_forms(self._source, text)
         packages, problems = read_explicit_lock(text)
         if problems:
             shown = "; ".join(map(str, problems[:_SHOWN_PROBLEMS]))
@@ -135,13 +134,13 @@ class CondaEnvironment:
             "target": self._target,
             "packages": [
                 {"url": package.url, "algorithm": package.algorithm, "digest": package.digest}
-                for package in self._packages(repository)
+                for package in self._locked_packages(repository)
             ],
         }
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
         """See `BuildRecipe.estimated_minutes`: about two seconds to download, link and compress a package."""
-        return 1 + len(self._packages(repository)) / 30
+        return 1 + len(self._locked_packages(repository)) / 30
 
     def _check_python(self, packages: tuple[LockedPackage, ...], needed: str | None, platform: ServingPlatform) -> None:
         python = next((package for package in packages if package.name == "python"), None)
@@ -157,12 +156,12 @@ class CondaEnvironment:
                 f"of the container of {platform.release} would not find the packages: lock python={needed}"
             )
 
-    def _contents(self, repository: ModelRepository) -> frozenset[object]:
-        """The packages and their hashes, which make an environment what it is."""
-        return frozenset((package.url, package.digest) for package in self._packages(repository))
+    def _identity(self, repository: ModelRepository) -> frozenset[object]:
+        """Two environments with the same packages and hashes are equal."""
+        return frozenset((package.url, package.digest) for package in self._locked_packages(repository))
 
 
-def _refuse_other_forms(path: str, text: str) -> None:
+def _reject_other_forms(path: str, text: str) -> None:
     if EXPLICIT in text:
         return
     if _CONDA_LOCK_YAML.search(text) and PurePosixPath(path).suffix in (".yml", ".yaml"):

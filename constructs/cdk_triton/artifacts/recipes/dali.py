@@ -81,7 +81,7 @@ class DaliPipeline:
 
     @property
     def _target(self) -> str | None:
-        """The file that the build writes, relative to the repository; None where the source itself is served."""
+        """Relative to the repository; None if the source itself is served."""
         if self.serialize:
             return self._in_version(_SERIALIZED)
         return None if self._is_served else self._in_version(_FALLBACK)
@@ -120,7 +120,7 @@ class DaliPipeline:
                 f"{self} lets Triton serialise the pipeline, but the python3 of Triton {release} does not find DALI "
                 f"(the first release whose python3 does is {_AUTOSERIALIZED_SINCE}): write serialize=True"
             )
-        self._check_file(repository, model)
+        self._check_is_loaded(repository, model)
         self._check_definition(required_text(repository, self._source, f"the pipeline of {self}"))
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
@@ -150,8 +150,8 @@ class DaliPipeline:
     def _in_version(self, name: str) -> str:
         return PurePosixPath(self.model, str(self.version), name).as_posix()
 
-    def _check_file(self, repository: ModelRepository, model: Model) -> None:
-        """Whether the backend takes the file: it tries the default one, then `dali.py` (dali_backend: dali_model.h)."""
+    def _check_is_loaded(self, repository: ModelRepository, model: Model) -> None:
+        """The backend tries the default file name, then `dali.py` (dali_backend: dali_model.h)."""
         default = (model.config.default_model_filename if model.config is not None else "") or _SERIALIZED
         served = PurePosixPath(self._target or self._source).name
         if served not in (default, _FALLBACK):

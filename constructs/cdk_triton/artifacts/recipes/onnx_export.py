@@ -104,8 +104,7 @@ class OnnxExport:
         return f"OnnxExport({self.model!r})"
 
     @property
-    def _function(self) -> str:
-        """The name of the function."""
+    def _function_name(self) -> str:
         return self.entry.rpartition(":")[2]
 
     @property
@@ -139,7 +138,7 @@ class OnnxExport:
         return {
             "recipe": "onnx_export",
             "source": self._source,
-            "function": self._function,
+            "function": self._function_name,
             "onnx": self._target,
             "requirements": self._requirements,
             "outputs": None if self.outputs is None else list(self.outputs),
@@ -167,7 +166,7 @@ class OnnxExport:
             "recipe": "onnx_export",
             "name": f"the ONNX export of {self.model}",
             "source": self._source,
-            "function": self._function,
+            "function": self._function_name,
             "target": self._target,
             "requirements": self._requirements,
             "outputs": list(self._output_names(model_of(repository, self.model, str(self)))),
@@ -197,10 +196,10 @@ class OnnxExport:
         body = parsed_python(text, self._source).body
         functions = [each.name for each in body if isinstance(each, ast.FunctionDef)]
         # A name can also come from an import, an assignment or a condition; the build finds out.
-        if self._function not in functions and self._function not in text:
+        if self._function_name not in functions and self._function_name not in text:
             known = ", ".join(map(repr, functions)) or "none"
             raise ConfigurationError(
-                f"{self._source} has no function {self._function!r} (it has {known}): "
+                f"{self._source} has no function {self._function_name!r} (it has {known}): "
                 f"correct the argument entry of {self}"
             )
 

@@ -128,6 +128,6 @@ def check_is_only_copy(
 
 
 def _environment_paths(model: Model) -> set[str]:
-    """The environment that a Python model names, relative to the repository, if it is in there."""
+    """The environment of a Python model, if it is in the repository."""
     path = environment_path(model, _MODEL_DATA)
     return set() if path is None else {path.as_posix()}

@@ -1,4 +1,4 @@
-"""How a built plan is compared with the network that it was built from."""
+"""The settings for comparing a built plan with the network that it was built from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a TensorRT plan can be built for a model, on a platform: the sentences of `TensorRTPlan.validate`."""
+"""Checks whether a TensorRT plan can be built for a model, on a platform: the errors of `TensorRTPlan.validate`."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def check_shapes_are_known(recipe: str, config: ModelConfig) -> None:
     if reason := open_shape(config):
         raise ConfigurationError(
             f"no optimisation profile can be derived for {recipe}, because {reason}: declare the smallest, the usual "
-            f"and the largest shape, batch included, such as profiles=[{_example(config)}]"
+            f"and the largest shape, batch included, such as profiles=[{_example_profile(config)}]"
         )
 
 
-def _example(config: ModelConfig) -> str:
-    """A profile as it would be written, with 1, 128 and 512 for what is open."""
+def _example_profile(config: ModelConfig) -> str:
+    """With 1, 128 and 512 for open dimensions."""
     if not config.input:
         return "{'input': ((1, 3, 224, 224), (8, 3, 224, 224), (16, 3, 224, 224))}"
     most = config.max_batch_size

@@ -28,7 +28,7 @@ _FLAGS: Final[dict[str, tuple[str, ...]]] = {
     "int8": ("--int8", "--fp16"),
     "strongly_typed": ("--stronglyTyped",),
 }
-# The floating-point types of a network that is what a precision says.
+# The floating-point types of a network for each precision that describes the network.
 _TYPES: Final = {"fp32": {"FP32"}, "fp16": {"FP16", "FP32"}, "bf16": {"BF16", "FP32"}}
 # https://nvidia.github.io/Model-Optimizer/guides/8_autocast.html and _onnx_quantization.html
 _CONVERTERS: Final = {

@@ -104,7 +104,7 @@ def check_profiles(
             )
         for tensor in config.input:
             _check_shapes(profile[tensor.name], tensor, config.max_batch_size, what)
-    if network is not None and _is_batch_reported(profiles, config, network):
+    if network is not None and _is_reported_by_ct702(profiles, config, network):
         return
     batched = [tensor.name for tensor in config.input if not _is_special(tensor)]
     reached = max((min(profile[name].maximum[0] for name in batched) for profile in profiles if batched), default=None)
@@ -116,15 +116,14 @@ def check_profiles(
         )
 
 
-def _is_batch_reported(profiles: Sequence[Profile], config: ModelConfig, network: OnnxFile) -> bool:
-    """Whether CT702 reports a profile, or that all profiles end below `max_batch_size`."""
+def _is_reported_by_ct702(profiles: Sequence[Profile], config: ModelConfig, network: OnnxFile) -> bool:
     reached = largest_batch(profiles, network)
     is_below = reached is not None and reached < config.max_batch_size
     return is_below or any(profile_fault(profile, network) for profile in profiles)
 
 
 def _is_special(tensor: ModelInput) -> bool:
-    """Whether the profile has the input's values, or a length that is not in config.pbtxt."""
+    """The profile has values of the input, or a length that is not in config.pbtxt."""
     return tensor.is_shape_tensor or tensor.allow_ragged_batch
 
 

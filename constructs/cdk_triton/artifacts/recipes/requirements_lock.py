@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _HASH = re.compile(r"--hash(?:=|\s+)(?P<algorithm>[a-z0-9]+):(?P<digest>[0-9a-f]+)(?=\s|$)")
 _DIGITS = {"sha256": 64, "sha384": 96, "sha512": 128}
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-# What says where packages come from. Everything else changes what is installed, or whether its hash is looked at.
+# The options for the source of packages. Any other changes what is installed, or whether hashes are checked.
 _INDEX_OPTIONS = ("-i", "--index-url", "--extra-index-url")
 
 
@@ -106,7 +106,7 @@ def read_requirements(text: str) -> tuple[tuple[PinnedPackage, ...], tuple[Requi
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations (a backslash at the end), without comments; as pip joins them."""
+    """As pip joins them: a backslash at the end continues a line, and comments are removed."""
     parts: list[str] = []
     started = 0
     for number, line in enumerate(text.split("\n"), start=1):

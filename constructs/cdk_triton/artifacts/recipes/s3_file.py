@@ -1,4 +1,4 @@
-"""A file that is in S3 already."""
+"""`S3File`: a file that a recipe reads from S3 instead of the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a repository that recipes read while the app runs."""
+"""Reads files of a repository that recipes need while the app runs."""
 
 from __future__ import annotations
 

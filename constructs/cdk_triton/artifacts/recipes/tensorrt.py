@@ -1,6 +1,6 @@
 """`TensorRTPlan`: an ONNX network becomes the plan that the server loads.
 
-The build program is told, as a step of the plan of a build (`cdk_triton.artifacts.build_plan`)::
+The build program gets this step in the plan of a build (`cdk_triton.artifacts.build_plan`)::
 
     {"recipe": "tensorrt_plan",
      "name": "the TensorRT plan of bert",
@@ -14,7 +14,7 @@ The build program is told, as a step of the plan of a build (`cdk_triton.artifac
      "profiles": [{"ids": {"min": [1, 128], "opt": [16, 128], "max": [128, 128]}}, …],
      "inputs":  [{"name": "ids", "data_type": "TYPE_INT32", "dims": [-1, 128]}, …],
      "outputs": [{"name": "out", "data_type": "TYPE_FP32", "dims": [-1, 128, 768]}, …],
-                                               as config.pbtxt says them, the batch dimension (-1) included and reshapes
+                                               as config.pbtxt has them, the batch dimension (-1) included and reshapes
                                                applied; -1: any size. [] where config.pbtxt leaves them to the server
      "parity": {"tolerance": {"absolute": 0.01, "relative": 0.02},
                 "ranges": {"ids": [0, 30521]}, "seed": 0} | null}
@@ -184,7 +184,7 @@ class TensorRTPlan:
         return () if self.profiles is None else declared_profiles(self.profiles, str(self))
 
     def _shape_profiles(self, config: ModelConfig) -> tuple[Profile, ...]:
-        """The declared profiles, or the one that follows from a configuration; none where that leaves a shape open."""
+        """The declared profiles, or the configuration's own; empty if that leaves a shape open."""
         if self.profiles is not None:
             return self._declared
         return () if open_shape(config) else (configured_profile(config),)
@@ -246,9 +246,9 @@ class TensorRTPlan:
         }
 
     def _options(self, release: str, profiles: Sequence[Profile]) -> tuple[str, ...]:
-        """The command line for the TensorRT of a release, without files; no shapes without profiles."""
+        """Without files, and without shapes if there are no profiles."""
         major = major_version(release)
-        # 8.6 knows both words, older ones the first only.
+        # 8.6 knows both options, older ones only the first.
         options = ["--buildOnly" if major < 10 else "--skipInference", *precision_flags(self.precision, major)]
         if self.workspace_mib is not None:
             options.append(f"--memPoolSize=workspace:{self.workspace_mib}")
@@ -266,14 +266,14 @@ class TensorRTPlan:
 
 
 def _types(repository: ModelRepository, path: str) -> NetworkTypes | None:
-    """The types of the network, if its file can be read."""
+    """None if the network's file cannot be read."""
     file = file_at(repository, path)
     read = None if file is None else network_types(file.source)
     return read if isinstance(read, NetworkTypes) else None
 
 
 def _is_static(network: OnnxFile, config: ModelConfig) -> bool:
-    """Whether trtexec takes no shapes: "Static model does not take explicit shapes" (sampleEngines.cpp)."""
+    """Trtexec then rejects shapes: "Static model does not take explicit shapes" (sampleEngines.cpp)."""
     if any(tensor.is_shape_tensor for tensor in config.input):
         return False
     shapes = [tensor.shape for tensor in network.inputs]

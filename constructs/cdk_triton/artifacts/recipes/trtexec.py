@@ -1,4 +1,4 @@
-"""Which options trtexec has, by version of TensorRT, and which TensorRT a release of Triton may have.
+"""The options of trtexec by version of TensorRT, and the versions of TensorRT that a release of Triton may have.
 
 The table is `data/trtexec_flags.json`. `tools/generate/trtexec_flags.py` writes it from NVIDIA's sources at their tags.
 """
@@ -33,17 +33,17 @@ def trtexec_has_option(option: str, version: Version) -> bool:
             such as `--hardwareCompatibilityLevel=sameComputeCapability`.
         version: a version of the table.
     """
-    return any(_numbers(first) <= version <= _numbers(last) for first, last in _runs(option))
+    return any(_numbers(first) <= version <= _numbers(last) for first, last in _version_ranges(option))
 
 
 def oldest_with(option: str) -> str:
     """The oldest version of the table that has an option, which one has."""
-    return _runs(option)[0][0]
+    return _version_ranges(option)[0][0]
 
 
 def newest_with(option: str) -> str:
     """The newest version of the table that has an option, which one has."""
-    return _runs(option)[-1][1]
+    return _version_ranges(option)[-1][1]
 
 
 def major_version(name: str) -> int:
@@ -63,19 +63,19 @@ def possible_versions(name: str) -> tuple[Version, ...]:
     """
     versions = trtexec_versions()
     oldest, newest = tensorrt_bounds(name)
-    first = versions[0] if oldest is None else _nearest(oldest)
-    last = versions[-1] if newest is None else _nearest(newest)
+    first = versions[0] if oldest is None else _row_of(oldest)
+    last = versions[-1] if newest is None else _row_of(newest)
     return tuple(version for version in versions if first <= version <= last)
 
 
-def _nearest(version: Version) -> Version:
-    """The newest version of the table that is not newer; patches between two rows have the options of the older."""
+def _row_of(version: Version) -> Version:
+    """A patch between two versions of the table has the options of the older one."""
     older = [each for each in trtexec_versions() if each <= version]
     return older[-1] if older else trtexec_versions()[0]
 
 
-def _runs(option: str) -> list[list[str]]:
-    """The runs of versions that have an option, or its value if the table lists values separately."""
+def _version_ranges(option: str) -> list[list[str]]:
+    """The ranges of an option, or of its value if the table lists values separately."""
     flags: dict[str, list[list[str]]] = _table()["flags"]
     name, equals, value = option.partition("=")
     return flags.get(f"{name}{equals}{value.lower()}", flags.get(name, []))

@@ -1,4 +1,4 @@
-"""The requirements of the recipes for their arguments."""
+"""Checks the arguments of recipes."""
 
 from __future__ import annotations
 

@@ -109,9 +109,9 @@ class WheelEnvironment:
         """See `BuildRecipe.validate`."""
         model_of(repository, self.model, str(self))
         check_host(self, platform)
-        self._check_python(repository, platform)
+        self._check_locked_python(repository, platform)
         self._check_numpy(repository, platform)
-        check_is_only_copy(self, self.model, repository, lambda each: each._contents(repository))
+        check_is_only_copy(self, self.model, repository, lambda each: each._identity(repository))
         check_is_used(self, self.model, self.archive, repository)
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
@@ -133,12 +133,12 @@ class WheelEnvironment:
     def _packages(self, repository: ModelRepository) -> tuple[PinnedPackage, ...]:
         return pinned_packages(self._text(repository), self._source, str(self), lock_command(self._source))
 
-    def _contents(self, repository: ModelRepository) -> frozenset[object]:
-        """The packages and their versions, which make an environment what it is."""
+    def _identity(self, repository: ModelRepository) -> frozenset[object]:
+        """Two environments with the same versions of packages are equal."""
         return frozenset((package.name, package.version) for package in self._packages(repository))
 
-    def _check_python(self, repository: ModelRepository, platform: ServingPlatform) -> None:
-        """Compare the Python that the file was locked for with the container's, if the file names one."""
+    def _check_locked_python(self, repository: ModelRepository, platform: ServingPlatform) -> None:
+        """Only if the file names the Python that it was locked for."""
         needed = needed_python(platform)
         found = _LOCKED_FOR.search(self._text(repository))
         if found is not None and needed is not None and found["python"] != needed:
