@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cdk_triton.cli.artifacts.aws import sentences
-from cdk_triton.cli.doctor.account import refused
+from cdk_triton.cli.doctor.account import rejected_call
 from cdk_triton.cli.permissions import _ACTIONS, fix_of, permission_of
 from cdk_triton.errors import StoreError
 
@@ -70,7 +70,7 @@ def test_the_fix_is_that_of_the_code(code: str, fix: str) -> None:
 def test_the_commands_and_doctor_name_the_fix() -> None:
     error = rejected("GetCallerIdentity", "The security token is invalid", "InvalidClientTokenId")
     fix = fix_of(error)
-    assert refused("quota", error).fix == fix
+    assert rejected_call("quota", error).fix == fix
     with pytest.raises(StoreError, match="rejected GetCallerIdentity") as found, sentences():
         raise error
     assert str(found.value).endswith(f": The security token is invalid; {fix}")
@@ -78,7 +78,7 @@ def test_the_commands_and_doctor_name_the_fix() -> None:
 
 def test_doctor_names_no_permission_for_a_throttled_call() -> None:
     error = rejected("ListServiceQuotas", "Rate exceeded", "ThrottlingException")
-    assert refused("quota", error).fix == "run the command again in a few minutes"
+    assert rejected_call("quota", error).fix == "run the command again in a few minutes"
 
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "InvalidObjectState", "NoSuchBucket"])

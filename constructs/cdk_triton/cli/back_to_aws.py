@@ -1,4 +1,4 @@
-"""The line that leads a shell back to AWS after its local AWS has ended."""
+"""The `unset` line with which a shell uses AWS again after its local AWS has ended."""
 
 from __future__ import annotations
 

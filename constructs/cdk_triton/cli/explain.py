@@ -86,7 +86,7 @@ def _page(rule: Rule) -> str:
 
 
 def _paragraphs(text: str, indent: int = 0) -> str:
-    """Paragraphs of Markdown for the width of the page; a list or a table stays as it is."""
+    """Markdown, folded to the width of the page, except for lists and tables."""
     return "\n\n".join(
         paragraph
         if paragraph.startswith(("* ", "- ", "|", "1. ", "    "))

@@ -1,16 +1,29 @@
-"""The options that the command line has, and a sentence for those that the command would not use."""
+"""Checks of the command line's options."""
 
 from __future__ import annotations
+
+import math
 
 import typer
 
 from cdk_triton._wording import listed
 
-__all__ = ["given", "require_unused"]
+__all__ = ["finite", "given", "require_unused"]
+
+
+def finite(value: float | None) -> float | None:
+    """Reject `inf` and `nan`, which Python reads as numbers.
+
+    Raises:
+        typer.BadParameter: it is one of them.
+    """
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number.")
+    return value
 
 
 def given(context: typer.Context, *parameters: str) -> list[str]:
-    """The options, of these parameters of the command, that somebody wrote; a default does not count."""
+    """The options of these parameters that the command line has; a default does not count."""
     names = {str(each.name): max(each.opts, key=len) for each in context.command.params}
     sources = {each: context.get_parameter_source(each) for each in parameters}
     return [names[each] for each, source in sources.items() if source is not None and source.name == "COMMANDLINE"]

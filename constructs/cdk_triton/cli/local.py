@@ -78,11 +78,11 @@ def up(
     ] = False,
 ) -> None:
     """Start the local AWS, and print the variables for the AWS SDKs and the cdk CLI as lines for a shell."""
-    with _or_else_false() if detach else nullcontext():
+    with _false_on_failure() if detach else nullcontext():
         require_extra(_EXTRA, "`cdk-triton local`")
         from cdk_triton_local import DaemonOptions
 
-        options = DaemonOptions(port, _known(region), account, max_loaded_models, listen_on_all_interfaces)
+        options = DaemonOptions(port, _checked_region(region), account, max_loaded_models, listen_on_all_interfaces)
         daemon = _daemon(directory)
         typer.echo("starting the local AWS ...", err=True)
         if detach:
@@ -91,7 +91,7 @@ def up(
         else:
             daemon.run(
                 options,
-                ready=lambda status: _tell_of_the_foreground(status, _again(directory, options)),
+                ready=lambda status: _tell_of_the_foreground(status, _background_command(directory, options)),
                 log=lambda line: typer.echo(line, err=True),
             )
 
@@ -115,10 +115,10 @@ def status(
     Example: eval "$(cdk-triton local status)"
     """
     daemon = _daemon(directory)
-    with _or_else_false() if output is StatusFormat.TEXT else nullcontext():
+    with _false_on_failure() if output is StatusFormat.TEXT else nullcontext():
         found = daemon.status()
         if found is None:
-            _tell_of_others(daemon)
+            _list_others(daemon)
             start = _command("up --detach", directory)
             raise LocalError(f"no local AWS runs in {daemon.directory}; start one with: {start}")
     if output is StatusFormat.JSON:
@@ -210,8 +210,8 @@ def capacity(
     of_directory = daemon.capacity
     if instance_type is not None:
         if instances is None:
-            said = f"give the number of free instances of {instance_type}, or 'unlimited'."
-            raise typer.BadParameter(said, param_hint="'[NUMBER|unlimited]'")
+            fix = f"give the number of free instances of {instance_type}, or 'unlimited'."
+            raise typer.BadParameter(fix, param_hint="'[NUMBER|unlimited]'")
         of_directory.set(gpu_instance(instance_type).name, None if instances == _UNLIMITED else instances)
         _tell_if_none_runs(daemon)
     limits = of_directory.limits()
@@ -236,7 +236,7 @@ def down(directory: Directory = None) -> None:
     found = daemon.status()
     if found is None or not daemon.stop():
         typer.echo(f"no local AWS runs in {daemon.directory}", err=True)
-        _tell_of_others(daemon)
+        _list_others(daemon)
         return
     typer.echo(
         "stopped. Shells that have its variables still call it. To call AWS from such a shell again, run:", err=True
@@ -245,14 +245,13 @@ def down(directory: Directory = None) -> None:
 
 
 def _command(words: str, directory: Path | None) -> str:
-    """A command of this group for the local AWS of the directory with which the user called."""
+    """With the option for the directory, if the user named one."""
     from cdk_triton_local import directory_option
 
     return f"cdk-triton local {words}{'' if directory is None else directory_option(directory)}"
 
 
-def _again(directory: Path | None, options: DaemonOptions) -> str:
-    """The command that starts the same local AWS in the background."""
+def _background_command(directory: Path | None, options: DaemonOptions) -> str:
     words = _command("up --detach", directory)
     for each in fields(options):
         value = getattr(options, each.name)
@@ -261,8 +260,8 @@ def _again(directory: Path | None, options: DaemonOptions) -> str:
     return words
 
 
-def _known(region: str) -> str:
-    """Reject a region that matches no partition of AWS; one that is newer than this botocore matches, too."""
+def _checked_region(region: str) -> str:
+    """Regions that are newer than this botocore match a partition of AWS, too."""
     from botocore.exceptions import UnknownRegionError
     from botocore.loaders import Loader
     from botocore.regions import EndpointResolver
@@ -306,8 +305,8 @@ def local_hint(dead_url: str = "") -> str:
     return f'; a local AWS runs in ./{_DEFAULT_DIRECTORY}: eval "$(cdk-triton local status)"'
 
 
-def _tell_of_others(daemon: Daemon) -> None:
-    """Name the local AWS of other directories; one outside this project may serve somebody else."""
+def _list_others(daemon: Daemon) -> None:
+    """The local AWS of a directory outside this project may belong to another task."""
     for directory, status in daemon.others(daemon.directory):
         option = f"add --directory {shlex.quote(str(directory))}"
         if not _is_of_this_project(directory):
@@ -316,13 +315,13 @@ def _tell_of_others(daemon: Daemon) -> None:
 
 
 def _is_of_this_project(directory: Path) -> bool:
-    """Whether a state directory is below the working directory, or at its usual place in one of its parents."""
+    """Below the working directory, or at the usual place in one of its parents."""
     here = Path.cwd()
     return directory.is_relative_to(here) or directory in (each / _DEFAULT_DIRECTORY for each in here.parents)
 
 
 def _seconds_since_1970(text: str | None) -> float | None:
-    """The time that `--since` means: so long ago, or a date with a time of this machine's zone."""
+    """`--since` is a duration up to now, or a date with a time of this machine's zone."""
     if text is None:
         return None
     if found := re.fullmatch(r"(\d+)([smhd])", text):
@@ -343,8 +342,8 @@ def _daemon(directory: Path | None) -> Daemon:
 
 
 @contextmanager
-def _or_else_false() -> Iterator[None]:
-    """Let the shell fail that evaluates what we print: it would succeed with nothing, and go on to a real account."""
+def _false_on_failure() -> Iterator[None]:
+    """A shell that evaluates an empty output would succeed, and go on to a real account."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""`RELEASE/INSTANCE`, as the commands take a platform."""
+"""Reads the option `--platform`, which is `RELEASE/INSTANCE`."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def platform_of(text: str | None, image: str | None = None, *, takes_image: bool
         return ServingPlatform(release=release, instance_type=instance_type, image=image)
     except ConfigurationError as error:
         hint = "--platform" if image is None else ["--platform", "--image"]
-        said = str(error) if takes_image else str(error).removesuffix(OR_OWN_IMAGE)
-        raise typer.BadParameter(said, param_hint=hint) from error
+        reason = str(error) if takes_image else str(error).removesuffix(OR_OWN_IMAGE)
+        raise typer.BadParameter(reason, param_hint=hint) from error

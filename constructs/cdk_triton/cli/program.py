@@ -21,7 +21,7 @@ from cdk_triton.errors import CdkTritonError, RepositoryError, RuleError
 __all__ = ["app", "main"]
 
 _FAILED = 1
-_UNUSABLE = 2  # as click says of a usage error
+_UNUSABLE = 2  # click's status for a usage error
 _FAULT_OF_OURS = 70  # EX_SOFTWARE of sysexits.h
 _INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 _FRAMES_SHOWN = 3
@@ -72,7 +72,7 @@ def main() -> None:
     except (RepositoryError, RuleError) as error:
         from cdk_triton.triton.findings import printable
 
-        # There is no report: 1 would say that there is one, with errors in it.
+        # There is no report, and 1 stands for a report with errors.
         _exit(_UNUSABLE, printable(str(error)))
     except CdkTritonError as error:
         _exit(_FAILED, f"{error}{_hint(error)}")
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def _hint(error: CdkTritonError) -> str:
-    """A local AWS of this directory, where AWS could not be asked because nothing leads this shell anywhere."""
+    """The local AWS of this directory, if AWS could not be called because the shell has no region or credentials."""
     cause = error.__cause__
     if type(cause).__module__ != "botocore.exceptions" or type(cause).__name__ not in _NOWHERE:
         return ""

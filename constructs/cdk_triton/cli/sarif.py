@@ -34,7 +34,7 @@ def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
     The log omits acknowledged findings, because GitHub opens an alert even for a suppressed result.
     """
     codes = sorted({finding.code for finding in report.findings})
-    places = _Places(repository)
+    places = _SarifPlaces(repository)
     run: dict[str, Any] = {
         "tool": _tool([_rule(rule_of(code)) for code in codes]),
         "automationDetails": {"id": f"cdk-triton/{places.name}/"},
@@ -86,9 +86,7 @@ def _skipped(rule: Rule) -> dict[str, Any]:
     }
 
 
-class _Places:
-    """The places of findings, in SARIF's form."""
-
+class _SarifPlaces:
     def __init__(self, repository: ModelRepository) -> None:
         root, here = repository.root.resolve(), Path.cwd()
         # Code scanning knows files as the checkout does, wherever in it the command runs.
@@ -119,7 +117,7 @@ class _Places:
         return {"uri": quote((self._root / file).relative_to(self.top).as_posix()), "uriBaseId": self.base}
 
 
-def _results(findings: Sequence[Finding], codes: Sequence[str], places: _Places) -> Iterator[dict[str, Any]]:
+def _results(findings: Sequence[Finding], codes: Sequence[str], places: _SarifPlaces) -> Iterator[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for finding in findings:
         # Neither the line nor the words take part: an alert stays the same one when the file grows above it.

@@ -16,7 +16,7 @@ import typer
 
 __all__ = ["bold", "coloured", "columns_of", "cropped", "fold", "page_width", "width"]
 
-_PAGE = 100  # what the eye follows; also the width of a page that goes into a file
+_PAGE = 100  # also the width of a page that goes into a file
 
 
 def width() -> int | None:

@@ -28,9 +28,9 @@ _MANY = 20  # findings, from which on they are counted by rule
 def print_report(repository: ModelRepository, report: Report, hidden: Sequence[Finding] = ()) -> None:
     """Print the findings and a summary, which counts also the findings that `--ignore` hides."""
     locations = Locations(repository)
-    for heading, findings in _by_model(repository, report.findings).items():
+    for heading, findings in _findings_by_model(repository, report.findings).items():
         typer.echo(bold(printable(heading)))
-        for finding in sorted(findings, key=lambda each: _order(each, locations.of(each))):
+        for finding in sorted(findings, key=lambda each: _sort_key(each, locations.of(each))):
             for line in _lines(repository, locations, finding):
                 typer.echo(line)
             typer.echo()
@@ -59,8 +59,8 @@ def explanation(code: str) -> str:
     return f"{_INDENT}more about a rule: cdk-triton explain {code}"
 
 
-def _by_model(repository: ModelRepository, findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
-    """The findings under the names of their models; those about the whole come first."""
+def _findings_by_model(repository: ModelRepository, findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
+    """Those about the whole repository come first."""
     whole = "the repository"
     names = {str(model.directory): model.name for model in repository.models}
     groups: dict[str, list[Finding]] = {name: [] for name in (whole, *names.values())}
@@ -70,8 +70,8 @@ def _by_model(repository: ModelRepository, findings: Sequence[Finding]) -> Mappi
     return {name: group for name, group in groups.items() if group}
 
 
-def _order(finding: Finding, location: Location | None) -> tuple[object, ...]:
-    """Errors first, and each file from its top to its end."""
+def _sort_key(finding: Finding, location: Location | None) -> tuple[object, ...]:
+    """Errors first, then each file from its top to its end."""
     return finding.severity, finding.path, location or (0, 0), finding.code, finding.field, finding.message
 
 
@@ -86,7 +86,6 @@ def _lines(repository: ModelRepository, locations: Locations, finding: Finding) 
 
 
 def _marked(text: str, location: Location) -> Iterator[str]:
-    """The line with its number, and below it a mark under the place."""
     number = str(location.line)
     room = max((width() or _CONTEXT) - len(_INDENT) - len(number) - 3, 20)
     first = max(0, location.column - 1 - room)  # only what is near: a line may be a megabyte long
@@ -118,7 +117,7 @@ def _summary(repository: ModelRepository, report: Report, hidden: Sequence[Findi
         by_code = Counter(f"{finding.code} ({finding.severity})" for finding in hidden)
         hidden_counts = ", ".join(f"{each} {count}" for each, count in sorted(by_code.items()))
         yield fold(f"ignored by --ignore: {hidden_counts}", width(), indent=_INDENT, hanging=_INDENT)
-    yield from _unseen(repository, report)
+    yield from _unchecked_lines(repository, report)
     if len(report.findings) > _MANY:
         most = Counter(finding.code for finding in report.findings).most_common()
         yield fold(", ".join(f"{each} {count}" for each, count in most), width(), indent=_INDENT, hanging=_INDENT)
@@ -126,16 +125,15 @@ def _summary(repository: ModelRepository, report: Report, hidden: Sequence[Findi
         yield explanation(report.findings[0].code)
 
 
-def _unseen(repository: ModelRepository, report: Report) -> Iterator[str]:
-    """The rules that did not run, and the plans that no rule could look at."""
+def _unchecked_lines(repository: ModelRepository, report: Report) -> Iterator[str]:
     skipped = Counter(each.requires for each in report.skipped)
     unseen = report.plans_without_network
     plans = [model for model in repository.models if model.backend_name == "tensorrt"]
     if len(unseen) >= sum(len(model.served_versions) for model in plans):
         skipped.pop("preflight", None)  # there is nothing to ask the parser
     if unseen:
-        said = f"{_counted(len(unseen), 'plan')} not checked, no network in the repository: {listed(unseen)}"
-        yield fold(printable(said), width(), indent=_INDENT, hanging=_INDENT)
+        text = f"{_counted(len(unseen), 'plan')} not checked, no network in the repository: {listed(unseen)}"
+        yield fold(printable(text), width(), indent=_INDENT, hanging=_INDENT)
     for need, fix in _FIXES.items():
         if skipped[need]:
             yield fold(f"{_counted(skipped[need], 'rule')} skipped, {fix}", width(), indent=_INDENT, hanging=_INDENT)

@@ -1,4 +1,4 @@
-"""`cdk-triton validate`: the faults of a model repository that Triton or SageMaker would reject."""
+"""`cdk-triton validate`: finds the faults for which Triton or SageMaker would reject a model repository."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _require_parser(wanted: bool) -> bool:
 
 
 def _known_prefixes(prefixes: list[str] | None) -> list[str]:
-    """Reject a code or prefix that no rule has: it would hide nothing, and nobody would notice."""
+    """Raises BadParameter for a prefix of no rule, which would hide nothing."""
     if not prefixes:
         return []
     from cdk_triton.checks import documented_rules
@@ -124,12 +124,12 @@ def validate(
     strict: Strict = False,
 ) -> None:
     """Check a model repository; exit 1 if Triton or SageMaker would reject it."""
-    _require_single(mode, default_model, additional_models)
+    _require_single_mode(mode, default_model, additional_models)
     target = platform_of(platform, image, takes_image=True)
     from cdk_triton.triton import Severity
 
-    with _without_collector(), _failure_printed(output):
-        repository = _read(directory)
+    with _without_garbage_collection(), _failure_reported(output):
+        repository = _read_repository(directory)
         report = repository.report(
             mode.value,
             target,
@@ -137,14 +137,14 @@ def validate(
             additional_models=additional_models or (),
             preflight=preflight,
         )
-    shown, hidden = _split(report, ignored)
+    shown, hidden = _split_ignored(report, ignored)
     _print(output, repository, shown, hidden)
     if any(strict or finding.severity is Severity.ERROR for finding in shown.findings):
         raise typer.Exit(1)
 
 
-def _read(directory: Path) -> ModelRepository:
-    """The repository; a directory that cannot be one, such as a project's, is told from one with a fault."""
+def _read_repository(directory: Path) -> ModelRepository:
+    """The error names a repository below the directory, or that it is a project."""
     from cdk_triton.triton import ModelRepository
 
     try:
@@ -171,8 +171,7 @@ def _configurations(directory: Path) -> Iterator[Path]:
     return directory.glob(f"*/{_CONFIG}")
 
 
-def _require_single(mode: Mode, default_model: str | None, additional_models: Sequence[str] | None) -> None:
-    """Reject options that only a single-model container has."""
+def _require_single_mode(mode: Mode, default_model: str | None, additional_models: Sequence[str] | None) -> None:
     if mode is Mode.MULTI and (default_model or additional_models):
         raise typer.BadParameter(
             "a multi-model endpoint loads the model that a caller names; the option is for --mode single",
@@ -180,8 +179,7 @@ def _require_single(mode: Mode, default_model: str | None, additional_models: Se
         )
 
 
-def _split(report: Report, prefixes: Sequence[str] | None) -> tuple[Report, list[Finding]]:
-    """The report without the findings that `--ignore` hides, and these findings."""
+def _split_ignored(report: Report, prefixes: Sequence[str] | None) -> tuple[Report, list[Finding]]:
     ignored = tuple(prefixes or ())
     hidden = [each for each in report.findings if each.code.startswith(ignored)]
     shown = tuple(each for each in report.findings if not each.code.startswith(ignored))
@@ -189,11 +187,10 @@ def _split(report: Report, prefixes: Sequence[str] | None) -> tuple[Report, list
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
-    """Keep the garbage collector away.
+def _without_garbage_collection() -> Iterator[None]:
+    """Collecting takes a third of the time of a large repository, and nearly everything stays in use.
 
-    All that is read stays in use, and walking it over and over takes a third of the time of a large repository. It is
-    frozen, too: the collector would walk it once more as soon as it is back.
+    It is frozen afterwards, because the next collection would walk all of it.
     """
     gc.disable()
     try:
@@ -204,8 +201,8 @@ def _without_collector() -> Iterator[None]:
 
 
 @contextmanager
-def _failure_printed(output: FindingsFormat) -> Iterator[None]:
-    """Print for other programs why there is no report; the program prints it for people on stderr, and ends with 2."""
+def _failure_reported(output: FindingsFormat) -> Iterator[None]:
+    """Print for other programs why there is no report. For people, the program prints it on stderr and ends with 2."""
     try:
         yield
     except (RepositoryError, RuleError) as error:

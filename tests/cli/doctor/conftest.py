@@ -46,7 +46,7 @@ class Aws:
         """Let an operation answer so."""
         self._answers[operation] = (status, (document if isinstance(document, str) else json.dumps(document)).encode())
 
-    def refuses(self, operation: str, code: str, message: str) -> None:
+    def rejects(self, operation: str, code: str, message: str) -> None:
         """Let an operation fail, in the words of its protocol."""
         if operation in ("GetCallerIdentity", "GetRole"):
             xml = f"<ErrorResponse><Error><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"

@@ -33,7 +33,7 @@ def test_without_a_region_aws_is_not_asked(
 ) -> None:
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
-    aws.refuses("GetCallerIdentity", "Asked", "it was")
+    aws.rejects("GetCallerIdentity", "Asked", "it was")
     outcome = doctor(*PLATFORM)
     assert outcome.status == 1
     assert outcome.graded("region") == "error"
@@ -43,7 +43,7 @@ def test_without_a_region_aws_is_not_asked(
 
 
 def test_without_region_and_credentials_both_are_said(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    aws.refuses("GetCallerIdentity", "Asked", "it was")
+    aws.rejects("GetCallerIdentity", "Asked", "it was")
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     outcome = doctor(*PLATFORM)
@@ -61,7 +61,7 @@ def test_without_credentials(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPa
 
 
 def test_credentials_that_aws_refuses(doctor: Any, aws: Any) -> None:
-    aws.refuses("GetCallerIdentity", "ExpiredToken", "The security token included in the request is expired")
+    aws.rejects("GetCallerIdentity", "ExpiredToken", "The security token included in the request is expired")
     outcome = doctor()
     assert outcome.status == 1
     assert outcome.graded("credentials") == "error"
@@ -100,7 +100,7 @@ def test_a_local_aws_that_is_down(doctor: Any, aws: Any, monkeypatch: pytest.Mon
 
 
 def test_an_account_that_is_not_bootstrapped(doctor: Any, aws: Any) -> None:
-    aws.refuses("GetParameter", "ParameterNotFound", "")
+    aws.rejects("GetParameter", "ParameterNotFound", "")
     outcome = doctor()
     assert outcome.status == 1
     assert outcome.graded("bootstrap") == "error"
@@ -128,7 +128,7 @@ def test_a_cdk_json_that_says_nothing_of_it(doctor: Any, aws: Any, here: Path, t
 
 
 def test_a_role_that_nothing_has_needed_yet_is_a_warning(doctor: Any, aws: Any) -> None:
-    aws.refuses("GetRole", "NoSuchEntity", "")
+    aws.rejects("GetRole", "NoSuchEntity", "")
     outcome = doctor()
     assert outcome.status == 0
     assert outcome.graded("service-linked role") == "warning"
@@ -145,7 +145,7 @@ def test_a_role_that_nothing_has_needed_yet_is_a_warning(doctor: Any, aws: Any) 
     ],
 )
 def test_what_may_not_be_looked_at_is_unknown_and_no_error(doctor: Any, aws: Any, operation: str, subject: str) -> None:
-    aws.refuses(operation, "AccessDeniedException", "you may not")
+    aws.rejects(operation, "AccessDeniedException", "you may not")
     outcome = doctor(*PLATFORM)
     assert outcome.status == 0
     assert outcome.graded(subject) == "unknown"

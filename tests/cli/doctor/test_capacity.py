@@ -25,7 +25,7 @@ def test_an_image_that_is_not_in_the_registry(doctor: Any, aws: Any) -> None:
 
 
 def test_a_registry_without_the_repository(doctor: Any, aws: Any) -> None:
-    aws.refuses("BatchGetImage", "RepositoryNotFoundException", "no such repository")
+    aws.rejects("BatchGetImage", "RepositoryNotFoundException", "no such repository")
     assert doctor(*PLATFORM).graded("image") == "error"
 
 

@@ -1,4 +1,4 @@
-"""When requests are sent: fixed before the first one, and the same again for the same seed."""
+"""Computes the times of a load's requests before the first one is sent; a seed always gives the same times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cold loads of target models: the first request of each, one after the other, against the second."""
+"""Measures cold loads of target models, one after the other: the first request of each against the second."""
 
 from __future__ import annotations
 

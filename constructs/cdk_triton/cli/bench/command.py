@@ -1,4 +1,4 @@
-"""The command `bench`: what is sent, the question before it, and how the results are printed."""
+"""The command `bench`: makes the request, asks for confirmation, and prints the results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdk_triton.cli.bench.kinds import Arrivals
-from cdk_triton.cli.given import require_unused
+from cdk_triton.cli.given import finite, require_unused
 from cdk_triton.cli.invoke.command import AnswerFormat, usage_errors
-from cdk_triton.cli.numbers import finite
 from cdk_triton.cli.requests.options import (
     ComponentOption,
     DataOption,
@@ -111,7 +110,7 @@ def bench(
         else:
             asked = check_target(found, target_model, component)
             body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
-            _ask(aws, plan.question, yes=yes)
+            _confirm(aws, plan.question, yes=yes)
             report = run(aws, found, plan, body, asked, variant, say=_say)
     _print(report, output)
     if plot is not None and report.sweep:
@@ -125,7 +124,7 @@ def bench(
 
 
 def _check_size(rate: float, seconds: float) -> None:
-    """Reject a load whose times, which are drawn before it begins, would fill the memory."""
+    """The times of all requests are computed before the load, and must fit into the memory."""
     if rate * seconds > _MOST_REQUESTS:
         raise ConfigurationError(
             f"{rate:g} requests per second for {seconds:g} seconds are {rate * seconds:,.0f} requests, but bench plans "
@@ -155,8 +154,8 @@ def _ready(aws: Aws, name: str) -> ReadEndpoint:
     return found
 
 
-def _ask(aws: Aws, question: str, *, yes: bool) -> None:
-    """Ask before load on AWS, which costs money and may harm callers."""
+def _confirm(aws: Aws, question: str, *, yes: bool) -> None:
+    """Load on AWS costs money and may harm callers."""
     if aws.is_local or yes:
         return
     account = aws.client("sts").get_caller_identity()["Account"]
@@ -189,7 +188,7 @@ def _cold(
     if endpoint.kind is not Kind.MULTI:
         raise ConfigurationError(f"the endpoint '{endpoint.name}' is not a multi-model endpoint: omit --cold")
     targets = [each.name for each in endpoint.current] if target is None else [endpoint.target(target)]
-    _ask(aws, f"two requests to each of {len(targets)} target models of '{endpoint.name}'", yes=yes)
+    _confirm(aws, f"two requests to each of {len(targets)} target models of '{endpoint.name}'", yes=yes)
 
     def bodies() -> Iterator[tuple[str, Body]]:
         for each in targets:

@@ -1,4 +1,4 @@
-"""Load at one rate: sends each request at its time, whatever became of those before it."""
+"""Puts load on an endpoint at one rate: sends each request at its time, without waiting for earlier answers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def load(
         rate: the rate of these times, for the result.
         seconds: how long they are.
         stop: ends it early; what was measured until then is the result.
-        progress: says for how many answers it waits.
+        progress: shows for how many answers it waits.
     """
     result = Measurement(rate)
     under_way: set[asyncio.Task[None]] = set()
@@ -65,7 +65,7 @@ async def load(
     result.is_interrupted = stop.is_set()
     result.seconds = min(time.perf_counter() - start, seconds)
     result.busy = (time.process_time() - processor) / max(time.perf_counter() - start, 1e-9)
-    await _finish(under_way, stop, progress)
+    await _wait_for_answers(under_way, stop, progress)
     return result
 
 
@@ -90,8 +90,8 @@ async def _one(send: Send, start: float, intended: float, result: Measurement) -
         result.last_answer = now - start
 
 
-async def _finish(under_way: set[asyncio.Task[None]], stop: asyncio.Event, progress: Progress) -> None:
-    """Wait for the answers that are missing; each request has a time limit of its own."""
+async def _wait_for_answers(under_way: set[asyncio.Task[None]], stop: asyncio.Event, progress: Progress) -> None:
+    """Each request has a time limit of its own."""
     while under_way and not stop.is_set():
         progress.say(f"waiting for {len(under_way):,} answers")
         await asyncio.wait(under_way, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)

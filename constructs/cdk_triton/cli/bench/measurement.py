@@ -1,4 +1,4 @@
-"""The result of one rate, and what its sample is large enough for."""
+"""The result of one rate, with the percentiles for which its sample is large enough."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Measurement:
 
     @property
     def late(self) -> float:
-        """Seconds by which that share of the requests was sent too late; 0 where there are too few to say."""
+        """Seconds by which that share of the requests was sent too late; 0 if there are too few requests."""
         if self.late_share >= 1:
             return 0.0
         return float(self.lateness.get_value_at_percentile(100 * (1 - self.late_share))) / 1e6

@@ -1,4 +1,4 @@
-"""Runs a plan: warm-up, the rates, some minutes at the knee, and CloudWatch's view of these."""
+"""Runs a plan: the warm-up, the rates, and some minutes at the knee, with CloudWatch's metrics of these."""
 
 from __future__ import annotations
 
@@ -106,17 +106,17 @@ def run(
             "parameters": body.parameters,
         },
     )
-    _try(aws, request)
+    _try_request(aws, request)
     if plan.max_rate is not None:
         say(f"{len(plan.rates)} rates from {plan.rate:g}/s to {plan.max_rate:g}/s: up to {plan.time}")
-    began = asyncio.run(_load(sender(aws.session, request.arguments, report.messages), plan, report, say))
+    began = asyncio.run(_run_load(sender(aws.session, request.arguments, report.messages), plan, report, say))
     if report.at_knee is not None and not report.is_interrupted:
         _add_utilization(aws, report, answering, began)
     return report
 
 
-def _try(aws: Aws, request: Invocation) -> None:
-    """Send the request once, so that minutes of load do not show an error that each request has.
+def _try_request(aws: Aws, request: Invocation) -> None:
+    """Send the request once, so that an error that each request has shows before minutes of load.
 
     Raises:
         InvocationError: the request fails, and not for the load that others put on the endpoint.
@@ -145,7 +145,7 @@ def _answering(endpoint: ReadEndpoint, variant: str | None, component: str | Non
 
 
 def _add_utilization(aws: Aws, report: Report, answering: Sequence[ServedModel], period: tuple[float, float]) -> None:
-    """Ask CloudWatch; whatever comes of that, the load is not lost."""
+    """If CloudWatch does not answer, the report has a note, and the results of the load stay."""
     if len(answering) != 1 or answering[0].instance_type is None:
         report.gpu_note = "is measured only if one variant with one instance type answers"
         return
@@ -161,10 +161,10 @@ def _add_utilization(aws: Aws, report: Report, answering: Sequence[ServedModel],
         report.gpu_note = f"is not known, because CloudWatch did not answer: {error}"
 
 
-async def _load(
+async def _run_load(
     connected: AbstractAsyncContextManager[Send], plan: Plan, report: Report, say: Callable[[str], None]
 ) -> tuple[float, float]:
-    """Fill the report; returns when the minutes at the knee began and ended."""
+    """Fill the report, and return when the minutes at the knee began and ended."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
@@ -173,12 +173,12 @@ async def _load(
     async with connected as send:
         if plan.warm_up:
             with working(f"warm-up: {plan.rate:.4g} requests per second for {plan.warm_up:g} s") as progress:
-                await _hold(send, plan, plan.rate, plan.warm_up, stop, progress)
+                await _measure(send, plan, plan.rate, plan.warm_up, stop, progress)
         for number, rate in enumerate(plan.rates):
             if stop.is_set():
                 break
             with working(f"{rate:.4g} requests per second for {plan.duration:g} s") as progress:
-                measured = await _hold(send, plan, rate, plan.duration, stop, progress, number)
+                measured = await _measure(send, plan, rate, plan.duration, stop, progress, number)
             report.sweep.append(measured)
             say(f"{rate:.4g}/s: {measured.answered:,} of {measured.planned:,} answered, {measured.achieved:.4g}/s")
             report.ended = "" if plan.max_rate is None else ends_sweep(measured)
@@ -190,13 +190,13 @@ async def _load(
             began = time.time()
             text = f"{report.knee.rate:.4g} requests per second for {KNEE_SECONDS:g} s, at the knee"
             with working(text) as progress:
-                report.at_knee = await _hold(send, plan, report.knee.rate, KNEE_SECONDS, stop, progress)
+                report.at_knee = await _measure(send, plan, report.knee.rate, KNEE_SECONDS, stop, progress)
             period = (began, time.time())
     report.is_interrupted = stop.is_set()
     return period
 
 
-async def _hold(
+async def _measure(
     send: Send,
     plan: Plan,
     rate: float,
@@ -205,7 +205,7 @@ async def _hold(
     progress: Progress,
     number: int = 0,
 ) -> Measurement:
-    """Hold a rate; each has random times of its own, so that a chance of one is not that of all."""
+    """Each rate (`number`) has random times of its own, so that unlucky times do not affect all rates."""
     times = send_times(rate, seconds, plan.arrivals, plan.seed + number)
     return await load(send, times, rate, seconds, stop, progress)
 
@@ -232,7 +232,7 @@ def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tupl
 
 
 def _add_parts(aws: Aws, report: Report, variant: str, began: float) -> None:
-    """Ask CloudWatch; whatever comes of that, the loads were measured."""
+    """If CloudWatch does not answer, the results of the cold loads stay."""
     pause = 1.0 if report.is_local else 15.0
     try:
         with suppress(BotoCoreError, ClientError), working("waiting for CloudWatch's parts, some minutes at most"):

@@ -117,7 +117,7 @@ def as_text(report: Report) -> Iterator[str]:
         yield from _cold(report)
     if report.is_interrupted:
         yield "interrupted: these are the results until then"
-    yield from _knee(report)
+    yield from _knee_or_reason(report)
     if report.is_local:
         yield STAND_INS
     elif report.lost_knee:
@@ -126,8 +126,7 @@ def as_text(report: Report) -> Iterator[str]:
         yield from _settings(report)
 
 
-def _knee(report: Report) -> Iterator[str]:
-    """The knee of a sweep, or the reason why it was not found."""
+def _knee_or_reason(report: Report) -> Iterator[str]:
     if report.knee is not None:
         beyond = next(each for each in report.sweep if each.rate > report.knee.rate)
         reason = "" if beyond.is_interrupted else ends_sweep(beyond)
@@ -147,7 +146,7 @@ def _knee(report: Report) -> Iterator[str]:
 
 
 def _missing_percentiles(measured: Sequence[Measurement]) -> Iterator[str]:
-    """The answers that a percentile of the table needs, and the seconds that these take at the last rate."""
+    """How long the last rate takes for the next percentile."""
     last = measured[-1]
     if last.next_percentile is None or last.is_interrupted or not last.answered:
         return

@@ -1,4 +1,4 @@
-"""From the lowest rate to the first that fails, and the knee between them."""
+"""The rates of a sweep, from the lowest to the first that fails, and the knee between them."""
 
 from __future__ import annotations
 

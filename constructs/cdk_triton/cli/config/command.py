@@ -67,7 +67,7 @@ def config(
     from cdk_triton.cli.config.faces import face_of
 
     faces = [face_of(path) for path in models]
-    _require_names(faces, ensemble)
+    _require_directory_names(faces, ensemble)
     written = _configurations(faces, ensemble)
     if into is not None:
         _write(into, faces, written, ensemble)
@@ -79,8 +79,7 @@ def config(
         _print(written)
 
 
-def _require_names(faces: Sequence[Face], ensemble: str) -> None:
-    """Reject names that would be one directory, or none."""
+def _require_directory_names(faces: Sequence[Face], ensemble: str) -> None:
     names = [face.name for face in faces] + ([ensemble] if len(faces) > 1 else [])
     for name in names:
         if names.count(name) > 1:
@@ -93,22 +92,21 @@ def _require_names(faces: Sequence[Face], ensemble: str) -> None:
 
 
 def _configurations(faces: Sequence[Face], ensemble: str) -> Mapping[str, Written]:
-    """The configurations by their path in the repository; those that models have already are not among them."""
+    """Path in the repository → configuration, without those that models have already."""
     from cdk_triton.cli.config.connections import connected
     from cdk_triton.cli.config.writing import ensemble_config, model_config
 
     found = connected(faces)
     written = {f"{face.name}/{_CONFIG}": model_config(face) for face in found.faces if not face.written}
     if len(faces) > 1:
-        _require_links(found)
+        _require_all_linked(found)
         written[f"{ensemble}/{_CONFIG}"] = ensemble_config(ensemble, found)
     if not written:
         raise typer.BadParameter(f"{faces[0].name} has a {_CONFIG} already; remove it first", param_hint="MODEL")
     return written
 
 
-def _require_links(found: Connected) -> None:
-    """Reject models of which one is connected with no other."""
+def _require_all_linked(found: Connected) -> None:
     linked = {model for place, link in found.links.items() for model in (place.model, link.source.model)}
     for face in found.faces:
         if face.name not in linked:
@@ -122,7 +120,7 @@ def _require_links(found: Connected) -> None:
 
 
 def _write(into: Path, faces: Sequence[Face], written: Mapping[str, Written], ensemble: str) -> None:
-    """Write the configurations, and copy the models' files that are not there already."""
+    """The models' files are copied, unless they are there already."""
     files: dict[str, Content] = {name: each.text for name, each in written.items()}
     for face in faces:
         for name, source in face.files.items():

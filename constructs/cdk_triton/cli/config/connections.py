@@ -1,4 +1,4 @@
-"""Which output of which model an input reads: what fits by name, by type and by shape."""
+"""Connects the models of an ensemble: finds the output that each input reads, by name, type and shape."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Connected:
 
 
 def connected(faces: Sequence[Face]) -> Connected:
-    """Connect the models. They are in the order in which a request passes them, where names do not give another."""
+    """Connect the models. A request passes them in this order, unless the names of tensors give another."""
     search = _Search(tuple(faces))
     search.by_name(lambda name: name, "")
     search.by_name(lambda name: re.sub(r"[\W_]", "", name).lower(), "their names are alike")
@@ -58,8 +58,6 @@ def connected(faces: Sequence[Face]) -> Connected:
 
 
 class _Search:
-    """Finds the links; the surest first."""
-
     def __init__(self, faces: tuple[Face, ...]) -> None:
         self.faces = faces
         self.links: dict[Place, Link] = {}
@@ -73,14 +71,14 @@ class _Search:
                 output = next((each for each in other.outputs if spelled(each.name) == spelled(given.name)), None)
                 if output is None or self._reaches(face.name, other.name):
                     continue
-                if not _fit(other, output, face, given):
+                if not _fits(other, output, face, given):
                     self.open_reasons.setdefault(
                         Place(face.name, given.name),
-                        f"{output.name!r} of {other.name!r} is {_said(output)}, but {given.name!r} is {_said(given)}",
+                        f"{output.name!r} of {other.name!r} is {_text(output)}, but {given.name!r} is {_text(given)}",
                     )
                     continue
-                said = f"{output.name!r} of {other.name!r} and {given.name!r} fit, and {reason}" if reason else ""
-                self._link(Place(face.name, given.name), Link(Place(other.name, output.name), said))
+                why = f"{output.name!r} of {other.name!r} and {given.name!r} fit, and {reason}" if reason else ""
+                self._link(Place(face.name, given.name), Link(Place(other.name, output.name), why))
                 break
 
     def by_shape(self) -> None:
@@ -91,7 +89,7 @@ class _Search:
                 Place(other.name, output.name)
                 for other in self.faces[:index]
                 for output in other.outputs
-                if Place(other.name, output.name) not in used and _fit(other, output, face, given)
+                if Place(other.name, output.name) not in used and _fits(other, output, face, given)
             ]
             place = Place(face.name, given.name)
             if len(found) == 1:
@@ -102,7 +100,7 @@ class _Search:
                 self.open_reasons[place] = f"several outputs fit the input {given.name!r} ({names})"
 
     def _unread(self) -> Iterator[tuple[int, Face, Tensor]]:
-        """The inputs without a link, at the time when each is asked for."""
+        """The inputs that have no link when the iteration comes to them."""
         for index in range(len(self.faces)):
             for number in range(len(self.faces[index].inputs)):
                 face = self.faces[index]
@@ -111,7 +109,7 @@ class _Search:
                     yield index, face, given
 
     def _reaches(self, start: str, end: str) -> bool:
-        """Whether the outputs of a model lead into another one, so that a link back would make a cycle."""
+        """A link from `end` back to `start` would then make a cycle."""
         readers = {place.model for place, link in self.links.items() if link.source.model == start}
         return start == end or any(self._reaches(each, end) for each in readers)
 
@@ -145,8 +143,8 @@ def _with(tensors: tuple[Tensor, ...], known: Tensor) -> tuple[Tensor, ...]:
     return tuple(known if each.name == known.name else each for each in tensors)
 
 
-def _fit(writer: Face, output: Tensor, reader: Face, given: Tensor) -> bool:
-    """Whether the server takes both for one tensor; what no file contains fits everything."""
+def _fits(writer: Face, output: Tensor, reader: Face, given: Tensor) -> bool:
+    """Whether the server accepts the connection. An unknown type or unknown dimensions fit everything."""
     if output.data_type and given.data_type and output.data_type != given.data_type:
         return False
     if output.dims is None or given.dims is None:
@@ -165,6 +163,6 @@ def _same(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return len(one) == len(other) and all(a == b or -1 in (a, b) for a, b in zip(one, other, strict=True))
 
 
-def _said(tensor: Tensor) -> str:
+def _text(tensor: Tensor) -> str:
     dims = "any shape" if tensor.dims is None else f"[{', '.join(map(str, tensor.dims))}]"
     return f"{tensor.data_type or 'of any type'} {dims}"

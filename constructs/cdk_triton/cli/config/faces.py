@@ -1,4 +1,4 @@
-"""Read models: their tensors, according to the network, the source or the configuration."""
+"""Reads the tensors of a model from its network, its source or its configuration."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def face_of(path: Path) -> Face:
     """
     directory = _model_directory(path)
     if directory is not None and (directory / CONFIG_NAME).is_file():
-        return _configured(directory)
-    file = _model_file(path) if path.is_dir() else path
+        return _face_of_configuration(directory)
+    file = _newest_model_file(path) if path.is_dir() else path
     name = file.stem if file.stem != "model" else (directory or file.resolve().parent).resolve().name
     if not file.exists():
         raise _unusable(f"{file} does not exist; name a network (.onnx), a Python model (.py) or a model's directory")
@@ -53,7 +53,7 @@ def _unusable(sentence: str) -> typer.BadParameter:
 
 
 def _model_directory(path: Path) -> Path | None:
-    """The directory of the model: the path itself, or the one above a version's."""
+    """The path itself, or the directory above that of a version."""
     if path.is_dir():
         return path
     parent = path.resolve().parent
@@ -62,8 +62,7 @@ def _model_directory(path: Path) -> Path | None:
     return None
 
 
-def _model_file(directory: Path) -> Path:
-    """The file of a directory's last version that has one."""
+def _newest_model_file(directory: Path) -> Path:
     versions = sorted((each for each in directory.iterdir() if is_version_name(each.name)), key=lambda at: int(at.name))
     found = [each / name for each in reversed(versions) for name in ("model.onnx", "model.py")]
     file = next((each for each in found if each.is_file()), None)
@@ -74,8 +73,7 @@ def _model_file(directory: Path) -> Path:
     return file
 
 
-def _configured(directory: Path) -> Face:
-    """A model that has its configuration already."""
+def _face_of_configuration(directory: Path) -> Face:
     try:
         config = parse_model_config((directory / CONFIG_NAME).read_bytes(), path=str(directory / CONFIG_NAME))
     except RepositoryError as error:
@@ -119,7 +117,7 @@ def _of_network(file: Path, name: str, labels: Labels) -> Face:
                 f"{file} has the tensor {tensor.name!r} of {tensor.data_type or 'a type'}, which the ONNX Runtime "
                 "backend does not serve; export it as FP16 or FP32"
             )
-    batches, reason = _batches(tensors)
+    batches, reason = _batches_and_reason(tensors)
     guesses = [Guess("max_batch_size", reason)]
     for side, given in (("input", network.inputs), ("output", network.outputs)):
         guesses += [
@@ -140,11 +138,6 @@ def _of_network(file: Path, name: str, labels: Labels) -> Face:
 
 
 def _external_data(file: Path, network: OnnxFile) -> dict[str, Path]:
-    """The files beside a network that have its weights.
-
-    Raises:
-        BadParameter: one is missing or too short.
-    """
     found = {}
     for each in network.external_data:
         path = file.parent / each.location
@@ -157,8 +150,7 @@ def _external_data(file: Path, network: OnnxFile) -> dict[str, Path]:
     return found
 
 
-def _batches(tensors: Sequence[OnnxTensor]) -> tuple[bool, str]:
-    """Whether the tensors have a batch dimension, and why."""
+def _batches_and_reason(tensors: Sequence[OnnxTensor]) -> tuple[bool, str]:
     fixed = [each.name for each in tensors if each.shape is not None and not (each.shape and _is_open(each.shape[0]))]
     if fixed:
         return False, f"the first dimension of {fixed[0]!r} is fixed, so the tensors have no batch dimension"

@@ -1,4 +1,4 @@
-"""The configurations as text, with a comment beside each value that was guessed."""
+"""Writes configurations as text, with a comment beside each value that was guessed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def model_config(face: Face) -> Written:
 
 
 def _completed(face: Face) -> tuple[Face, list[Guess]]:
-    """The model with a value for everything that no file contains."""
+    """Values that no file contains get a placeholder, and a guess for each."""
     guesses = list(face.guesses)
     if face.max_batch_size is None:
         guesses.append(
@@ -124,8 +124,8 @@ def ensemble_config(name: str, connected: Connected) -> Written:
         'platform: "ensemble"',
         *_noted("max_batch_size", guesses),
         f"max_batch_size: {batch}",
-        *_tensors("input", [_outer(batch, *each) for each in names.inputs], guesses),
-        *_tensors("output", [_outer(batch, *each) for each in names.outputs], guesses),
+        *_tensors("input", [_tensor_of_ensemble(batch, *each) for each in names.inputs], guesses),
+        *_tensors("output", [_tensor_of_ensemble(batch, *each) for each in names.outputs], guesses),
         "ensemble_scheduling {",
         "  step [",
     ]
@@ -138,8 +138,8 @@ def _repeated(field: str, face: Face) -> Guess:
     return Guess(field, f"it repeats the guess in {face.name}/config.pbtxt; correct both")
 
 
-def _outer(batch: int, face: Face, tensor: Tensor, name: str) -> Tensor:
-    """A tensor of a model as the ensemble has it: if only the model has batches, their dimension is one of the dims."""
+def _tensor_of_ensemble(batch: int, face: Face, tensor: Tensor, name: str) -> Tensor:
+    """If only the model has batches, their dimension is one of the dims."""
     dims = tensor.dims or (1,)
     return Tensor(name, tensor.data_type, dims if batch or not face.max_batch_size else (-1, *dims))
 
@@ -156,12 +156,12 @@ def _step(face: Face, index: int, names: _Names, guesses: Sequence[Guess]) -> It
 
 
 class _Names:
-    """The ensemble's names of all tensors.
+    """The names of the tensors in the ensemble.
 
     Attributes:
-        of: place and map → the ensemble's name.
-        inputs: what callers give: model, tensor and name.
-        outputs: what callers get.
+        of: place and map → the name in the ensemble.
+        inputs: the inputs of the ensemble: model, tensor and name.
+        outputs: the outputs of the ensemble.
         guesses: why inputs read what they read.
     """
 
@@ -179,7 +179,7 @@ class _Names:
             for each in face.outputs:
                 place = Place(face.name, each.name)
                 wanted = f"{face.name}_{each.name}" if place in read else each.name
-                name = self.of[place, "output_map"] = self._free(wanted, face)
+                name = self.of[place, "output_map"] = self._unique(wanted, face)
                 if place not in read:
                     self.outputs.append((face, each, name))
         for place, link in connected.links.items():
@@ -199,11 +199,11 @@ class _Names:
                 self.of[place, "input_map"] = name
                 self.guesses.append(Guess(field, f"{other.name!r} and {face.name!r} read the same input of the caller"))
                 return
-        name = self.of[place, "input_map"] = self._free(tensor.name, face)
+        name = self.of[place, "input_map"] = self._unique(tensor.name, face)
         self.inputs.append((face, tensor, name))
 
-    def _free(self, wanted: str, face: Face) -> str:
-        """The name, or one with the model's in front if another tensor has it."""
+    def _unique(self, wanted: str, face: Face) -> str:
+        """With the model's name in front if another tensor has the name."""
         name = wanted if wanted not in self._taken else f"{face.name}_{wanted}"
         while name in self._taken:
             name += "_"

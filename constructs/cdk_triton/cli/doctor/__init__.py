@@ -1,4 +1,4 @@
-"""`cdk-triton doctor`: what a first deployment would fail for, asked before it.
+"""`cdk-triton doctor`: finds the faults for which a first deployment would fail.
 
 A check is a function that looks at one thing and gives one `Answer`. Those of `workstation` look at this machine, those
 of `account` and `capacity` call AWS, with the caller's own permissions; nothing is changed anywhere. boto3 is imported

@@ -1,4 +1,4 @@
-"""The caller, the region, and the needs of every deployment in that account: the bootstrap, the role that scales."""
+"""Checks the account of a deployment: region, credentials, the CDK's bootstrap, and the role that scales endpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.permissions import fix_of, is_denied
 from cdk_triton.cli.region import deployment_region
 
-__all__ = ["SCALING_ROLE", "Account", "bootstrap", "refused", "scaling_role", "sign_in"]
+__all__ = ["SCALING_ROLE", "Account", "bootstrap", "rejected_call", "scaling_role", "sign_in"]
 
 SCALING_SERVICE: Final = "sagemaker.application-autoscaling.amazonaws.com"
 SCALING_ROLE: Final = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
@@ -83,7 +83,7 @@ def sign_in() -> tuple[list[Answer], Account | None]:
         session = boto3.Session(region_name=deployment_region())
         region = session.region_name
     except BotoCoreError as error:
-        return [_unusable(error)], None
+        return [_unusable_files(error)], None
     if region is None:
         found = "no region is set, so `cdk` would use the region of this EC2 instance, or us-east-1"
         nowhere = Answer(subject="region", state=State.ERROR, found=found, fix=_SET_REGION)
@@ -148,7 +148,7 @@ def scaling_role(account: Account) -> Answer:
     return Answer(subject="service-linked role", state=State.OK, found=SCALING_ROLE)
 
 
-def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
+def rejected_call(subject: str, error: BotoCoreError | ClientError) -> Answer:
     """The answer if AWS did not give one."""
     if isinstance(error, ClientError):
         fix = fix_of(error) or "run the command again in a few minutes"
@@ -166,8 +166,7 @@ def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
     )
 
 
-def _unusable(error: BotoCoreError) -> Answer:
-    """The answer where the user's own AWS files cannot be used."""
+def _unusable_files(error: BotoCoreError) -> Answer:
     if isinstance(error, ProfileNotFound):
         fix = "set AWS_PROFILE to one of `aws configure list-profiles`, or unset AWS_PROFILE"
     else:
@@ -176,7 +175,7 @@ def _unusable(error: BotoCoreError) -> Answer:
 
 
 def _no_credentials(session: boto3.Session) -> list[Answer]:
-    """The answer for missing credentials. Without a region, STS cannot be asked whose they are."""
+    """Without a region, STS cannot return whose credentials they are."""
     try:
         there = session.get_credentials() is not None
     except BotoCoreError as error:
@@ -213,7 +212,7 @@ def _where_from(session: boto3.Session) -> str:
 
 
 def _qualifier(configuration: Path) -> str:
-    """The qualifier of the bootstrap that the app in the working directory uses, as far as its cdk.json contains it."""
+    """From the `cdk.json` of the app in the working directory, if it has one."""
     try:
         document = json.loads(configuration.read_text(encoding="utf-8"))
     except (OSError, ValueError):

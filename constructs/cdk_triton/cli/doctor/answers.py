@@ -9,7 +9,7 @@ __all__ = ["Answer", "State"]
 
 
 class State(StrEnum):
-    """How it stands."""
+    """The result of a check, as a mark in front of its answer."""
 
     OK = "ok"
     UNKNOWN = "unknown"
@@ -23,10 +23,10 @@ class Answer:
 
     Attributes:
         subject: what was looked at, in one to three words.
-        state: an error is what a deployment would fail for, a warning what some deployments fail for; what could not be
-            looked at is unknown.
-        found: what is the case.
-        fix: what to do about it, in one sentence; empty only where there is nothing to do.
+        state: an error if a deployment would fail, a warning if some deployments fail, unknown if the check was not
+            possible.
+        found: what the check found.
+        fix: what to do about it, in one sentence; empty only if there is nothing to do.
     """
 
     subject: str

@@ -1,4 +1,4 @@
-"""Whether the account's quotas have room for the builds that a deployment or a publisher of the app may start."""
+"""Compares the builds that a deployment or a publisher of the app may start with the account's quotas."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
     templates = [template for _, template in read_templates(app, account.id, account.region)]
     fleets_alone = _builds_on_fleets_alone(templates)
     most = Counter[tuple[str, str]]()
-    for machine, count in (each for template in templates for each in _of_publishers(template)):
+    for machine, count in (each for template in templates for each in _publisher_builds(template)):
         most |= Counter() if fleets_alone and machine == _CODEBUILD else Counter({machine: count})
     for _, plans in read_plans(app, account.id, account.region):
-        distinct = {(_machine(plan["builder"]), _archives(plan)) for plan in plans if "builder" in plan}
+        distinct = {(_quota_of_machine(plan["builder"]), _keys_to_build(plan)) for plan in plans if "builder" in plan}
         machines = [machine for machine, _ in distinct]
         most |= Counter(each for each in machines if not (fleets_alone and each == _CODEBUILD))
     for service in sorted({service for service, _ in most}):
@@ -61,28 +61,27 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
 _CODEBUILD = ("codebuild", CODEBUILD_GPU)
 
 
-def _archives(plan: Mapping[str, Any]) -> tuple[str, ...]:
-    """The artifact keys of what a plan builds."""
+def _keys_to_build(plan: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(each["artifact_key"] for each in plan["commits"] if "build" in each))
 
 
-def _machine(builder: Mapping[str, Any]) -> tuple[str, str]:
-    """The service and the quota of the machine that a plan is built on."""
+def _quota_of_machine(builder: Mapping[str, Any]) -> tuple[str, str]:
+    """The service, and the quota's name."""
     if builder["kind"] == "codebuild":
         return _CODEBUILD
     return "sagemaker", processing_usage(builder["instance_type"])
 
 
-def _of_publishers(template: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], int]]:
-    """The machine of each publisher with recipes, and how many builds it runs at once."""
+def _publisher_builds(template: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], int]]:
+    """The quota of each publisher with recipes, and how many builds it runs at once."""
     for each in publisher_descriptions(template):
         if "builds" in each:
             document = json.loads(each["builds"])
-            yield _machine(document["builder"]), int(document["max_builds"])
+            yield _quota_of_machine(document["builder"]), int(document["max_builds"])
 
 
 def _builds_on_fleets_alone(templates: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether every project with a GPU has a fleet of the user's, whose machines no quota of builds counts."""
+    """Quotas of builds do not count the machines of a user's CodeBuild fleet."""
     projects = [each for template in templates for each in of_type(template, "AWS::CodeBuild::Project").values()]
     environments = [each.get("Environment", {}) for each in projects]
     on_gpus = [each for each in environments if each.get("Type") == "LINUX_GPU_CONTAINER"]

@@ -1,4 +1,4 @@
-"""The needs of a platform in an account: its image, instances for the endpoint, a GPU to build on."""
+"""Checks what a platform needs in an account: its image, instances for the endpoint, a GPU to build on."""
 
 from __future__ import annotations
 

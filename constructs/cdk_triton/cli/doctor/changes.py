@@ -1,4 +1,4 @@
-"""The dangerous changes between a deployed template and the new one: the table "If you change X" of the guide.
+"""Finds dangerous changes between a deployed template and the new one: the table "If you change X" of the guide.
 
 Everything here is a pure rule over two templates; nothing calls AWS.
 """
@@ -60,7 +60,7 @@ def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
         )
         return  # a new endpoint: nothing of the old one is updated
     gone, come = sorted(old.variants.keys() - new.variants.keys()), sorted(new.variants.keys() - old.variants.keys())
-    if _is_stepwise(new) and (gone or come):
+    if _moves_stepwise(new) and (gone or come):
         parts = {"removes the variant": gone, "adds the variant": come}
         what = " and ".join(f"{verb} {listed_in_quotes(names)}" for verb, names in parts.items() if names)
         yield Change(
@@ -73,8 +73,7 @@ def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
         yield from _changed_variant(id, name, old, new)
 
 
-def _is_stepwise(endpoint: Endpoint) -> bool:
-    """Whether an update moves the requests step by step."""
+def _moves_stepwise(endpoint: Endpoint) -> bool:
     routing = endpoint.policy.get("BlueGreenUpdatePolicy", {}).get("TrafficRoutingConfiguration", {})
     return routing.get("Type") in _STEPWISE or "RollingUpdatePolicy" in endpoint.policy
 
@@ -86,11 +85,11 @@ def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterat
         changes = f"the variant {name!r} of the endpoint {id!r} changes from {types[0]} to {types[1]}; "
         fix = "deploy twice: first without auto_scale_instance_count, then with the new type and scaling again"
         if "InstancePools" in first or "InstancePools" in second:
-            said = "AWS does not document whether SageMaker accepts other instance pools while the variant is scaled"
-            yield Change(State.WARNING, changes + said, f"to be safe, {fix}")
+            reason = "AWS does not document whether SageMaker accepts other instance pools while the variant is scaled"
+            yield Change(State.WARNING, changes + reason, f"to be safe, {fix}")
         else:
-            said = "SageMaker rejects another instance type while the variant is scaled"
-            yield Change(State.ERROR, changes + said, fix)
+            reason = "SageMaker rejects another instance type while the variant is scaled"
+            yield Change(State.ERROR, changes + reason, fix)
     counts = first.get("InitialInstanceCount"), second.get("InitialInstanceCount")
     if counts[0] != counts[1] and new.keeps_counts:
         yield Change(
@@ -134,7 +133,7 @@ def _added(
 
 
 def _store_changes(old: Template, new: Template) -> Iterator[Change]:
-    before, after = _stores(old), _stores(new)
+    before, after = _store_keys(old), _store_keys(new)
     if (gone := sorted(before.keys() - after.keys())) and (come := sorted(after.keys() - before.keys())):
         found = (
             f"the artifact store with the bucket {listed_in_quotes(come)} replaces the store with the bucket "
@@ -157,7 +156,7 @@ def _store_changes(old: Template, new: Template) -> Iterator[Change]:
 
 
 def _replaced_store(old: Template, buckets: list[str], found: str, fix: str) -> Change:
-    """Return the change of a store that gets another bucket.
+    """The change if a store gets another bucket.
 
     An export is there because another stack imports it: "After another stack imports an output value, you can't […]
     modify the exported output value" (CloudFormation's template reference, `Fn::ImportValue`).
@@ -175,8 +174,8 @@ def _replaced_store(old: Template, buckets: list[str], found: str, fix: str) -> 
     )
 
 
-def _stores(template: Template) -> dict[str, Any]:
-    """The key by the logical id of the bucket, as the template has it; None for S3's own key."""
+def _store_keys(template: Template) -> dict[str, Any]:
+    """Logical id of a store's bucket → its KMS key as the template has it; None for S3's own key."""
     buckets = of_type(template, "AWS::S3::Bucket")
     handlers = [each for each in of_type(template, "AWS::Lambda::Function").values() if _is_of_store(each)]
     names = [referred(each.get("Environment", {}).get("Variables", {}).get("STORE_BUCKET")) for each in handlers]

@@ -78,7 +78,7 @@ def _assembly(app: Path | None) -> Path | None:
 
 
 def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Answer]:
-    """Every answer; without an account, those that this machine alone can give."""
+    """Without an account, only the answers about this machine."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     from cdk_triton.cli.doctor import account as accounts
@@ -97,7 +97,7 @@ def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Ans
         try:
             yield check()
         except (BotoCoreError, ClientError) as error:
-            yield accounts.refused(subject, error)
+            yield accounts.rejected_call(subject, error)
     if app is not None:
         from cdk_triton.cli.doctor import builds, instances, publishers, stores, updates
 
@@ -111,7 +111,7 @@ def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Ans
             try:
                 yield from of_app(account, app)
             except (BotoCoreError, ClientError) as error:
-                yield accounts.refused(subject, error)
+                yield accounts.rejected_call(subject, error)
 
 
 def _print(answer: Answer) -> None:

@@ -1,4 +1,4 @@
-"""Whether the account's quotas have room for the endpoints of an app, and for an update of any of them.
+"""Compares the instances of an app's endpoints, also during an update of any of them, with the account's quotas.
 
 A quota for endpoints counts instances, whatever they serve: no list of SageMaker's quotas has one of asynchronous
 endpoints, of instance pools or of inference components (1,618 adjustable quotas of January 2026 in
@@ -46,8 +46,8 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
         ClientError: AWS rejects a call.
     """
     templates = read_templates(app, account.id, account.region)
-    found = [(stack, list(_fleets(each))) for stack, template in templates for each in endpoints(template).values()]
-    needs = [need for stack, fleets in found for need in _needs_by_type(stack, fleets)]
+    found = [(stack, list(_variants(each))) for stack, template in templates for each in endpoints(template).values()]
+    needs = [need for stack, variants in found for need in _needs_by_type(stack, variants)]
     if not needs:
         return
     types = sorted({each.instance_type for each in needs})
@@ -57,15 +57,15 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
         of_type = [need for need in needs if need.instance_type == kind]
         yield _answer(SUBJECT, of_type, values[name], account) if name in values else unlisted(SUBJECT, name, account)
     if ACROSS_ENDPOINTS in values:
-        of_all = [_sum(stack, "instances", fleets, fleets) for stack, fleets in found if fleets]
+        of_all = [_need(stack, "instances", variants, variants) for stack, variants in found if variants]
         yield _answer(SUBJECT_OF_ALL, of_all, values[ACROSS_ENDPOINTS], account)
 
 
-class _Fleet(NamedTuple):
+class _Variant(NamedTuple):
     """The instances of one variant.
 
     Attributes:
-        types: the instance types that it may have, beginning with the preferred one.
+        types: the possible instance types; the preferred one is first.
         initial: how many it begins with.
         most: how many it may be scaled to.
         policy: how its endpoint is updated.
@@ -78,13 +78,13 @@ class _Fleet(NamedTuple):
 
 
 class _Need(NamedTuple):
-    """The instances that one endpoint needs, each with how many more an update runs.
+    """The instances that one endpoint needs, each with the number that an update adds.
 
     Attributes:
         stack: of the endpoint.
         instance_type: their type, or "instances" for those of all types.
-        first: what the endpoint begins with, if every variant gets its preferred type.
-        fallen: what it begins with, if every variant that may have this type gets it.
+        first: at the beginning, if every variant gets its preferred type.
+        fallen: at the beginning, if every variant that may have this type gets it.
         most: the same, scaled out.
     """
 
@@ -95,12 +95,12 @@ class _Need(NamedTuple):
     most: tuple[int, int]
 
 
-def _fleets(endpoint: Endpoint) -> Iterator[_Fleet]:
+def _variants(endpoint: Endpoint) -> Iterator[_Variant]:
     for name, variant in {**endpoint.variants, **endpoint.shadows}.items():
         types, count = instance_types(variant), variant.get("InitialInstanceCount")
         if types and isinstance(count, int):
             limits = [count, endpoint.most.get(name), _managed_most(variant)]
-            yield _Fleet(types, count, max(each for each in limits if isinstance(each, int)), endpoint.policy)
+            yield _Variant(types, count, max(each for each in limits if isinstance(each, int)), endpoint.policy)
 
 
 def instance_types(variant: Mapping[str, Any]) -> list[str]:
@@ -112,7 +112,7 @@ def instance_types(variant: Mapping[str, Any]) -> list[str]:
 
 
 def _managed_most(variant: Mapping[str, Any]) -> Any:
-    """The most instances of a variant whose instances follow its inference components."""
+    """With `ManagedInstanceScaling`, the number of instances follows the inference components."""
     match variant.get("ManagedInstanceScaling"):
         case {"Status": "DISABLED"}:
             return None
@@ -121,26 +121,26 @@ def _managed_most(variant: Mapping[str, Any]) -> Any:
     return None
 
 
-def _needs_by_type(stack: str, fleets: Sequence[_Fleet]) -> Iterator[_Need]:
-    for kind in Counter(kind for fleet in fleets for kind in fleet.types):
-        certain = [fleet for fleet in fleets if fleet.types[0] == kind]
-        yield _sum(stack, kind, certain, [fleet for fleet in fleets if kind in fleet.types])
+def _needs_by_type(stack: str, variants: Sequence[_Variant]) -> Iterator[_Need]:
+    for kind in Counter(kind for variant in variants for kind in variant.types):
+        certain = [variant for variant in variants if variant.types[0] == kind]
+        yield _need(stack, kind, certain, [variant for variant in variants if kind in variant.types])
 
 
-def _sum(stack: str, kind: str, certain: Sequence[_Fleet], possible: Sequence[_Fleet]) -> _Need:
-    """The need of one endpoint for one type."""
+def _need(stack: str, kind: str, certain: Sequence[_Variant], possible: Sequence[_Variant]) -> _Need:
+    """`certain` variants prefer the type, `possible` ones may get it."""
     policy = possible[0].policy
     counts = (
-        sum(fleet.initial for fleet in certain),
-        sum(fleet.initial for fleet in possible),
-        sum(fleet.most for fleet in possible),
+        sum(variant.initial for variant in certain),
+        sum(variant.initial for variant in possible),
+        sum(variant.most for variant in possible),
     )
     first, fallen, most = ((each, _added_by_update(each, policy)) for each in counts)
     return _Need(stack, kind, first, fallen, most)
 
 
 def _added_by_update(count: int, policy: Mapping[str, Any]) -> int:
-    """How many instances more an update runs (`RollingUpdatePolicy`, `MaximumBatchSize`)."""
+    """How many instances an update adds (`RollingUpdatePolicy`, `MaximumBatchSize`)."""
     match policy.get("RollingUpdatePolicy"):
         case {"MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": int(value)}}:
             return min(count, value)
@@ -173,7 +173,7 @@ def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account
 
 
 def _totals(counts: Sequence[tuple[str, tuple[int, int]]]) -> tuple[int, int]:
-    """How many instances there are, and how many while that stack is updated whose update adds most."""
+    """The number of all instances, and the highest number while one of the stacks is updated."""
     added = Counter[str]()
     for stack, (_, more) in counts:
         added[stack] += more

@@ -1,4 +1,4 @@
-"""Whether the account's functions have room for the publishers of an app."""
+"""Compares the functions that the publishers of an app run at once with the account's concurrent executions."""
 
 from __future__ import annotations
 

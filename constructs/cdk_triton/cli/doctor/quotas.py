@@ -1,4 +1,4 @@
-"""Service quotas by name: SageMaker has some thousands, each with a code that no table of ours contains."""
+"""Finds service quotas by name: SageMaker has some thousands, whose codes this library does not contain."""
 
 from __future__ import annotations
 

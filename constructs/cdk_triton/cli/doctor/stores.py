@@ -1,4 +1,4 @@
-"""Whether a deployment of this app would overwrite the artifact store of another app."""
+"""Finds out whether a deployment of this app would overwrite the artifact store of another app."""
 
 from __future__ import annotations
 

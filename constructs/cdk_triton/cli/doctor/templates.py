@@ -50,5 +50,5 @@ def deployed_template(account: Account, stack: str) -> Mapping[str, Any] | None:
 
 
 def _is_missing(error: ClientError) -> bool:
-    """CloudFormation has no code of its own for it: "Stack with id X does not exist"."""
+    """CloudFormation has no error code for this: "Stack with id X does not exist"."""
     return "does not exist" in str(error)

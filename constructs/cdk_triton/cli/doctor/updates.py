@@ -1,4 +1,4 @@
-"""Whether a deployment of this app would change a deployed stack dangerously."""
+"""Finds out whether a deployment of this app would change a deployed stack dangerously."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def updates(account: Account, app: Path) -> Iterator[Answer]:
 
 
 def _exists(account: Account, endpoint: str) -> bool:
-    """Whether an endpoint exists; SageMaker does not have an error code of its own for it."""
+    """SageMaker does not have an error code for a missing endpoint."""
     try:
         account.client("sagemaker").describe_endpoint(EndpointName=endpoint)
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""The needs of a deployment on this machine: Node, the CDK's command, and room for the cloud assembly."""
+"""Checks what a deployment needs on this machine: Node, the CDK's command, and room for the cloud assembly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAINTAINED_NODE: Final = 22
 LEAST_FREE: Final = 1e9
 ENOUGH_FREE: Final = 10e9
 """Bytes. A synth copies the files of every repository into cdk.out, packs archives beside them, and leaves those of
-earlier versions there. How large yours are, nobody has told; weights of a gigabyte are usual."""
+earlier versions there. The size of the user's archives is not known; weights of a gigabyte are usual."""
 
 _ACCIDENT: Final = (3, 0, 0)
 """aws-cdk 3.0.0 was published by accident, from code of April 2025 (aws/aws-cdk#38113)."""
@@ -101,7 +101,7 @@ def disk() -> Answer:
 
 
 def least_cli_version() -> str | None:
-    """The oldest `cdk` that reads what the installed aws-cdk-lib writes, or None where that cannot be told.
+    """The oldest `cdk` that reads what the installed aws-cdk-lib writes, or None if it is not known.
 
     The CDK's package of schemas contains it, in the archive that it brings along for Node.
     """
@@ -125,7 +125,7 @@ def _cli_path() -> Path | None:
 
 
 def _version_of(program: str) -> str | None:
-    """The first line that a program prints about its version, or None if it cannot be run."""
+    """The first line that `--version` prints, or None if it has no version."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -195,7 +195,7 @@ def _read(aws: Aws, described: Mapping[str, Any]) -> ReadEndpoint:
             return ReadEndpoint(name, status, Kind.COMPONENTS, variants, components=_components(aws, name))
         if "AsyncInferenceConfig" in configuration:
             output = configuration["AsyncInferenceConfig"]["OutputConfig"].get("S3OutputPath", "")
-            return ReadEndpoint(name, status, Kind.ASYNC, variants, uploads=_uploads(output))
+            return ReadEndpoint(name, status, Kind.ASYNC, variants, uploads=_input_prefix(output))
         prefixes = [each.data for each in variants if each.data is not None and each.data.endswith("/")]
         if not prefixes or not _is_multi_model(aws, variants):
             return ReadEndpoint(name, status, Kind.SINGLE, variants)
@@ -207,8 +207,8 @@ def _read(aws: Aws, described: Mapping[str, Any]) -> ReadEndpoint:
         return ReadEndpoint(name, status, Kind.SINGLE, hidden=hidden)
 
 
-def _uploads(output: str) -> str | None:
-    """The place beside that of the answers (`input_prefix` and `output_prefix` of `AsyncInference`)."""
+def _input_prefix(output: str) -> str | None:
+    """`AsyncInference` puts `input_prefix` beside `output_prefix`."""
     directory = output.rstrip("/").removesuffix(_ASYNC_OUTPUT)
     return f"{directory}{_ASYNC_INPUT}" if output.rstrip("/").endswith(_ASYNC_OUTPUT) else None
 
@@ -252,14 +252,14 @@ def _multi_model(
 def _targets(aws: Aws, prefix: str) -> Iterator[TargetModel]:
     place = urlsplit(prefix)
     bucket, directory = place.netloc, place.path.lstrip("/")
-    ensembles = {target: ensemble for ensemble, target in _current(aws, bucket, directory)}
+    ensembles = {target: ensemble for ensemble, target in _current_targets(aws, bucket, directory)}
     for each in aws.pages("s3", "list_objects_v2", "Contents", Bucket=bucket, Prefix=directory):
         if (target := each["Key"].removeprefix(directory)).endswith(_SUFFIX):
             yield TargetModel(target, ensembles.get(target))
 
 
-def _current(aws: Aws, bucket: str, directory: str) -> Iterator[tuple[str, str]]:
-    """Ensembles and their current target models: those of the index, and the published ones."""
+def _current_targets(aws: Aws, bucket: str, directory: str) -> Iterator[tuple[str, str]]:
+    """Ensemble and target model: those of the index, and the published ones."""
     try:
         index = _document(aws, bucket, f"{directory}{layout.INDEX}") or {}
         yield from index_generation(index, "current").items()

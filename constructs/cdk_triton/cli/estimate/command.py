@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdk_triton.cli.given import require_unused
+from cdk_triton.cli.given import finite, require_unused
 from cdk_triton.cli.invoke.command import AnswerFormat, usage_errors
-from cdk_triton.cli.numbers import finite
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def _trace(file: Path | None, text: str | None) -> Trace:
 def _policies(
     app: Path | None, written: Sequence[str], instance_type: str | None
 ) -> tuple[Sequence[Policy], Sequence[str]]:
-    """Those of the app, where there is one or nothing is written, and those that are written; and what is omitted."""
+    """The policies of the app, if it is named or no policy is written, then the written ones; and what is omitted."""
     from cdk_triton.cli.estimate.policies import of_app, of_text
     from cdk_triton.sagemaker import gpu_instance
 
@@ -158,7 +157,7 @@ def _row(trace: Trace, policy: Policy, instance: Instance, prices: dict[str | No
 
 
 def _prices(types: Sequence[str], per_hour: float | None) -> tuple[dict[str | None, Price], list[str]]:
-    """The price of each type, or under None that of all; and why one is missing."""
+    """By instance type, or under None for all types; and notes on missing prices."""
     from cdk_triton.cli.estimate.price import given, of_api
     from cdk_triton.cli.progress import working
     from cdk_triton.cli.region import deployment_region

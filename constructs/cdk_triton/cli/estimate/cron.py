@@ -47,13 +47,13 @@ def _numbers(text: str, count: int) -> frozenset[int] | None:
             return frozenset(range(count))
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if match is None or int(match[2] or match[1]) < int(match[1]):
-            return None  # no page of AWS says whether such a range goes around
+            return None  # AWS does not document whether such a range goes around
         found |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
     return frozenset(found)
 
 
 def _days(text: str) -> frozenset[int] | None:
-    """Days of the week, which AWS counts from 1, Sunday."""
+    """AWS counts days from 1, which is Sunday."""
     for number, name in enumerate(_DAYS, 1):
         text = text.upper().replace(name, str(number))
     if text in _EVERY:

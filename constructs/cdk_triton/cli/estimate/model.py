@@ -1,4 +1,4 @@
-"""The model: what the documented rules of scaling make of a trace. docs/cost.md lists its assumptions.
+"""Simulates how the documented rules of scaling handle a trace of requests. docs/cost.md lists the assumptions.
 
 Target tracking adds instances after 3 minutes of 3 above the target. It takes some away after 15 of 15 below nine
 tenths of it (the alarms that Application Auto Scaling makes; "Target tracking scaling policies", and what it shows of
@@ -63,7 +63,7 @@ def simulate(requests: Sequence[float], start: datetime, policy: Policy, instanc
         ConfigurationError: the policy follows the GPU, and no utilization was measured.
     """
     targets = list(_targets(policy, instance))
-    state = _State(policy, policy.least)
+    state = _Simulation(policy, policy.least)
     paid, over = [], 0.0
     for minute, load in enumerate(requests):
         state.tick(start + timedelta(minutes=minute), minute)
@@ -74,7 +74,7 @@ def simulate(requests: Sequence[float], start: datetime, policy: Policy, instanc
 
 
 def _targets(policy: Policy, instance: Instance) -> list[float]:
-    """The target of each policy, as requests per minute and instance."""
+    """In requests per minute and instance."""
     if policy.follows_gpu and instance.gpu_percent is None:
         raise ConfigurationError(
             f"the policy {policy.name} scales on GPU utilization, but the utilization at the measured rate is not "
@@ -88,8 +88,8 @@ def _targets(policy: Policy, instance: Instance) -> list[float]:
     return found
 
 
-class _State:
-    """The instances, and what the alarms have seen."""
+class _Simulation:
+    """The instances and alarms at one minute."""
 
     def __init__(self, policy: Policy, serving: int) -> None:
         self._policy = policy
@@ -129,15 +129,15 @@ class _State:
         if wanted > self.serving:
             self.starting, self._ready_at = wanted - self.serving, minute + max(instance.start_minutes, 1)
             self._last_out = minute
-            self._note_steps(asked, minute, self._ready_at, self.starting)
+            self._begin_cooldowns(asked, minute, self._ready_at, self.starting)
         elif wanted < self.serving:
-            self._note_steps(asked, minute, minute, wanted - self.serving)
+            self._begin_cooldowns(asked, minute, minute, wanted - self.serving)
             self.serving = wanted
             self._last_in = minute
             self._below.clear()
 
-    def _note_steps(self, asked: Sequence[int], minute: int, ends: int, change: int) -> None:
-        """Begin the cooldown of each step policy whose number is on the side of a change."""
+    def _begin_cooldowns(self, asked: Sequence[int], minute: int, ends: int, change: int) -> None:
+        """Only of the step policies that wanted this change."""
         for steps, count in zip(self._steps, asked, strict=True):
             if (count - self.serving) * change > 0:
                 steps.acted(minute, ends, change)
@@ -145,7 +145,7 @@ class _State:
                 steps.end_scale_in()
 
     def _wanted(self, load: float, minute: int, targets: Sequence[float], asked: Sequence[int]) -> int:
-        """The number of instances now; `asked` are those of the step policies."""
+        """The number of instances. `asked` are the numbers of the step policies."""
         within = min(max(self.serving, self._least), self._most)
         by_steps = [each for each in asked if each != self.serving]
         breached = [target for number, target in enumerate(targets) if self._above[number] >= OUT_MINUTES]

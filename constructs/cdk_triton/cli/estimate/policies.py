@@ -125,9 +125,7 @@ def of_app(app: Path) -> tuple[list[Policy], list[str]]:
 
 
 @dataclass
-class _Found:
-    """The policies of one variant."""
-
+class _VariantPolicies:
     requests: float | None = None
     gpu: float | None = None
     cooldowns: list[tuple[int, int]] = field(default_factory=list)
@@ -146,7 +144,7 @@ def _of_template(stack: str, template: Template) -> Iterator[Policy | str]:
             label = f"{stack}/{id}/{name}"
             kind, count = variant.get("InstanceType"), variant.get("InitialInstanceCount")
             if not isinstance(count, int) or "ModelName" not in variant:
-                yield f"{label}, {_not_counted(variant)}"
+                yield f"{label}, {_no_count_reason(variant)}"
                 continue
             owners = [f"<{id}>", *([endpoint.name] if isinstance(endpoint.name, str) else [])]
             mine = {
@@ -159,7 +157,7 @@ def _of_template(stack: str, template: Template) -> Iterator[Policy | str]:
                 continue
             ((key, target),) = list(mine.items())[:1]
             gpus = gpu_instance(kind).gpu_count if isinstance(kind, str) else 1
-            read = _Found()
+            read = _VariantPolicies()
             dimensions = [{"EndpointName": owner, "VariantName": name} for owner in owners]
             for policy, each in policies.items():
                 if referred(each.get("ScalingTargetId")) != key:
@@ -191,8 +189,7 @@ def _limits(targets: Mapping[str, Mapping[str, Any]]) -> list[Any]:
     return [each.get(name) for each in targets.values() for name in ("MinCapacity", "MaxCapacity")]
 
 
-def _not_counted(variant: Mapping[str, Any]) -> str:
-    """The reason why a variant does not have a number of instances."""
+def _no_count_reason(variant: Mapping[str, Any]) -> str:
     if "ModelName" not in variant:
         return "because SageMaker derives the instances of an endpoint with components from the copies"
     if "ServerlessConfig" in variant:
@@ -201,7 +198,7 @@ def _not_counted(variant: Mapping[str, Any]) -> str:
 
 
 def _unscaled(label: str, kind: Any, count: int, targets: Mapping[str, Any]) -> Iterator[Policy | str]:
-    """A variant without limits, or with limits that the model does not have."""
+    """A policy without scaling, or the reason why the limits are not modelled."""
     if not targets:
         yield Policy(label, kind if isinstance(kind, str) else None, count, count)
     elif any(each.get("MinCapacity") == 0 for each in targets.values()):
@@ -210,14 +207,14 @@ def _unscaled(label: str, kind: Any, count: int, targets: Mapping[str, Any]) -> 
         yield f"{label}, because its scaling limits are not in the template"
 
 
-def _add_steps(found: _Found, name: str, steps: StepPolicy | str) -> None:
+def _add_steps(found: _VariantPolicies, name: str, steps: StepPolicy | str) -> None:
     if isinstance(steps, str):
         found.not_modelled.append(f"{name}, {steps}")
     else:
         found.steps.append(steps)
 
 
-def _add_tracking(found: _Found, policy: Mapping[str, Any], gpus: int) -> None:
+def _add_tracking(found: _VariantPolicies, policy: Mapping[str, Any], gpus: int) -> None:
     tracking = policy.get("TargetTrackingScalingPolicyConfiguration", {})
     predefined = tracking.get("PredefinedMetricSpecification", {}).get("PredefinedMetricType")
     metric = predefined or tracking.get("CustomizedMetricSpecification", {}).get("MetricName")
@@ -227,20 +224,20 @@ def _add_tracking(found: _Found, policy: Mapping[str, Any], gpus: int) -> None:
         found.gpu = float(tracking["TargetValue"]) / gpus
     else:
         name = policy.get("PolicyName", "a policy")
-        found.not_modelled.append(f"{name}, which follows {metric or 'a mean of instance types'}{_why(metric)}")
+        found.not_modelled.append(f"{name}, which follows {metric or 'a mean of instance types'}{_reason(metric)}")
         return
     cooldowns = tracking.get("ScaleOutCooldown", 300), tracking.get("ScaleInCooldown", 300)
     found.cooldowns.append((int(cooldowns[0]) // 60, int(cooldowns[1]) // 60))
 
 
-def _why(metric: Any) -> str:
-    """The reason why a metric is not modelled, where it is not obvious."""
+def _reason(metric: Any) -> str:
+    """Empty if the reason is obvious."""
     if "ConcurrentRequests" in str(metric):
         return ": a trace does not have the time that a request takes at each load"
     return ""
 
 
-def _schedules(actions: Sequence[Mapping[str, Any]], found: _Found) -> Iterator[Schedule]:
+def _schedules(actions: Sequence[Mapping[str, Any]], found: _VariantPolicies) -> Iterator[Schedule]:
     for each in actions:
         made = cron(str(each.get("Schedule")), str(each.get("Timezone", "UTC")))
         if made is None:

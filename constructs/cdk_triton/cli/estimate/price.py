@@ -1,4 +1,4 @@
-"""The price of an instance hour: from AWS's Price List API, or as it is given; never from a table of ours."""
+"""The price of an instance hour: from AWS's Price List API, or from an option; this library has no table of prices."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _asked(instance_type: str, region: str) -> float | str:
 
 
 def _cached() -> dict[str, tuple[str, float]]:
-    """The days on which prices were asked for, and the prices; nothing where the file cannot be read."""
+    """The day and the price by name; empty if the file cannot be read."""
     if NO_CACHE in os.environ:
         return {}
     try:
@@ -87,7 +87,7 @@ def _cached() -> dict[str, tuple[str, float]]:
 
 
 def _cache(prices: Mapping[str, tuple[str, float]]) -> None:
-    """Write the file as a whole; a directory that cannot be written only costs the next question."""
+    """A file that cannot be written is ignored."""
     with suppress(OSError):
         _file().parent.mkdir(parents=True, exist_ok=True)
         temporary = _file().with_name(f"{_file().name}.{os.getpid()}")
@@ -100,7 +100,7 @@ def _file() -> Path:
 
 
 def _is_hosting(product: Mapping[str, Any], instance_type: str) -> bool:
-    """Whether it is an instance of a real-time endpoint; training and notebooks have other components.
+    """Whether this is the price of a real-time endpoint; training and notebooks have other components.
 
     Public programs that read the list of AmazonSageMaker use these attributes; AWS does not document them.
     """

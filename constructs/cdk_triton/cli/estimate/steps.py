@@ -1,4 +1,4 @@
-"""Step policies: what an alarm and its steps make of the metrics that a trace determines.
+"""Simulates step policies: an alarm on the metrics that a trace determines, and the steps that it starts.
 
 The rules are those of "Step scaling policies" (user guide of Application Auto Scaling,
 https://github.com/awsdocs/application-auto-scaling-user-guide/blob/04798a9f7b18bda27a43c0b9d0650db335308565/doc_source/application-auto-scaling-step-scaling-policies.md)
@@ -134,7 +134,7 @@ class StepState:
             self._until = -math.inf
 
     def _datapoints(self) -> list[float]:
-        """The full periods of the window, which ends with this minute, whatever the period."""
+        """Full periods only, counted back from this minute."""
         minutes, period = list(self._values), self._policy.period
         groups = [minutes[end - period : end] for end in range(len(minutes), period - 1, -period)]
         return [sum(group) / (period if self._policy.metric == "GPUUtilization" else 1) for group in groups]

@@ -1,4 +1,4 @@
-"""What the user has measured: requests over time, and the limits of one instance.
+"""Reads what the user has measured: requests over time, and the limits of one instance.
 
 Requests come from a CSV file, an export of CloudWatch, or a shape of a week, as requests in each minute.
 """
@@ -161,7 +161,7 @@ def _of_cloudwatch(document: Mapping[str, Any]) -> dict[str, dict[datetime, floa
 
 
 def _time(text: str) -> datetime:
-    """A time with a zone, or one in UTC, or seconds since 1970."""
+    """A time without a zone is UTC, and a number is in seconds since 1970."""
     if re.fullmatch(r"\d+(\.\d+)?", text.strip()):
         return datetime.fromtimestamp(float(text), UTC)
     found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
@@ -180,12 +180,12 @@ def _by_minute(source: str, rows: Mapping[str, Mapping[datetime, float]]) -> Tra
         raise ValueError("it is longer than 400 days")
     if any(not math.isfinite(each) or each < 0 for values in rows.values() for each in values.values()):
         raise ValueError("it has a negative number of requests, or no requests at all")
-    made = {name: tuple(_spread(values, moments[0], step, minutes)) for name, values in rows.items()}
+    made = {name: tuple(_per_minute(values, moments[0], step, minutes)) for name, values in rows.items()}
     return Trace(source, moments[0], made)
 
 
-def _spread(values: Mapping[datetime, float], start: datetime, step: timedelta, minutes: int) -> Iterator[float]:
-    """The requests of each period, equally in its minutes; CloudWatch omits periods without any."""
+def _per_minute(values: Mapping[datetime, float], start: datetime, step: timedelta, minutes: int) -> Iterator[float]:
+    """The requests of each period, divided equally among its minutes. CloudWatch omits periods without requests."""
     length = int(step.total_seconds() // _MINUTE)
     for number in range(minutes // length):
         yield from [values.get(start + number * step, 0.0) / length] * length

@@ -1,4 +1,4 @@
-"""The places of a picture's parts, which Graphviz computes.
+"""Computes the places of a picture's parts with Graphviz.
 
 Graphviz gets the sizes of the parts and no text, so that the fonts of the machine do not matter: one diagram gives the
 same picture everywhere.

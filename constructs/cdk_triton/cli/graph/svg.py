@@ -1,4 +1,4 @@
-"""A diagram as SVG: a box for each step, a pill for each tensor, and a mark where data crosses between CPU and GPU."""
+"""Draws a diagram as SVG: boxes for steps, pills for tensors, and marks where data crosses between CPU and GPU."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ font-family="system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif" ro
 
 @dataclass(frozen=True)
 class _Part:
-    """Something with a frame and one or two lines of text."""
-
     kind: str
     name: str
     note: str = ""
@@ -99,7 +97,7 @@ def _parts(diagram: Diagram) -> Iterator[tuple[str, _Part]]:
         name = f"{_short(arrow.tensor)}{marks(diagram, numbers)}"
         yield _tensor(arrow), _Part("tensor", name, arrow.shape, _severity(diagram, numbers))
         if arrow.crossing:
-            yield _copy(arrow), _Part("copy", arrow.crossing)
+            yield _copy_name(arrow), _Part("copy", arrow.crossing)
 
 
 def _of_box(diagram: Diagram, box: Box) -> _Part:
@@ -116,11 +114,11 @@ def _severity(diagram: Diagram, numbers: Sequence[int]) -> str:
 
 
 def _lines(diagram: Diagram) -> Iterator[tuple[str, str]]:
-    """The lines; a tensor is written once, and read by way of its copy on the other processor."""
+    """Each line once. A tensor that is read on the other processor has one copy there."""
     seen = set()
     for arrow in diagram.arrows:
         target = f"box {arrow.target}"
-        way = [f"box {arrow.source}", _tensor(arrow), *([_copy(arrow)] if arrow.crossing else []), target]
+        way = [f"box {arrow.source}", _tensor(arrow), *([_copy_name(arrow)] if arrow.crossing else []), target]
         for line in pairwise(way):
             if line not in seen:
                 seen.add(line)
@@ -131,8 +129,8 @@ def _tensor(arrow: Arrow) -> str:
     return f"tensor {arrow.source} {arrow.tensor}"
 
 
-def _copy(arrow: Arrow) -> str:
-    """The one copy of a tensor for all that read it there."""
+def _copy_name(arrow: Arrow) -> str:
+    """The same for all steps that read the tensor there."""
     return f"copy {arrow.source} {arrow.tensor} {arrow.crossing}"
 
 
@@ -162,8 +160,8 @@ def _drawn_parts(parts: Mapping[str, _Part], layout: Layout) -> Iterator[str]:
 
 def _findings(diagram: Diagram) -> Iterator[str]:
     for number, finding in enumerate(diagram.findings, 1):
-        said = f"{marks(diagram, [number]).strip()} {finding.code}: {printable(finding.message)}"
-        first, *more = textwrap.wrap(said, _FINDING)
+        text = f"{marks(diagram, [number]).strip()} {finding.code}: {printable(finding.message)}"
+        first, *more = textwrap.wrap(text, _FINDING)
         yield from (first, *(f"      {line}" for line in more))
 
 

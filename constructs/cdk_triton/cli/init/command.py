@@ -63,7 +63,7 @@ def init(directory: Directory = Path(), multi: Multi = True) -> None:
 
     It overwrites no file. Example: cdk-triton init my-endpoint
     """
-    texts = _texts(directory, multi)
+    texts = _text_files(directory, multi)
     require_free(directory, {**texts, _NETWORK: ""}, _HINT)
     from cdk_triton.cli.init.network import network
 
@@ -81,8 +81,7 @@ def init(directory: Directory = Path(), multi: Multi = True) -> None:
     typer.echo(f"\n{where}{_STEPS}")
 
 
-def _texts(directory: Path, multi: bool) -> dict[str, Content]:
-    """The files of the project that are text."""
+def _text_files(directory: Path, multi: bool) -> dict[str, Content]:
     from cdk_triton.cli.init.network import LANGUAGES
     from cdk_triton.cli.init.requirement import requirement
 
@@ -110,7 +109,7 @@ def _filled(source: str, values: Mapping[str, str]) -> str:
 
 
 def _stack_name(name: str) -> str:
-    """The name of the stack, after that of the directory: letters and digits, a letter first, 100 at most."""
+    """Of the directory's name: letters and digits, a letter first, 100 at most."""
     words = re.findall(r"[A-Za-z0-9]+", name)
     found = "".join(word[0].upper() + word[1:] for word in words)[:100]
     return found if found[:1].isalpha() else f"Language{found}"

@@ -1,4 +1,4 @@
-"""The command `invoke`: what is asked, and how the answer is printed."""
+"""The command `invoke`: sends a request to an endpoint, and prints the answer."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def invoke(
     with usage_errors(), sentences(InvocationError):
         aws = Aws()
         if endpoint is None:
-            _list(aws, output, is_request=bool(given(context, *_OF_A_REQUEST)))
+            _list_endpoints(aws, output, is_request=bool(given(context, *_OF_A_REQUEST)))
             return
         if out is None:
             require_unused(context, "an answer without --out DIR", "force")
@@ -111,8 +111,8 @@ def usage_errors() -> Iterator[None]:
         raise typer.BadParameter(str(error)) from error
 
 
-def _list(aws: Aws, output: AnswerFormat, *, is_request: bool) -> None:
-    """List the endpoints; where something was to be sent, on stderr, and as a usage error."""
+def _list_endpoints(aws: Aws, output: AnswerFormat, *, is_request: bool) -> None:
+    """If a request was to be sent, on stderr and as a usage error."""
     from cdk_triton.cli.endpoints.reading import read_endpoints
     from cdk_triton.cli.endpoints.text import as_json, as_text
 
@@ -173,7 +173,7 @@ def _answer(
 
 
 def _check_variant(endpoint: ReadEndpoint | None, variant: str | None) -> None:
-    """Reject a variant that cannot be named: `InvokeEndpointAsync` does not have `TargetVariant` (API reference)."""
+    """`InvokeEndpointAsync` does not have `TargetVariant` (API reference)."""
     from cdk_triton.cli.endpoints.reading import Kind
 
     if variant is not None and endpoint is not None and endpoint.kind is Kind.ASYNC:
@@ -183,7 +183,7 @@ def _check_variant(endpoint: ReadEndpoint | None, variant: str | None) -> None:
 
 
 def _require_directory(out: Path | None) -> None:
-    """Reject a directory for the outputs that could not be made after the answer."""
+    """Before the request, so that its answer is not lost."""
     if out is None:
         return
     taken = next((each for each in (out, *out.parents) if each.exists() or each.is_symlink()), None)

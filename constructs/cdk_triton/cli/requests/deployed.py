@@ -1,4 +1,4 @@
-"""The signature of a model that is deployed, from the configurations in its archive.
+"""Reads the signature of a deployed model from the configurations in its archive.
 
 An archive has no index, so it is read from its beginning until the configuration of the ensemble has come.
 """
@@ -55,7 +55,7 @@ def of_endpoint(
         )
     uri = f"{served.data}{target}" if target is not None else served.data
     try:
-        configurations = dict(_read(aws, uri, served.environment.get(_DEFAULT_MODEL), most_bytes))
+        configurations = dict(_configurations(aws, uri, served.environment.get(_DEFAULT_MODEL), most_bytes))
     except ClientError as error:
         raise ConfigurationError(f"S3 rejected the request to read {uri} ({code_of(error)}): {_GIVE}") from error
     except (tarfile.TarError, zlib.error, EOFError) as error:
@@ -71,8 +71,10 @@ def _served(endpoint: ReadEndpoint, component: str | None) -> ServedModel | None
     return next(iter(endpoint.variants), None)
 
 
-def _read(aws: Aws, uri: str, wanted: str | None, most_bytes: int | None) -> Iterator[tuple[str, ModelConfig]]:
-    """The configurations by the names of their models, up to the one that is wanted, or to the first ensemble."""
+def _configurations(
+    aws: Aws, uri: str, wanted: str | None, most_bytes: int | None
+) -> Iterator[tuple[str, ModelConfig]]:
+    """Model name and configuration, up to the wanted model or the first ensemble."""
     for name, text in _texts(aws, uri, most_bytes):
         config = parse_model_config(text, path=f"{name}/{_CONFIG}", allow_unknown_fields=True)
         yield name, config

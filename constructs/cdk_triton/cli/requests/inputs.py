@@ -161,12 +161,12 @@ def _made(given: GivenInput, signature: Signature | None, dims: tuple[int, ...] 
     dims = dims if spec is None else spec.dims
     if spec is not None and signature is not None:
         _require_type(given, spec, signature)
-    array, datatype = _of_file(given, datatype, dims) if given.file is not None else _of_text(given, datatype)
-    shaped = _with_batch(array, dims)
+    array, datatype = _of_file(given, datatype, dims) if given.file is not None else _tensor_of_text(given, datatype)
+    shaped = _with_missing_batch(array, dims)
     if spec is not None and dims is not None and not _fits(shaped.shape, dims):
         raise ConfigurationError(
             f"the input '{given.name}' has the shape {list(shaped.shape)}, but the model takes {list(dims)}, in which "
-            f"-1 is any size: {_right_shape(given, shaped, dims)}"
+            f"-1 is any size: {_shape_fix(given, shaped, dims)}"
         )
     if signature is not None and signature.max_batch_size and shaped.shape[0] > signature.max_batch_size:
         raise ConfigurationError(
@@ -196,15 +196,14 @@ def _require_type(given: GivenInput, spec: InputSpec, signature: Signature) -> N
         )
 
 
-def _with_batch(array: Array, dims: tuple[int, ...] | None) -> Array:
-    """The array, with a batch of one where only that is missing."""
+def _with_missing_batch(array: Array, dims: tuple[int, ...] | None) -> Array:
     if dims is not None and array.ndim == len(dims) - 1 and dims[0] == -1 and not _fits(array.shape, dims):
         return array[np.newaxis]
     return array
 
 
-def _right_shape(given: GivenInput, array: Array, dims: tuple[int, ...]) -> str:
-    """How to give the same values so that they fit; for short values, in full."""
+def _shape_fix(given: GivenInput, array: Array, dims: tuple[int, ...]) -> str:
+    """Short values are written in full."""
     is_short = given.file is None and array.size <= _LONGEST_HINT
     # One row for each value where the model takes that, else all values in one row.
     for first in (array.size, 1) if is_short else ():
@@ -226,8 +225,8 @@ def _fits(shape: Sequence[int], dims: Sequence[int]) -> bool:
     return len(shape) == len(dims) and all(dim in (-1, size) for size, dim in zip(shape, dims, strict=True))
 
 
-def _of_text(given: GivenInput, datatype: str | None) -> tuple[Array, str]:
-    """The tensor of a value: JSON, or a plain text for BYTES."""
+def _tensor_of_text(given: GivenInput, datatype: str | None) -> tuple[Array, str]:
+    """JSON, or a plain text for BYTES."""
     if datatype is None:
         raise _untyped(given)
     try:
@@ -287,7 +286,7 @@ def _of_file(given: GivenInput, datatype: str | None, dims: tuple[int, ...] | No
         one = np.empty([1] * (1 if dims is None else max(len(dims), 1)), dtype=object)
         one.flat[0] = content
         return one, datatype
-    return _of_raw(given, content, datatype, dims), datatype
+    return _tensor_of_bytes(given, content, datatype, dims), datatype
 
 
 def _of_npy(given: GivenInput, datatype: str | None) -> tuple[Array, str]:
@@ -315,8 +314,8 @@ def _of_npy(given: GivenInput, datatype: str | None) -> tuple[Array, str]:
     return array, datatype
 
 
-def _of_raw(given: GivenInput, content: bytes, datatype: str, dims: tuple[int, ...] | None) -> Array:
-    """The bytes of a file as the elements of a tensor, in the byte order of Triton, which is little-endian."""
+def _tensor_of_bytes(given: GivenInput, content: bytes, datatype: str, dims: tuple[int, ...] | None) -> Array:
+    """In Triton's byte order, which is little-endian."""
     dtype = np.dtype(triton_to_np_dtype(datatype)) if datatype != "BF16" else np.dtype(np.uint16)
     if len(content) % dtype.itemsize:
         raise ConfigurationError(

@@ -161,7 +161,7 @@ def request_body(
 
 
 def _quick_signature(aws: Aws, endpoint: ReadEndpoint, asked: tuple[str | None, str | None]) -> Signature | None:
-    """The signature that completes inputs with written types; None if it cannot be read, or not in a moment."""
+    """Completes inputs with written types. None if it cannot be read, or not in a moment."""
     from cdk_triton.cli.requests.deployed import of_endpoint
 
     try:

@@ -1,4 +1,4 @@
-"""Which inputs a model takes: names, data types and dimensions, as its `config.pbtxt` has them."""
+"""The inputs that a model takes: names, data types and dimensions from its `config.pbtxt`."""
 
 from __future__ import annotations
 
