@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["load_failures", "refused_load", "refused_model"]
+__all__ = ["load_failures", "rejected_load", "rejected_model"]
 
 _ERROR_LINE: Final = re.compile(r'^(?:E\d{4} \S+ \d+ [\w.]+:\d+\] "(?P<logged>.*)"|error: (?P<last>.*))$')
 _ROOT_CAUSES: Final = (
@@ -63,7 +63,7 @@ def load_failures(printed: str, repository: Path) -> str:
                 causes.setdefault(model, _reason(found["reason"], repository))
                 break
     faults = [found["fault"] for line in printed.splitlines() if (found := _PARSE_ERROR.match(line))]
-    if len(causes) == len(faults) == 1:  # with more of them, nobody knows which belongs to which
+    if len(causes) == len(faults) == 1:  # with more of them, it is not known which belongs to which
         causes = {model: f"{reason}: {faults[0].rstrip('.')}" for model, reason in causes.items()}
     if causes:
         return "; ".join(f"model '{model}' does not load: {reason}" for model, reason in causes.items())
@@ -71,7 +71,7 @@ def load_failures(printed: str, repository: Path) -> str:
     return "; ".join(_short(line, repository) for line in last[-_QUOTED_LINES:])
 
 
-def refused_load(answer: str, repository: Path) -> str:
+def rejected_load(answer: str, repository: Path) -> str:
     """The answer of a server to a request to load a model, as the same clause.
 
     Args:
@@ -82,16 +82,16 @@ def refused_load(answer: str, repository: Path) -> str:
         text = str(json.loads(answer)["error"])
     except (ValueError, KeyError, TypeError):
         text = answer
-    return _refused(text, repository) or _short(text, repository)
+    return _clause(text, repository) or _short(text, repository)
 
 
-def refused_model(text: str) -> str | None:
+def rejected_model(text: str) -> str | None:
     """The server's words to a caller whose model does not load, as the same clause; None for all other words."""
     found = _REPOSITORY.search(text)
-    return _refused(text, Path(found["directory"]) if found else None)
+    return _clause(text, Path(found["directory"]) if found else None)
 
 
-def _refused(text: str, repository: Path | None) -> str | None:
+def _clause(text: str, repository: Path | None) -> str | None:
     for pattern in _ANSWERS:
         if found := pattern.search(text):
             model = found["model"].rpartition("::")[2]

@@ -12,7 +12,7 @@ import struct
 
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["has_token", "is_number_token", "refuse_token", "sample_note", "with_placeholders", "with_samples"]
+__all__ = ["has_token", "is_number_token", "reject_token", "sample_note", "with_placeholders", "with_samples"]
 
 # How aws-cdk-lib writes a token into a string, and into the only element of a list: core/lib/private/encoding.ts.
 _TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
@@ -64,7 +64,7 @@ def is_number_token(value: object) -> bool:
     return isinstance(value, float) and struct.pack(">d", value)[:2] == b"\xfb\xff"
 
 
-def refuse_token(value: object, label: str) -> None:
+def reject_token(value: object, label: str) -> None:
     """Reject a token where the value itself is needed, whether it is a text or a number.
 
     Raises:

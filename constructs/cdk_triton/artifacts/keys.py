@@ -16,7 +16,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdk_triton._checked import checked
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton.artifacts.canonical import canonical_json, sha256_of_json
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.digests import file_digests
@@ -117,7 +117,7 @@ def file_keys(repository: ModelRepository, *, progress: Progress | None = None) 
     """
     files = archive_files(repository)
     for file in files:
-        refuse_token(file.path, "the path")
+        reject_token(file.path, "the path")
     digests = file_digests([file.source for file in files if file.source is not None], progress=progress)
     return {file.path: _EMPTY_SHA256 if file.source is None else digests[file.source] for file in files}
 
@@ -165,7 +165,7 @@ def _target(platform: ServingPlatform) -> dict[str, object]:
 def _source(repository: ModelRepository, files: dict[str, str]) -> dict[str, object]:
     recipes = [recipe.parameters() for recipe in recipes_of(repository)]
     for parameters in recipes:
-        refuse_token(canonical_json(parameters), "the recipe")
+        reject_token(canonical_json(parameters), "the recipe")
     built = {"recipes": recipes, "program": PROGRAM_VERSION} if recipes else {}
     return _files(files) | built
 

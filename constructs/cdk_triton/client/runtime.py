@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cdk_triton._load_failures import refused_model
+from cdk_triton._load_failures import rejected_model
 from cdk_triton.errors import (
     ConfigurationError,
     InvocationError,
@@ -228,7 +228,7 @@ def model_error(where: str, status: int, words: str, log: str = "") -> ModelErro
     _, fix = SERVICE_ERRORS["ModelError"]
     outcome = f"answered {status}" if status else "did not answer"
     # What the server answers about a model that does not load has many lines, with the cause in the last ones.
-    reason = refused_model(words) or _without_full_stop(words)
+    reason = rejected_model(words) or _without_full_stop(words)
     return ModelError(
         f"{where}: the model container {outcome}: {reason}; {fix}{log}",
         status=status,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cdk_triton._arguments import TEXT, one, require_type
-from cdk_triton._tokens import has_token, refuse_token
+from cdk_triton._tokens import has_token, reject_token
 from cdk_triton._wording import did_you_mean, in_words, quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import images
@@ -160,7 +160,7 @@ class ServingPlatform:
         if self.image is not None:
             return self.image
         assert self.release is not None  # __post_init__ asked for one of the two
-        refuse_token(region, "the region")
+        reject_token(region, "the region")
         return images.image_uri(self.release, region)
 
 
@@ -177,8 +177,8 @@ def _reject_non_text(platform: ServingPlatform) -> None:
         value: object = getattr(platform, name)
         if value is not None or name == "instance_type":
             require_type(name, value, TEXT)
-    refuse_token(platform.instance_type, "instance_type")
-    refuse_token(platform.release or "", "release")
+    reject_token(platform.instance_type, "instance_type")
+    reject_token(platform.release or "", "release")
 
 
 def _check_published_release(release: str) -> None:

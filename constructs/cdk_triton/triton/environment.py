@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from cdk_triton._arguments import FLAG, TEXT, one, require_type, several
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.option_values import MAX_INT32, MAX_INT64, MAX_THREADS, least_shared_memory
-from cdk_triton.triton.secrets import looks_secret, secret_refusal
+from cdk_triton.triton.secrets import looks_secret, secret_rejection
 from cdk_triton.triton.variable_names import reserved_because
 
 __all__ = ["ENVIRONMENT", "MAX_BYTES", "MAX_TEXT_BYTES", "MAX_VARIABLES", "ContainerEnvironment", "container_variables"]
@@ -179,14 +179,14 @@ class ContainerEnvironment:
         value = getattr(self, name)
         if value is None or (name == "log_verbose" and isinstance(value, bool)):
             return
-        refuse_token(value, name)
+        reject_token(value, name)
         if not _is_whole(value) or not minimum <= value <= maximum:
             bounds = f"from {minimum} to {maximum}" if maximum <= MAX_PORT else f"from {minimum:,} to {maximum:,}"
             raise ConfigurationError(f"{name} must be a whole number {bounds}, got {value!r}; give one, or omit {name}")
 
     def _check_fraction(self, name: str) -> None:
         value = getattr(self, name)
-        refuse_token(value, name)
+        reject_token(value, name)
         number = isinstance(value, int | float) and not isinstance(value, bool)
         # std::stod, by which the server reads it, rejects what is too small for a normal number.
         if value is not None and not (number and sys.float_info.min <= value <= 1):
@@ -199,7 +199,7 @@ class ContainerEnvironment:
         if ports is None:
             return
         for port in ports if isinstance(ports, tuple | list) else ():
-            refuse_token(port, "a port of safe_port_range")
+            reject_token(port, "a port of safe_port_range")
         pair = isinstance(ports, tuple | list) and len(ports) == 2 and all(map(_is_whole, ports))
         if not pair or not 1 <= ports[0] <= ports[1] <= MAX_PORT:
             raise ConfigurationError(
@@ -263,7 +263,7 @@ class ContainerEnvironment:
                 reason, fix = reserved
                 raise ConfigurationError(f"variables holds {quoted(name)}, {reason}; {fix}")
             if why := looks_secret(name, str(value)):
-                raise ConfigurationError(secret_refusal(name, why))
+                raise ConfigurationError(secret_rejection(name, why))
             require_type(f"the value of {name!r} in variables", value, TEXT)
             _check_encodable(f"the value of {name!r} in variables", value)
 
@@ -367,7 +367,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _check_word(name: str, word: str) -> None:
-    refuse_token(word, name)
+    reject_token(word, name)
     _check_encodable(name, word)
     if match := _UNSAFE.search(word):
         raise ConfigurationError(

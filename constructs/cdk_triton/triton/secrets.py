@@ -17,7 +17,7 @@ from typing import Final
 
 from cdk_triton._tokens import has_token
 
-__all__ = ["STORES_OF_SECRETS", "looks_secret", "secret_refusal"]
+__all__ = ["STORES_OF_SECRETS", "looks_secret", "secret_rejection"]
 
 STORES_OF_SECRETS: Final = re.compile(r"\{\{resolve:(secretsmanager|ssm-secure):")
 """CloudFormation's dynamic references to secrets, which stand in the model as plain text ("Dynamic references")."""
@@ -68,7 +68,7 @@ def looks_secret(name: str, value: str) -> str | None:
     return None
 
 
-def secret_refusal(name: str, why: str) -> str:
+def secret_rejection(name: str, why: str) -> str:
     """The sentence about it, without the value."""
     return (
         f"the environment variable {name!r} {why}, but everybody who may describe the model can read the value: keep "

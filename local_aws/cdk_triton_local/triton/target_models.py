@@ -20,7 +20,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from cdk_triton._load_failures import refused_load
+from cdk_triton._load_failures import rejected_load
 from cdk_triton.errors import LocalError
 from cdk_triton_local.endpoints.metrics import Record
 from cdk_triton_local.triton.connection import ContainerReply, ServerGoneError
@@ -212,7 +212,7 @@ class TargetModels:
                     reply = self._ask_to_load(model)
             if reply.status not in (200, _ALREADY_LOADED):
                 self._log(
-                    f"could not load target model {model.name}: {refused_load(reply.text, model.directory / 'model')}"
+                    f"could not load target model {model.name}: {rejected_load(reply.text, model.directory / 'model')}"
                 )
                 raise self._errors.container_error(reply)
         except RejectedInvocationError as rejection:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdk_triton._load_failures import load_failures, refused_model
+from cdk_triton._load_failures import load_failures, rejected_model
 from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_a_target_model_that_does_not_load_is_a_line_of_the_log(
     assert answer.status == 424
     # Callers read the same clause from the server's words, without the directory of the models.
     words = json.loads(json.loads(answer.body)["OriginalMessage"])["error"]
-    clause = refused_model(words)
+    clause = rejected_model(words)
     assert clause is not None
     assert bench.lines[-1].endswith(clause)
     assert "step/1/model.py, line 2" in bench.lines[-1]

@@ -16,7 +16,7 @@ from dataclasses import MISSING, Field, asdict, fields
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton._wording import in_words
 from cdk_triton.artifacts.canonical import canonical_json
 from cdk_triton.artifacts.recipes.conda import CondaEnvironment
@@ -55,7 +55,7 @@ def declared_recipe(recipe: object) -> DeclaredRecipe:
             f"a publisher cannot have the recipe {recipe!r}, because `cdk-triton fleet` runs without your app: use "
             f"{names}"
         )
-    refuse_token(canonical_json(recipe.parameters()), f"the recipe {recipe}")
+    reject_token(canonical_json(recipe.parameters()), f"the recipe {recipe}")
     return recipe
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from cdk_triton._arguments import one, require_type
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton.artifacts.recipes.values import literal, whole_number
 from cdk_triton.errors import ConfigurationError
 
@@ -45,7 +45,7 @@ class Tolerance:
         """Check the values."""
         for name in ("absolute", "relative"):
             value: object = getattr(self, name)
-            refuse_token(value, f"the {name} tolerance")
+            reject_token(value, f"the {name} tolerance")
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise ConfigurationError(f"the {name} tolerance is {value!r} but must be a finite number of at least 0")
             object.__setattr__(self, name, float(value))  # 0 and 0.0 are one tolerance, and one artifact key
@@ -103,7 +103,7 @@ class Parity:
         for name, bounds in self.ranges.items():
             literal(name, "the name of an input of a Parity")
             for bound in bounds if isinstance(bounds, tuple | list) else ():
-                refuse_token(bound, f"a bound of the range of the input {name!r}")
+                reject_token(bound, f"a bound of the range of the input {name!r}")
             if (
                 not isinstance(bounds, tuple | list)
                 or len(bounds) != 2

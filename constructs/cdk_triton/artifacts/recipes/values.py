@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from cdk_triton._arguments import TEXT, require_type
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton._wording import did_you_mean, quoted
 from cdk_triton.errors import ConfigurationError
 
@@ -29,7 +29,7 @@ def literal(value: object, label: str) -> str:
     """
     require_type(label, value, TEXT)
     text = str(value)
-    refuse_token(text, label)
+    reject_token(text, label)
     return text
 
 
@@ -39,7 +39,7 @@ def whole_number(value: object, label: str, lowest: int, highest: int) -> int:
     Raises:
         ConfigurationError: the value is not a whole number within the bounds.
     """
-    refuse_token(value, label)
+    reject_token(value, label)
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
         raise ConfigurationError(f"{label} is {value!r} but must be a whole number from {lowest} to {highest}")
     return value

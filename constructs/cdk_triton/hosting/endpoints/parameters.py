@@ -11,7 +11,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
@@ -47,7 +47,7 @@ def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
     Raises:
         ConfigurationError: the prefix is not such a path, or variants have different target models of one ensemble.
     """
-    refuse_token(prefix, "ssm_parameter_path")
+    reject_token(prefix, "ssm_parameter_path")
     if not _PREFIX.fullmatch(prefix) or _RESERVED.match(prefix) or len(prefix) > _MAX_PREFIX_LENGTH:
         raise ConfigurationError(
             f"ssm_parameter_path is {quoted(prefix)}: use a literal path, such as "

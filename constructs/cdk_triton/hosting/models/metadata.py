@@ -15,7 +15,7 @@ from aws_cdk import Tags
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import IConstruct
 
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.per_construct import path_of
@@ -45,8 +45,8 @@ def check_metadata(scope: IConstruct, metadata: Mapping[str, str] | None) -> dic
             f"key needs one: use at most {MAX_TAGS - 1} entries"
         )
     for key, value in entries.items():
-        refuse_token(key, f"the key in {what},")
-        refuse_token(value, f"{key!r} in {what}, which is")
+        reject_token(key, f"the key in {what},")
+        reject_token(value, f"{key!r} in {what}, which is")
         if key.lower().startswith(RESERVED):
             raise ConfigurationError(
                 f"{what} has the key {quoted(key)}, but AWS reserves the prefix 'aws:' of tags, and this library "

@@ -11,7 +11,7 @@ from constructs import Construct
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.stacks import stack_of
-from cdk_triton.triton.secrets import looks_secret, secret_refusal
+from cdk_triton.triton.secrets import looks_secret, secret_rejection
 
 __all__ = ["refuse_secrets"]
 
@@ -29,7 +29,7 @@ def refuse_secrets(scope: Construct, variables: Mapping[str, str]) -> None:
         judged = "" if name.lower().endswith("token") else name
         why = _by_its_kind(value) or looks_secret(judged, json.dumps(stack_of(scope).resolve(value)))
         if why:
-            raise ConfigurationError(f"{scope.node.path}: {secret_refusal(name, why)}")
+            raise ConfigurationError(f"{scope.node.path}: {secret_rejection(name, why)}")
 
 
 def _by_its_kind(value: str) -> str | None:

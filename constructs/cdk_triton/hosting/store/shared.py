@@ -16,7 +16,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton._checked import checked
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton._wording import quoted
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
@@ -165,7 +165,7 @@ def _bucket(has_encryption_key: bool) -> str:
 
 
 def _checked(export_prefix: str) -> str:
-    refuse_token(export_prefix, "export_prefix")
+    reject_token(export_prefix, "export_prefix")
     if not _EXPORT_PREFIX.fullmatch(export_prefix):
         raise ConfigurationError(
             f"export_prefix is {quoted(export_prefix)}: use a literal name, such as 'triton-artifacts', of up to 200 "

@@ -6,7 +6,7 @@ from typing import Final
 
 from aws_cdk import Size, SizeRoundingBehavior
 
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.literals import is_number, is_whole
 from cdk_triton.sagemaker import CopyRequirements, GpuInstance
@@ -45,7 +45,7 @@ def copy_requirements(
             f"memory of {what} is {mebibytes:g} MiB: SageMaker takes whole MiB, at least {MIN_COPY_MEMORY_MIB}"
         )
     if cpus is not None:
-        refuse_token(cpus, f"cpus of {what}")
+        reject_token(cpus, f"cpus of {what}")
         if not is_number(cpus) or cpus < MIN_COPY_CPUS:
             raise ConfigurationError(
                 f"cpus of {what} is {cpus!r}: use a number of vCPUs, at least {MIN_COPY_CPUS}, or omit cpus="
@@ -71,7 +71,7 @@ def check_count(what: str, count: object, least: int, why: str) -> None:
     Raises:
         ConfigurationError: the count is not a whole number of that size.
     """
-    refuse_token(count, what)
+    reject_token(count, what)
     if not is_whole(count, least):
         raise ConfigurationError(f"{what} is {count!r}: use a whole number, at least {least}, {why}")
 

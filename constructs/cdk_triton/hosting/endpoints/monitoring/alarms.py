@@ -14,7 +14,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variants.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, VariantMetrics
 from cdk_triton.hosting.naming.runbooks import Runbook, alarm_description
@@ -79,14 +79,14 @@ class AlarmThresholds:
             if value is None:
                 continue
             if name.endswith("_percent"):
-                refuse_token(value, name)
+                reject_token(value, name)
                 if not _is_percentage(value):
                     raise ConfigurationError(
                         f"{name} is {value!r}: use a number above 0 and below 100, known at synth, or None to "
                         "omit the alarm"
                     )
             elif name in ("failed_requests", "no_capacity_requests"):
-                refuse_token(value, name)
+                reject_token(value, name)
                 if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                     raise ConfigurationError(
                         f"{name} is {value!r}: use a number of requests, 0 or more, or None to omit the alarm"

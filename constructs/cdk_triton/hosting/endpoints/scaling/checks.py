@@ -10,7 +10,7 @@ from aws_cdk import Annotations, IAspect
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import IConstruct
 
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.literals import is_number, is_token, is_whole
 from cdk_triton.hosting.naming.stacks import stack_of
@@ -138,7 +138,7 @@ def check_number(what: str, number: float, *, at_most: float = math.inf) -> None
     Raises:
         ConfigurationError: the value is not such a number.
     """
-    refuse_token(number, what)
+    reject_token(number, what)
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ConfigurationError(f"{what} is {number!r}, but cdk-triton computes the target from it: give a number")
     if not (math.isfinite(number) and 0 < number <= at_most):

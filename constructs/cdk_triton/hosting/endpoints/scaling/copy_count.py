@@ -13,7 +13,7 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct
 
 from cdk_triton._checked import checked
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton.hosting.endpoints.scaling.checks import NothingScales, check_capacities
 from cdk_triton.hosting.endpoints.scaling.from_zero import start_from_zero
 from cdk_triton.hosting.endpoints.scaling.schedules import ScheduledScaling
@@ -36,7 +36,7 @@ def check_copy_capacities(what: str, copies: int, min_capacity: int, max_capacit
         ConfigurationError: the limits are not whole numbers, or contradict each other or the initial number of copies.
     """
     for name, capacity in (("min_capacity", min_capacity), ("max_capacity", max_capacity)):
-        refuse_token(capacity, f"{name} of {what}")
+        reject_token(capacity, f"{name} of {what}")
     check_capacities(what, copies, min_capacity, max_capacity, least=0, counted="copies", begins="copies={}")
 
 

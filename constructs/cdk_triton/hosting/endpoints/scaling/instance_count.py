@@ -15,7 +15,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton._checked import checked
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import reject_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.scaling.backlog import BacklogScaling, StaysAtZero, reject_unpublished
 from cdk_triton.hosting.endpoints.scaling.checks import (
@@ -96,7 +96,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         is_async: bool = False,
     ) -> None:
         if is_async:  # a minimum of 0 needs another policy, which no deployment can add
-            refuse_token(min_capacity, f"min_capacity of {what}")
+            reject_token(min_capacity, f"min_capacity of {what}")
         # With 0 as the minimum, an initial count of 0 would pass: TritonVariant has rejected it.
         check_capacities(what, variant.initial_instance_count, min_capacity, max_capacity, least=0 if is_async else 1)
         super().__init__(scope, id)
