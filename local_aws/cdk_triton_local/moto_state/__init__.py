@@ -4,7 +4,8 @@ moto's backends belong to the process, so one process holds one local AWS.
 
 * `state` reads moto's state for the rest of the local AWS, and resets it;
 * `corrections` makes every correction; `scaling`, `roles`, `machines` and `objects` contain those of their services;
-* `dispatch` finds the service of a request, or names the one that moto does not have;
+* `dispatch` finds the service of a request, or names the one that moto does not have; requests to IAM wait for each
+  other;
 * `missing` makes the error for an operation that moto does not implement;
 * `patching` replaces a method of moto's, and raises an error if moto does not have the method.
 
@@ -22,6 +23,7 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
   which hosts inference components;
 * `moto.iam.models.IAMBackend.create_service_linked_role`: moto derives a wrong name for the role of Application Auto
   Scaling;
+* `moto.iam.models.IAMBackend.get_roles`: moto fails if a role comes or goes while CreateFunction looks for its own;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend.start_execution`: moto runs all machines or none,
   waits as long as in a waiter's definition, and does not name an execution that has no name;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend._validate_definition`: moto rejects definitions of

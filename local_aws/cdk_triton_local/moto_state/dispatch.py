@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ class Dispatcher(DomainDispatcherApplication):
     """The WSGI application of all services of moto. moto prints a line for an unknown service, and then fails."""
 
     def __init__(self, create_app: Callable[[Any], Any]) -> None:
-        super().__init__(lambda service: _without_html_pages(create_app(service)))
+        super().__init__(lambda service: _corrected(service, create_app(service)))
         self._known: dict[str | None, Any] = {}  # moto compares a host with the patterns of all services
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
@@ -55,7 +56,25 @@ class Dispatcher(DomainDispatcherApplication):
         return super().get_backend_for_host(host)
 
 
-def _without_html_pages(app: Any) -> Any:
+def _corrected(service: str, app: Any) -> Any:
+    _without_html_pages(app)
+    if service == "iam":
+        app.wsgi_app = _one_at_a_time(app.wsgi_app)
+    return app
+
+
+def _one_at_a_time(application: Callable[..., Any]) -> Callable[..., Any]:
+    """Let requests wait for each other: moto fails if a policy comes or goes while it looks through all policies."""
+    lock = threading.Lock()
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Any:
+        with lock:
+            return application(environ, start_response)
+
+    return answer
+
+
+def _without_html_pages(app: Any) -> None:
     """Raise an error for an unknown path, for which Flask would answer with a page of HTML."""
     from flask import request
     from werkzeug.exceptions import MethodNotAllowed, NotFound
@@ -65,4 +84,3 @@ def _without_html_pages(app: Any) -> Any:
             raise NotImplementedError(request.path)
 
     app.before_request(require_path)
-    return app

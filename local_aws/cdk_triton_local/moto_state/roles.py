@@ -1,4 +1,4 @@
-"""Corrects the service-linked roles of moto 5.2.5; a test fails when moto no longer needs a correction."""
+"""Corrects the roles of moto 5.2.5; a test fails when moto no longer needs a correction."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _SCALING_ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 
 
 def correct_roles() -> None:
-    """Correct the role's name; a second call changes nothing."""
+    """Correct a service-linked role's name, and how roles are listed; a second call changes nothing."""
     from moto.iam.models import IAMBackend
 
     replace_method(IAMBackend, "create_service_linked_role", _named)
+    replace_method(IAMBackend, "get_roles", lambda original: lambda backend: list(original(backend)))
 
 
 def make_scaling_role(account: str, region: str) -> str:

@@ -1,9 +1,13 @@
-"""The local AWS leaves moto as others in the process expect it."""
+"""moto's state: stacks that are deployed at once share it, and others in the process find it as they expect it."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -24,3 +28,32 @@ def test_moto_loads_the_policies_of_aws_only_for_a_local_aws(
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with mock_aws():
         assert boto3.client("iam").list_policies(Scope="AWS")["Policies"] == []
+
+
+@pytest.fixture
+def _many_switches() -> Iterator[None]:
+    """Let threads of Python interrupt each other as often as on a busy machine."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("_many_switches")
+def test_policies_of_several_stacks_come_and_go_at_once(tmp_path: Path, endpoint_double: EndpointDouble) -> None:
+    allowed = json.dumps(
+        {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+    )
+
+    def replace_policies(iam: Any, stack: str) -> None:
+        iam.create_role(RoleName=stack, AssumeRolePolicyDocument=allowed)
+        for number in range(10):
+            arn = iam.create_policy(PolicyName=f"{stack}{number}", PolicyDocument=allowed)["Policy"]["Arn"]
+            iam.attach_role_policy(RoleName=stack, PolicyArn=arn)
+            iam.detach_role_policy(RoleName=stack, PolicyArn=arn)
+            iam.delete_policy(PolicyArn=arn)
+
+    with LocalAws(tmp_path, host_factory=lambda _: endpoint_double) as aws, ThreadPoolExecutor() as stacks:
+        iam = aws.client("iam")
+        list(stacks.map(replace_policies, [iam] * 3, ("Search", "Payments", "Speech")))
+        assert iam.list_policies(Scope="Local")["Policies"] == []
