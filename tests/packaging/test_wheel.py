@@ -36,7 +36,15 @@ REQUIRED = [
     "cdk_triton/_lambda/artifacts/__init__.py",
     "cdk_triton/_gpu_build/build_program/main.py",
 ]
-SUFFIXES = {".py", ".pyi", ".json", ".c", ".typed", ".pbtxt", ".txt", ""}
+PLACES = {
+    "constructs/cdk_triton/": "cdk_triton/",
+    "gpu_build/": "cdk_triton/_gpu_build/",
+    "lambda/": "cdk_triton/_lambda/",
+    "local_aws/cdk_triton_local/": "cdk_triton_local/",
+}
+"""A folder of the checkout → what the wheel calls it."""
+
+SUFFIXES = {".py", ".pyi", ".json", ".c", ".typed", ".pbtxt", ".txt", ".md", ""}
 """Text: pinned requirements, and the stand-ins for the tools of a GPU, which are called as the real ones are."""
 
 OWN_CODE = {"docs", "cdk-triton --help", "cdk-triton explain"}
@@ -79,10 +87,10 @@ def repository(tmp_path: Path) -> Path:
 
 def sources(root: Path) -> set[str]:
     """The library's files as the wheel names them: those in git, and those that would be added."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "constructs", "lambda"]
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *PLACES]
     listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0")
     present = [name for name in listed if name and (root / name).is_file()]
-    return {name.replace("constructs/", "", 1).replace("lambda/", "cdk_triton/_lambda/", 1) for name in present}
+    return {name.replace(place, PLACES[place], 1) for name in present for place in PLACES if name.startswith(place)}
 
 
 @pytest.mark.slow
@@ -102,7 +110,17 @@ def test_the_sdist_holds_what_a_build_needs_and_nothing_else(distributions: Any)
     with tarfile.open(distributions.sdist) as sdist:
         names = {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
     assert {name.partition("/")[0] for name in names} == {
-        *("constructs", "lambda", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml", ".gitignore")
+        *(
+            "constructs",
+            "gpu_build",
+            "lambda",
+            "local_aws",
+            "LICENSE",
+            "PKG-INFO",
+            "README.md",
+            "pyproject.toml",
+            ".gitignore",
+        )
     }
 
 
