@@ -10,7 +10,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo reference test test-fast test-hosting check-rule generate lint bench docs lock clean
+.PHONY: help setup preflight demo reference test test-fast test-hosting test-long check-rule generate lint bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,14 +26,20 @@ demo: setup ## two ensembles on one multi-model endpoint, on this machine
 reference: setup ## all five reference systems on this machine, each asked and taken down again
 	@python -m examples.reference_systems
 
-test: setup ## every test, three files at a time, because tests that deploy wait a lot
-	@pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+# Three files at a time, because tests that deploy wait a lot.
+PYTEST := pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
+test: setup ## the tests of everything
+	@$(PYTEST) -m "not long"
 
 test-fast: setup ## the tests without servers, the CDK and slow ones: about 2 minutes
-	@pytest -m "not slow and not server and not cdk" --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@$(PYTEST) -m "not slow and not server and not cdk and not long"
 
 test-hosting: setup ## the tests of the constructs and of their security
-	@pytest tests/hosting tests/security --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@$(PYTEST) tests/hosting tests/security
+
+test-long: setup ## whole runs: the demo, the reference systems, another user, the pages for contributors
+	@pytest -m long --numprocesses 3 --dist load --maxschedchunk 1
 
 check-rule: setup ## everything that judges one rule, such as CODE=CT656: about 20 s
 	@python -m tools.check_rule $(CODE)

@@ -12,7 +12,7 @@ from typing import Any
 import botocore.session
 import pytest
 
-from costs import UnmarkedSlowTests, expensive_first, files_of_one_app, mark_by_folder
+from costs import UnmarkedSlowTests, expensive_first, files_of_one_app, is_left_out, mark_by_folder
 
 pytest_plugins = ["golden_messages", "pytester"]
 
@@ -30,6 +30,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Report slow tests once: in the process that prints, not in the workers of xdist."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(UnmarkedSlowTests())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import what `-m` leaves out by folder."""
+    return is_left_out(collection_path, config.getoption("-m")) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

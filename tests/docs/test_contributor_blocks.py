@@ -70,7 +70,7 @@ def script_of(block: Block) -> str:
     return script
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS}))
 def test_the_commands_of_a_page_run(page: str, copy: Path) -> None:
     for block in BLOCKS:

@@ -38,7 +38,6 @@ def _repositories(tmp_path: Path) -> Path:
     return tmp_path / "repositories"
 
 
-@pytest.mark.slow
 def test_twenty_copies_share_ten_concurrent_executions(tmp_path: Path, repositories: Path) -> None:
     for number in range(MODELS):
         model = repositories / str(number) / "model"
@@ -51,7 +50,7 @@ def test_twenty_copies_share_ten_concurrent_executions(tmp_path: Path, repositor
         assert builds(aws) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_twenty_builds_share_ten_concurrent_executions(tmp_path: Path, repositories: Path) -> None:
     for number in range(MODELS):
         write_network(repositories / str(number), "Add", number)

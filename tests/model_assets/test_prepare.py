@@ -83,6 +83,7 @@ def files(assets: Path) -> dict[str, bytes]:
     return {path.relative_to(assets).as_posix(): path.read_bytes() for path in paths}
 
 
+@pytest.mark.long
 def test_a_fresh_checkout_becomes_byte_for_byte_what_another_one_became(
     checkout: Path, packages: Path, model_assets: Path
 ) -> None:

@@ -6,6 +6,7 @@ Whole folders start a server or the CDK. Elsewhere a test that takes over half a
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,17 @@ EXAMPLE_APP = "end_to_end/example_app"
 """The folder whose fixture `example_app` deploys an app, which takes a minute."""
 
 
+@cache
+def marks_of(path: Path) -> tuple[str, ...]:
+    """What every test in a file or folder starts."""
+    return next((marks for folder, marks in FOLDERS.items() if path.is_relative_to(TESTS / folder)), ())
+
+
+def is_left_out(path: Path, expression: str) -> bool:
+    """Whether a mark expression such as `not slow and not cdk` leaves out a whole file or folder."""
+    return any(f"not {mark}" in expression.split(" and ") for mark in marks_of(path))
+
+
 class UnmarkedSlowTests:
     """Collects the tests that took long although their marks do not show it; each phase of a test counts."""
 
@@ -39,7 +51,7 @@ class UnmarkedSlowTests:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take note of a phase that took long."""
-        if not {"server", "cdk", "slow"} & set(report.keywords) and report.duration > SLOW_SECONDS:
+        if not {"server", "cdk", "slow", "long"} & set(report.keywords) and report.duration > SLOW_SECONDS:
             self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -50,17 +62,16 @@ class UnmarkedSlowTests:
                 terminalreporter.line(f"{seconds:6.1f} s  {test}")
 
 
+def mark_by_folder(items: list[pytest.Item]) -> None:
+    """Mark every test by the folder below tests/ that it is in."""
+    for item in items:
+        for mark in marks_of(item.path):
+            item.add_marker(mark)
+
+
 def expensive_first(items: list[pytest.Item]) -> None:
     """Order files so that no worker is left alone with a long one at the end; the tests of a file keep their order."""
-    items.sort(key=lambda item: _rank(item.path))
-
-
-def _rank(path: Path) -> int:
-    """0 for what deploys whole apps; files whose folder starts nothing come last."""
-    for folder, marks in FOLDERS.items():
-        if path.is_relative_to(TESTS / folder):
-            return 2 - len(marks)
-    return 2
+    items.sort(key=lambda item: -len(marks_of(item.path)))
 
 
 def files_of_one_app(config: pytest.Config, log: Any) -> Any:
@@ -72,16 +83,11 @@ def files_of_one_app(config: pytest.Config, log: Any) -> Any:
 
 def _scope(test: str) -> str:
     """Return what a worker gets at once: the file of a test, or the folder whose fixture deploys the app."""
-    file = test.partition("::")[0]
+    return _scope_of_file(test.partition("::")[0])
+
+
+@cache
+def _scope_of_file(file: str) -> str:
     path = TESTS.parent / file
     shares = path.is_relative_to(TESTS / EXAMPLE_APP) and "example_app: " in path.read_text(encoding="utf-8")
     return EXAMPLE_APP if shares else file
-
-
-def mark_by_folder(items: list[pytest.Item]) -> None:
-    """Mark every test by the folder below tests/ that it is in."""
-    for item in items:
-        for folder, marks in FOLDERS.items():
-            if item.path.is_relative_to(TESTS / folder):
-                for mark in marks:
-                    item.add_marker(mark)

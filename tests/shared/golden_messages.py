@@ -11,7 +11,8 @@ records their texts::
             write().check("serverless")
 
 A test fails if it reaches a text that is not in the golden file. A whole run, in which every test with the fixture
-passed, fails for a text of the file that no test reached; a run of some tests says nothing about the others.
+passed, fails for a text of the file that no test reached; a run of some tests says nothing about the others. A whole
+run is one of `make test`, so a test with the mark `long` cannot use the fixture.
 
 `pytest --rewrite-messages TESTS` adds what these tests reach. Without TESTS, it runs all tests with the fixture and no
 others, and also removes what none of them reaches. It works with `--numprocesses`, too. After a rewording it is quicker
@@ -94,8 +95,9 @@ def _escaped(character: str) -> str:
 
 
 @pytest.fixture
-def messages(tmp_path: Path) -> Messages:
+def messages(request: pytest.FixtureRequest, tmp_path: Path) -> Messages:
     """Record texts and look for them in the golden file when the test ends."""
+    assert "long" not in request.keywords, "`make test` leaves out a long test, and misses its texts"
     return Messages(tmp_path)
 
 
@@ -203,7 +205,8 @@ def _is_of_all(config: pytest.Config) -> bool:
     """Whether pytest collects all tests."""
     tests = config.rootpath / "tests"
     given = any(tests.is_relative_to(config.invocation_params.dir / argument) for argument in config.args)
-    return given and not any(config.getoption(option, default=None) for option in ("lf", "ignore", "ignore_glob"))
+    less = any(config.getoption(option, default=None) for option in ("lf", "ignore", "ignore_glob"))
+    return given and not less and config.getoption("-m") in ("", "not long")
 
 
 def _replace(path: Path, text: str) -> None:

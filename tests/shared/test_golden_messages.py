@@ -113,9 +113,9 @@ def test_a_reworded_text_fails_and_both_are_shown(pytester: pytest.Pytester, tes
 def test_a_text_that_no_test_reaches_fails_a_whole_run(pytester: pytest.Pytester, tests: Path) -> None:
     replace(tests, 'found("zebra"), ', "")
     replace(tests, "* 2", "")
-    for part in (["-k", "test_each"], ["tests/test_it.py"], ["--ignore", "tests/test_other.py"]):
+    for part in (["-k", "test_each"], ["-m", "not slow"], ["tests/test_it.py"], ["--ignore", "tests/test_other.py"]):
         assert ended(pytester, *part)[0] == 0
-    for whole in (["tests"], ["-k", "not test_other"], ["-n", "2"]):
+    for whole in (["tests"], ["-m", "not long"], ["-n", "2"]):
         status, shown = ended(pytester, *whole)
         assert status == 1
         assert ZEBRA in shown

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 CHECKOUT = Path(__file__).parents[3]
+pytestmark = pytest.mark.long
 
 
 Start = Callable[[str], subprocess.Popen[str]]

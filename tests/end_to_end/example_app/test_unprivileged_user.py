@@ -49,6 +49,7 @@ def private_parent(path: str) -> Path | None:
 
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user"),
     pytest.mark.skipif(
         private_parent(str(CHECKOUT / "app.py")) is not None, reason="only this user reads the checkout"
