@@ -49,10 +49,11 @@ check-rule: setup ## everything that judges one rule, such as CODE=CT656: about 
 generate: setup ## write every generated file; CHECK=1 compares only, SOURCES=<folder> reads outside sources
 	@python -m tools.generate $(if $(CHECK),--check) $(if $(SOURCES),--sources "$(SOURCES)")
 
-lint: setup ## ruff, the layers of the packages, and mypy --strict
+lint: setup ## ruff, the layers of the packages, generated files, and mypy --strict
 	@ruff check .
 	@ruff format --check .
 	@layers=$$(lint-imports) || { echo "$$layers"; exit 1; }
+	@python -m tools.generate --check --no-tests
 	@mypy
 
 bench: setup ## the figures of benchmarks/, one JSON object per line; LONG=1 takes an hour more

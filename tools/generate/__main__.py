@@ -1,4 +1,4 @@
-"""Writes what is generated: `python -m tools.generate [--check] [--sources FOLDER] [NAME …]`, or `make generate`."""
+"""Writes what is generated: `python -m tools.generate`, or `make generate`; `--help` shows the options."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.generate", description="Writes what is generated.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all by default; of {', '.join(known)}")
     parser.add_argument("--check", action="store_true", help="write nothing, print differences, exit with 1 if any")
+    parser.add_argument("--no-tests", action="store_true", help="leave out what tests record, and `make test` compares")
     folders = ", ".join(sorted(each.source for each in known.values() if each.source))
     parser.add_argument("--sources", type=Path, metavar="FOLDER", help=f"rewrite from outside sources too: {folders}")
     given = parser.parse_args(arguments)
@@ -24,7 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no generator {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
     if given.sources is not None and not given.sources.is_dir():
         parser.error(f"the folder {given.sources} does not exist")
-    chosen = {name: generator for name, generator in known.items() if not given.names or name in given.names}
+    chosen = {
+        name: generator
+        for name, generator in known.items()
+        if (not given.names or name in given.names) and not (given.no_tests and generator.tests)
+    }
     return run(chosen, ROOT, sources=given.sources, check=given.check)
 
 
