@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import sysconfig
@@ -10,8 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from cdk_triton.cli import main
+
+# Each call of the command derives all its options again, which takes 0.05 s.
+vars(typer.main)["get_command"] = functools.cache(typer.main.get_command)
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "cdk-triton"
 
