@@ -13,10 +13,6 @@ from constructs import Construct
 SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
 
 
-def test_the_source_root_is_no_package(root: Path) -> None:
-    assert not (root / "constructs" / "__init__.py").exists()
-
-
 def test_under_pytest_it_is_the_distribution() -> None:
     assert Construct.__module__ == "constructs"
     assert constructs.__file__ is not None
@@ -28,14 +24,3 @@ def test_in_a_program_at_the_top_of_the_checkout_it_is_the_distribution(root: Pa
     program = "import sys, constructs; assert sys.path[0] == ''; constructs.Construct; print(constructs.__file__)"
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
     assert Path(done.stdout.strip()).is_relative_to(SITE_PACKAGES)
-
-
-def test_for_mypy_it_is_the_distribution(root: Path, tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text("from constructs import Construct\nreveal_type(Construct.__init__)\n")
-    command = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), str(program)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    assert "def (self: constructs.Construct, scope: constructs.Construct, id: str)" in done.stdout.replace(
-        "builtins.", ""
-    )
-    assert done.returncode == 0

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +15,6 @@ from tests.docs.blocks import FENCE, of_kind
 from typer.main import get_command
 from typer.testing import CliRunner
 
-import cdk_triton
 from cdk_triton.cli.program import app
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)|^ *\[[^\]]+\]: *(\S*)|\b(?:href|src)=[\"']?([^\s\"'>]*)", re.MULTILINE)
@@ -70,36 +65,6 @@ def examples(page: Path, language: str) -> list[str]:
     return [shown for of, shown in blocks if of == language]
 
 
-def test_every_python_example_is_python_that_the_library_takes(root: Path) -> None:
-    for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
-        for example in examples(page, "python"):
-            tree = ast.parse(example, filename=page.name)
-            for module, name in imported(tree):
-                assert hasattr(import_module(module), name), (page.name, module, name)
-            for name, keyword in arguments(tree):
-                assert keyword in parameters(name), (page.name, name, keyword)
-
-
-def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """What an example imports from the library: module and name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("cdk_triton"):
-            yield from ((node.module, alias.name) for alias in node.names)
-
-
-def arguments(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """The arguments by name that an example gives to what the library exports."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in cdk_triton.__all__:
-            yield from ((node.func.id, each.arg) for each in node.keywords if each.arg is not None)
-
-
-def parameters(name: str) -> set[str]:
-    """What something that the library exports takes: a function, or a class, where a metaclass of jsii's hides it."""
-    exported = getattr(cdk_triton, name)
-    return set(inspect.signature(vars(exported).get("__init__", exported)).parameters)
-
-
 def test_every_option_of_the_command_that_a_page_writes_exists(root: Path) -> None:
     known = {
         path: {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
@@ -145,17 +110,6 @@ def test_every_command_and_option_is_on_a_page(root: Path) -> None:
         for parameter in command.params:
             for option in parameter.opts:
                 assert not option.startswith("--") or option in guide, (path, option)
-
-
-@pytest.mark.slow
-def test_no_text_of_the_library_names_a_file_of_the_checkout(root: Path) -> None:
-    """A wheel contains no docs/ or tests/: a message carries the text, or the title of a page."""
-    for path in sorted([*(root / "constructs").rglob("*.py"), *(root / "lambda").rglob("*.py")]):
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-        documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-        for node in nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
-                assert files_of_the_checkout(root, node.value) == [], f"{path}:{node.lineno}"
 
 
 def test_no_message_names_a_file_of_the_checkout(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,13 @@ import pytest
 
 from cdk_triton.checks import Rule, rules
 from cdk_triton.tensorrt_models.reader.parser import is_installed
+from cdk_triton.triton.locations import locate
 
 if TYPE_CHECKING:
     from golden_messages import Messages
     from sample_repositories import ExampleFindings
+
+FIELD = re.compile(r'[a-z]\w*(\[(\d+|"[^"]*")\])?(\.[a-z]\w*(\[(\d+|"[^"]*")\])?)*')
 
 by_code = pytest.mark.parametrize("each", rules(), ids=lambda each: each.code)
 
@@ -27,23 +31,20 @@ def _extra(each: Rule) -> None:
 
 
 @by_code
-def test_a_rule_says_what_it_looks_for_and_how_to_do_better(each: Rule) -> None:
-    documentation = each.documentation
-    assert documentation.summary.endswith("."), "a sentence"
-    assert documentation.example
-    assert documentation.instead
-    assert each.title
-    assert each.title[-1] != "."
-    assert each.source.startswith("https://")
-
-
-@by_code
 @pytest.mark.usefixtures("_extra")
 def test_the_example_is_found_by_this_rule_alone(
     messages: Messages, each: Rule, findings_of_example: ExampleFindings
 ) -> None:
-    findings = findings_of_example(each.documentation.repository())
+    example = each.documentation.repository()
+    findings = findings_of_example(example)
     assert {finding.code for finding in findings} == {each.code}, findings
+    for finding in findings:
+        if finding.field and finding.path.endswith("config.pbtxt"):
+            assert FIELD.fullmatch(finding.field), finding.field
+            text = example.files.get(finding.path, "")
+            first = re.split(r"\W", finding.field)[0]
+            written = re.search(rf"^{first}\b", text, re.MULTILINE)
+            assert (locate(text, finding.field) is None) is (written is None), "the place of the field is found"
     if not each.asks_parser:  # those quote the installed TensorRT
         messages.of(findings)
 

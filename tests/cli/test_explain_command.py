@@ -40,12 +40,12 @@ def test_a_rule_is_told_with_its_example(messages: Messages, run: Any) -> None:
     messages.record("cdk-triton explain", re.sub(r"\.py:\d+", ".py:LINE", outcome.out).rstrip("\n"))
 
 
-@pytest.mark.parametrize("rule", documented_rules(), ids=lambda rule: rule.code)
-def test_every_rule_can_be_explained(run: Any, rule: Any) -> None:
-    outcome = run("explain", rule.code)
-    assert (outcome.status, outcome.err) == (0, "")
-    assert rule.title in outcome.out
-    assert rule.condition in " ".join(outcome.out.split())
+def test_every_rule_can_be_explained(run: Any) -> None:
+    for rule in documented_rules():
+        outcome = run("explain", rule.code)
+        assert (outcome.status, outcome.err) == (0, ""), rule.code
+        assert rule.title in outcome.out
+        assert rule.condition in " ".join(outcome.out.split())
 
 
 @pytest.mark.parametrize("code", ["Annotation::CT104", "annotation::cdk-triton:nowayout", "cdk-triton:NoWayOut"])

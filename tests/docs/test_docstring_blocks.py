@@ -58,7 +58,9 @@ def library() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in sorted((*ROOT.glob("constructs/cdk_triton/**/*.py"), *ROOT.glob("local_aws/cdk_triton_local/**/*.py"))):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts[1:]).removesuffix(".__init__")
-        for name, docstring in docstrings(module, ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text if BLOCK.search(text) else "")
+        for name, docstring in docstrings(module, tree):
             if shown := blocks(docstring):
                 found.setdefault(name, []).extend(shown)  # an overload has the name of its function
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 
-import pytest
 from tests.docs.blocks import (
     ELSEWHERE,
     GENERATED,
@@ -13,7 +12,6 @@ from tests.docs.blocks import (
     ROOT,
     SHELL,
     TEXT,
-    Block,
     every_block,
     kind,
     of_kind,
@@ -34,20 +32,19 @@ COMPARED_IN_PLACE = {
 `ELSEWHERE`."""
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
-def test_a_test_runs_it_or_its_page_has_the_reason(block: Block) -> None:
-    known = block.reason is not None or block.language in {*KINDS, *TEXT}
-    assert known, f"{block}: use one of {sorted({*KINDS, *TEXT})} in place of {block.language!r}"
-    run_by = kind(block)
-    assert run_by in ("not run", "text") or (ROOT / "tests" / run_by).exists()
+def test_a_test_runs_each_or_its_page_has_the_reason() -> None:
+    for block in BLOCKS:
+        known = block.reason is not None or block.language in {*KINDS, *TEXT}
+        assert known, f"{block}: use one of {sorted({*KINDS, *TEXT})} in place of {block.language!r}"
+        run_by = kind(block)
+        assert run_by in ("not run", "text") or (ROOT / "tests" / run_by).exists()
 
 
-@pytest.mark.parametrize(("page", "beginning", "test"), ELSEWHERE)
-def test_a_row_names_blocks_and_the_test_that_takes_them(page: str, beginning: str, test: str) -> None:
-    assert beginning
-    assert [block for block in of_kind(test, BLOCKS) if block.page == page and block.text.startswith(beginning)]
-    source = (ROOT / "tests" / test).read_text(encoding="utf-8")
-    assert test == SHELL or f'of_kind("{test}")' in source, f"{test} does not take its blocks from the pages"
+def test_a_row_names_blocks_and_the_test_that_takes_them() -> None:
+    for page, beginning, test in ELSEWHERE:
+        assert [block for block in of_kind(test, BLOCKS) if block.page == page and block.text.startswith(beginning)]
+        source = (ROOT / "tests" / test).read_text(encoding="utf-8")
+        assert test == SHELL or f'of_kind("{test}")' in source, f"{test} does not take its blocks from the pages"
 
 
 def test_no_page_with_a_block_is_missing() -> None:

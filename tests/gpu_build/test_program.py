@@ -8,8 +8,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import pytest
-
 import build_program as build_program
 from cdk_triton.artifacts.program import PROGRAM_VERSION, write_program
 
@@ -33,19 +31,17 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     assert not any("__pycache__" in name for name in names)
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
-def test_a_source_is_python_3_8_and_needs_the_standard_library_only(source: Path) -> None:
-    tree = ast.parse(source.read_text(encoding="utf-8"), feature_version=(3, 8))
-    if source.name in DRIVERS:
-        assert not any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            assert {alias.name.split(".")[0] for alias in node.names} <= set(sys.stdlib_module_names)
-        if isinstance(node, ast.ImportFrom) and node.level == 0:
-            assert str(node.module).split(".")[0] in sys.stdlib_module_names
-        if isinstance(node, ast.ImportFrom) and node.level > 0:
-            assert node.level == 1, "the package has no parent in the program's file"
+def test_the_sources_are_python_3_8_and_need_the_standard_library_only() -> None:
+    for source in SOURCES:
+        nodes = list(ast.walk(ast.parse(source.read_text(encoding="utf-8"), feature_version=(3, 8))))
+        relative = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level]
+        assert {node.level for node in relative} <= {1}, "the package has no parent in the program's file"
+        if source.name in DRIVERS:
+            assert relative == [], source
+            continue
+        modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        modules |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+        assert {module.partition(".")[0] for module in modules} <= sys.stdlib_module_names, source
 
 
 def test_somebody_decided_about_the_version_when_the_program_changed(tmp_path: Path) -> None:

@@ -21,28 +21,12 @@ if TYPE_CHECKING:
 
 
 GENERATORS = generators()
-FAST = sorted(name for name, generator in GENERATORS.items() if not generator.tests)
-TESTS = sorted(test for generator in GENERATORS.values() for test in generator.tests if "::" in test)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FAST)
-def test_what_no_other_test_compares_is_up_to_date(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run({name: GENERATORS[name]}, ROOT, check=True) == 0, capfd.readouterr()
 
 
 @pytest.mark.slow
 def test_the_transcript_of_the_readme_is_what_a_terminal_shows() -> None:
     (shown,) = of_kind("tools/test_generate.py")
     assert shown.text == transcript()
-
-
-@pytest.mark.parametrize("test", TESTS)
-def test_a_test_that_records_files_exists_and_compares_them(test: str) -> None:
-    path, function = test.split("::")
-    module = (ROOT / path).read_text(encoding="utf-8")
-    assert f"def {function}(" in module
-    assert "from tests.recorded import assert_recorded" in module or "import assert_as_looked_at" in module
 
 
 @pytest.mark.slow

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdk_triton.checks import Rule, rules
-from cdk_triton.tensorrt_models.reader.parser import is_installed
 from cdk_triton.triton.locations import Location, Locations, locate
 
 if TYPE_CHECKING:
-    from sample_repositories import ExampleFindings, Write
+    from sample_repositories import Write
 
 TEXT = """\
 # platform: "nothing"
@@ -148,20 +145,3 @@ def test_the_text_that_the_loader_finds_is_where_it_finds_it(write: Write) -> No
     repository = write({"extra/config.pbtxt": text, "extra/1/model.py": ""})
     (finding,) = (finding for finding in repository.check("multi") if finding.code == "CT504")
     assert Locations(repository).of(finding) == Location(2, 3, len('# platform: "ensemble" it is not'))
-
-
-FIELD = re.compile(r'[a-z]\w*(\[(\d+|"[^"]*")\])?(\.[a-z]\w*(\[(\d+|"[^"]*")\])?)*')
-
-
-@pytest.mark.parametrize("rule", [rule for rule in rules() if rule.documentation.example], ids=lambda rule: rule.code)
-def test_every_rule_names_its_field_so_that_it_can_be_found(rule: Rule, findings_of_example: ExampleFindings) -> None:
-    if rule.asks_parser and not is_installed():
-        pytest.skip("the extra preflight is not installed: make preflight")
-    example = rule.documentation.repository()
-    for finding in findings_of_example(example):
-        if finding.field and finding.path.endswith("config.pbtxt"):
-            assert FIELD.fullmatch(finding.field), finding.field
-            text = example.files.get(finding.path, "")
-            first = re.split(r"\W", finding.field)[0]
-            written = re.search(rf"^{first}\b", text, re.MULTILINE)
-            assert (locate(text, finding.field) is None) is (written is None)

@@ -42,7 +42,6 @@ def port_of(aws: LocalAws) -> int:
     return int(aws.url.rsplit(":", 1)[1])
 
 
-@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize(
     "headers",
     [
@@ -54,23 +53,22 @@ def port_of(aws: LocalAws) -> int:
     ],
     ids=["a page", "a page without a name", "a page of this machine", "an image", "an image of this machine"],
 )
-def test_a_web_page_is_refused(
-    messages: Messages, local_aws: LocalAws, path: tuple[str, str], headers: dict[str, str]
-) -> None:
-    status, answered, sentence = send(local_aws, *path, headers)
-    assert status == 403
-    messages.record("HTTP 403", sentence)
-    assert not any(name.startswith("access-control-") for name in answered)
+def test_a_web_page_is_refused(messages: Messages, local_aws: LocalAws, headers: dict[str, str]) -> None:
+    for method, path in PATHS.values():
+        status, answered, sentence = send(local_aws, method, path, headers)
+        assert status == 403, path
+        messages.record("HTTP 403", sentence)
+        assert not any(name.startswith("access-control-") for name in answered), path
 
 
-@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize("host", ["rebound.example", "rebound.example:{port}", "127.0.0.1", "localhost:1", ""])
-def test_another_host_is_refused(messages: Messages, local_aws: LocalAws, path: tuple[str, str], host: str) -> None:
-    status, _, sentence = send(local_aws, *path, {"Host": host.format(port=port_of(local_aws))})
-    assert status == 403
+def test_another_host_is_refused(messages: Messages, local_aws: LocalAws, host: str) -> None:
     here = f"127.0.0.1:{port_of(local_aws)}"
-    assert here in sentence
-    messages.record("HTTP 403", sentence.replace(here, "HERE"))
+    for method, path in PATHS.values():
+        status, _, sentence = send(local_aws, method, path, {"Host": host.format(port=port_of(local_aws))})
+        assert status == 403, path
+        assert here in sentence
+        messages.record("HTTP 403", sentence.replace(here, "HERE"))
 
 
 def test_a_refused_reset_resets_nothing(local_aws: LocalAws) -> None:
@@ -87,7 +85,6 @@ def test_this_machine_itself_is_answered(local_aws: LocalAws, signed: Signed, ho
     assert (status, body) == (200, "body")
 
 
-@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize(
     "signature",
     [
@@ -102,18 +99,19 @@ def test_this_machine_itself_is_answered(local_aws: LocalAws, signed: Signed, ho
     ids=["none", "another", "empty", "another key", "changed", "other headers", "another algorithm"],
 )
 def test_who_does_not_know_the_secret_is_refused(
-    messages: Messages, local_aws: LocalAws, signed: Signed, path: tuple[str, str], signature: dict[str, Any] | None
+    messages: Messages, local_aws: LocalAws, signed: Signed, signature: dict[str, Any] | None
 ) -> None:
-    headers: dict[str, str] = {}
-    if signature is not None:
-        secret = signature.get("secret")
-        headers = signed(local_aws, *path, b"body" if path[0] == "POST" else b"", secret=secret)
-        old, new = signature.get("replace", ("", ""))
-        headers["Authorization"] = headers["Authorization"].replace(old.replace("MODEL", local_aws.account), new)
-    status, _, answer = send(local_aws, *path, headers)
-    assert status == 403
-    said = json.loads(answer)["message"].replace(str(local_aws.directory), "DIRECTORY")
-    messages.record("InvalidClientTokenId", said)
+    for method, path in PATHS.values():
+        headers: dict[str, str] = {}
+        if signature is not None:
+            secret = signature.get("secret")
+            headers = signed(local_aws, method, path, b"body" if method == "POST" else b"", secret=secret)
+            old, new = signature.get("replace", ("", ""))
+            headers["Authorization"] = headers["Authorization"].replace(old.replace("MODEL", local_aws.account), new)
+        status, _, answer = send(local_aws, method, path, headers)
+        assert status == 403, path
+        said = json.loads(answer)["message"].replace(str(local_aws.directory), "DIRECTORY")
+        messages.record("InvalidClientTokenId", said)
 
 
 @pytest.mark.parametrize("service", ["s3", "sts", "sagemaker", "lambda", "cloudformation"])
