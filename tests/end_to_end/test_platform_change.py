@@ -1,4 +1,4 @@
-"""The release of fifty published ensembles changes, by the CDK CLI, while clients call all of them.
+"""The release of published ensembles changes, by the CDK CLI, while clients call all of them.
 
 The handlers, the machine of the publisher and tritonserver are the real ones. Stand-ins: one tritonserver, of release
 24.09, serves both releases, and `trtexec` and the GPU of builds are stand-ins too. So the test shows which ensembles
@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import boto3
@@ -33,10 +34,11 @@ HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
 PROGRAM = Path(sysconfig.get_path("scripts")) / "cdk-triton"
 ASSETS = "assets"
-ENSEMBLES, BUILT = 50, 2
+BUILT = 2
+"""Ensembles that a build makes; the others are packed."""
 PAUSE = 0.02
 """Seconds between two calls of a client, who would otherwise take the processor from the server."""
-MAX_AGE = 5
+MAX_AGE = 2
 """Seconds after which the client reads names and the place of the catalogue again."""
 FLEET = ("--fleet", "Serving/Fleet")
 FOR_NEXT = ("--platform", "26.05/ml.g5.xlarge")
@@ -65,12 +67,13 @@ def name_of(number: int) -> str:
 class Client:
     """Callers of every ensemble, one after the other, until the end; each answer is compared with what it has to be."""
 
-    def __init__(self) -> None:
+    def __init__(self, ensembles: int) -> None:
         # Nothing is sent again, so that every error is seen.
         config = Config(retries={"total_max_attempts": 1}, read_timeout=120)
         runtime = boto3.client("sagemaker-runtime", config=config)
         self._client = TritonClient.from_parameters("/serving", runtime, max_age=MAX_AGE)
-        self._numbers = itertools.cycle(range(ENSEMBLES))
+        self._ensembles = range(ensembles)
+        self._numbers = itertools.cycle(self._ensembles)
         self._answered, self._lock, self._ends = dict[int, float](), threading.Lock(), threading.Event()
         self.faults: list[str] = []
         self._threads = [threading.Thread(target=self._ask) for _ in range(3)]
@@ -108,7 +111,7 @@ class Client:
     def everything_answers(self) -> None:
         """Wait until each ensemble has answered a request that was sent from now on."""
         began = time.monotonic()
-        while not self.faults and any(self._answered.get(number, 0) < began for number in range(ENSEMBLES)):
+        while not self.faults and any(self._answered.get(number, 0) < began for number in self._ensembles):
             assert time.monotonic() < began + 500
             self._ends.wait(0.1)
         assert self.faults == []
@@ -181,9 +184,9 @@ class Account:
         return str(stack["StackStatus"])
 
 
-def write_tenants(directory: Path) -> None:
+def write_tenants(directory: Path, ensembles: int) -> None:
     """The repositories: most are packed, some are built. Each adds its number to a request."""
-    for number in range(ENSEMBLES):
+    for number in range(ensembles):
         root = directory / name_of(number)
         if number < BUILT:
             write_network(root, "Add", number)
@@ -193,11 +196,11 @@ def write_tenants(directory: Path) -> None:
         (root / "model" / "1" / "model.py").write_text(MODEL.replace("NUMBER", str(number)))
 
 
-def with_room_for_all(aws: LocalAws) -> TritonHost:
+def with_room_for(models: int, aws: LocalAws) -> TritonHost:
     return TritonHost(
         aws.client("s3"),
         aws.directory / "endpoints",
-        ENSEMBLES + 1,
+        models,
         aws.log,
         account=aws.account,
         region=aws.region,
@@ -206,9 +209,9 @@ def with_room_for_all(aws: LocalAws) -> TritonHost:
 
 
 @contextmanager
-def deployed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+def deployed(directory: Path, ensembles: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     subprocess.run([sys.executable, HERE / "platform_app" / "app.py", ASSETS, directory / "assemblies"], check=True)
-    with LocalAws(directory / "aws", host_factory=with_room_for_all) as aws:
+    with LocalAws(directory / "aws", host_factory=partial(with_room_for, ensembles + 1)) as aws:
         for name, value in aws.environment().items():
             monkeypatch.setenv(name, value)
         monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -218,19 +221,20 @@ def deployed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Accou
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_every_call_is_answered_while_the_release_of_fifty_published_ensembles_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ensembles", [10, pytest.param(50, marks=pytest.mark.long)])
+def test_every_call_is_answered_while_the_release_of_published_ensembles_changes(
+    ensembles: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_tenants(tmp_path / "tenants")
-    with deployed(tmp_path, monkeypatch) as account:
+    write_tenants(tmp_path / "tenants", ensembles)
+    with deployed(tmp_path, ensembles, monkeypatch) as account:
         assert account.deploy("first")[0] == 0
         status, text = account.fleet("publish", tmp_path / "tenants")
-        assert (status, text.splitlines()[-1]) == (0, f"{ENSEMBLES} published"), text
-        with Client() as client:
+        assert (status, text.splitlines()[-1]) == (0, f"{ensembles} published"), text
+        with Client(ensembles) as client:
             # Too early: nothing is published for the new release.
             status, text = account.deploy("early")
             assert status == 1
-            assert f"{ENSEMBLES} live ensembles are not published for the new platform 26.05-a10g;" in text
+            assert f"{ensembles} live ensembles are not published for the new platform 26.05-a10g;" in text
             assert "(not published: tenant-00," in text
             assert f"cdk-triton fleet publish --all {' '.join(FOR_NEXT + FLEET)}" in text
             assert (account.status(), account.platform()) == ("UPDATE_ROLLBACK_COMPLETE", "25.09-a10g")
@@ -238,7 +242,7 @@ def test_every_call_is_answered_while_the_release_of_fifty_published_ensembles_c
 
             assert account.deploy("prepared")[0] == 0
             status, text = account.fleet("publish", "--all", *FOR_NEXT)
-            assert (status, text.splitlines()[-1]) == (0, f"{ENSEMBLES} published"), text
+            assert (status, text.splitlines()[-1]) == (0, f"{ensembles} published"), text
             assert account.platform() == "25.09-a10g"
             # One that the rollback cannot find on the platform before.
             alone = tmp_path / "alone.json"
@@ -267,7 +271,7 @@ def test_every_call_is_answered_while_the_release_of_fifty_published_ensembles_c
 
             # The running client follows the catalogue, and does not need the one before.
             client.names_are_read_again()
-            assert account.delete_catalogue("25.09-a10g") == ENSEMBLES
+            assert account.delete_catalogue("25.09-a10g") == ensembles
             client.names_are_read_again()
             client.everything_answers()
         assert client.faults == []

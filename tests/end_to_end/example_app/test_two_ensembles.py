@@ -96,12 +96,13 @@ def test_diff_of_an_unchanged_app_is_empty(example_app: Any) -> None:
 def test_the_single_model_stack_deploys_answers_and_goes_without_touching_the_other(
     example_app: Any, jpeg: Any
 ) -> None:
-    example_app.deploy("ImageClassification")
+    app = f"--app={example_app.assembly}"
+    example_app.deploy("ImageClassification", app)
     single = example_app.outputs("ImageClassification")["EndpointName"]
     fleet = example_app.outputs("TwoEnsembles")
     alone = example_app.ask(single, "OUTPUT", {"INPUT": jpeg})
     shared = example_app.ask(fleet["EndpointName"], "OUTPUT", {"INPUT": jpeg}, target_model=fleet["ImageModel"])
     np.testing.assert_allclose(alone, shared, atol=1e-6)
-    example_app.cdk("destroy", "ImageClassification", "--force")
+    example_app.cdk("destroy", "ImageClassification", "--force", app)
     names = [endpoint["EndpointName"] for endpoint in example_app.client("sagemaker").list_endpoints()["Endpoints"]]
     assert names == [fleet["EndpointName"]]

@@ -62,7 +62,7 @@ def edited(example_app: Any, model_assets: Path, tmp_path: Path) -> Iterator[Edi
             (tmp_path / "model_assets").mkdir(exist_ok=True)
             (tmp_path / "model_assets" / repository.name).symlink_to(repository)
     yield Edited(example_app, tmp_path)
-    example_app.deploy(STACK, "--exclusively")
+    example_app.deploy(STACK, "--exclusively", f"--app={example_app.assembly}")
 
 
 def test_ensembles_come_change_and_go_while_the_endpoint_stays(edited: Edited) -> None:
