@@ -1,7 +1,7 @@
 """The keys of an archive that a publisher uploaded, derived from its content.
 
 A publisher names the keys of what it uploads. They decide which object serves which caller, so they are not taken on
-trust. The archive is unpacked as a stream, within bounds, and its keys are computed as in `cdk_triton.artifacts.keys`.
+trust. The archive is unpacked as a stream, within bounds, and its keys are computed as the synthesis computes them.
 Nothing is written to a disk, and no more than the paths and hashes of its files is kept. A function has 512 MB, and may
 read two archives at once.
 """
@@ -11,16 +11,15 @@ from __future__ import annotations
 import hashlib
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any, NamedTuple, NoReturn, cast
+from collections.abc import Callable, Iterator
+from typing import IO, NoReturn, cast
 
-from .canonical import sha256_of_json
+from protocol.keys import ArchiveKeys, KeyInputs
+from protocol.publication import MAX_ENTRIES
+
 from .failure import ArtifactError
 
-__all__ = ["ArchiveKeys", "KeyDocument", "archive_keys"]
-
-MAX_ENTRIES = 100_000
-"""Files and directories."""
+__all__ = ["archive_keys"]
 
 MAX_PATH_LENGTH = 1024
 """The characters of a path. An object key of S3 has as many bytes."""
@@ -47,33 +46,14 @@ _UNBOUNDED = (tarfile.XGLTYPE, tarfile.GNUTYPE_SPARSE)
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-class KeyDocument(NamedTuple):
-    """The inputs of keys beside the files.
-
-    Attributes:
-        source: of both keys, such as the schema version.
-        target: of the artifact key alone: the image and the GPU.
-    """
-
-    source: Mapping[str, Any]
-    target: Mapping[str, Any]
-
-
-class ArchiveKeys(NamedTuple):
-    """The keys of an archive."""
-
-    source: str
-    artifact: str
-
-
 def archive_keys(
-    chunks: Iterator[bytes], document: KeyDocument, name: str, is_over: Callable[[], bool] = lambda: False
+    chunks: Iterator[bytes], inputs: KeyInputs, name: str, is_over: Callable[[], bool] = lambda: False
 ) -> ArchiveKeys:
     """Read an archive, a single gzip member, to its end and return its keys.
 
     Args:
         chunks: its bytes.
-        document: what the keys depend on beside its files.
+        inputs: what the keys depend on beside its files.
         name: the archive's, for messages.
         is_over: whether the time for reading it is up.
 
@@ -110,8 +90,7 @@ def archive_keys(
         raise ArtifactError(
             f"the archive {name} is damaged ({error}); publish the ensemble from its repository with --recheck"
         ) from error
-    source = {**document.source, "files": files}
-    return ArchiveKeys(sha256_of_json(source), sha256_of_json(source | dict(document.target)))
+    return inputs.keys(files)
 
 
 class _RejectedError(Exception):

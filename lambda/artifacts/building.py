@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from protocol.plan import BuildMachine, Commit
+
 from .commits import commit_built
 from .failure import ArtifactError, NotYetError, with_log_tail
 from .invocation import Invocation
 from .jobs import is_out_of_sight, latest_end, refreshed
 from .locks import BuildState, KeyLock, Ledger
-from .plan import BuildMachine, Commit
 from .reports import BrokenBuildError, read_failure
 from .request import Request
 from .starting import Reject, Wanted, resume, start

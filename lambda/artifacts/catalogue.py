@@ -16,22 +16,18 @@ back and forth. A run that finds nothing to change is not listed, because nobody
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
-from .failure import ArtifactError, NotYetError
+from protocol.catalogue import Change, Entry, Version
+from protocol.documents import DocumentError, OtherVersionError
+from protocol.layout import catalogue_key
+
+from .failure import ArtifactError, NotYetError, of_other_version
 from .storage import LostRaceError, Storage
 
 __all__ = [
     "KEPT",
     "KEPT_EXECUTIONS",
-    "Change",
-    "Entry",
-    "Version",
-    "catalogue_key",
-    "catalogue_prefix",
     "forget",
     "publish",
     "read_entry",
@@ -40,103 +36,14 @@ __all__ = [
     "update",
 ]
 
-SCHEMA = 1
 KEPT = 10
 """How many versions of an ensemble a document lists."""
 
 KEPT_EXECUTIONS = 20
 """How many executions a document lists. A repetition does harm only if it comes after as many other changes of the
-same ensemble, or after fewer of a document that an earlier version wrote."""
+same ensemble."""
 
 _ATTEMPTS = 5
-
-
-@dataclass(frozen=True)
-class Change:
-    """The author and the time of a change.
-
-    Attributes:
-        at: the time, in ISO 8601 and UTC.
-        publisher: the `aws:userid` of the caller that wrote the request. Another one may have started the execution.
-        execution: the ARN of the execution that makes the change; AWS CloudTrail has the caller that started it.
-    """
-
-    at: str
-    publisher: str
-    execution: str
-
-
-@dataclass(frozen=True)
-class Version:
-    """One version of an ensemble.
-
-    Attributes:
-        target_model: what callers send as `TargetModel`.
-        artifact_key: of the archive that is served.
-        source_key: of what it is made from, whatever serves it.
-        repository: the name of the repository's directory.
-        live: who made it live most recently, and when.
-        built: whether the archive was built, from sources that are kept beside it.
-    """
-
-    target_model: str
-    artifact_key: str
-    source_key: str
-    repository: str
-    live: Change
-    built: bool = False
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A published ensemble.
-
-    Attributes:
-        fleet: the name of the `TritonMultiModel` in the store.
-        ensemble: its name.
-        versions: the last `KEPT` versions, that which went live most recently first; none of a forgotten ensemble.
-        unpublished: who took it out of the catalogue; None while it is live.
-        executions: the ARNs of the last `KEPT_EXECUTIONS` executions that changed it, the newest first.
-    """
-
-    fleet: str
-    ensemble: str
-    versions: tuple[Version, ...] = ()
-    unpublished: Change | None = None
-    executions: tuple[str, ...] = ()
-
-    @property
-    def was_published(self) -> bool:
-        """Whether the ensemble was live at any time."""
-        return bool(self.versions) or self.unpublished is not None
-
-    @property
-    def current(self) -> str | None:
-        """The target model of callers; None if the ensemble is not live."""
-        return None if self.unpublished is not None or not self.versions else self.versions[0].target_model
-
-    def has(self, execution: str) -> bool:
-        """Whether an execution has made its change already."""
-        return execution in self.executions
-
-    def after(self, by: Change, versions: tuple[Version, ...], unpublished: Change | None = None) -> Entry:
-        """The entry after a change."""
-        executions = (by.execution, *self.executions)[:KEPT_EXECUTIONS]
-        return Entry(self.fleet, self.ensemble, versions, unpublished, executions)
-
-    def document(self) -> dict[str, Any]:
-        """It as JSON."""
-        return {"schema": SCHEMA, "current": self.current, **dataclasses.asdict(self)}
-
-
-def catalogue_key(fleet: str, platform: str, ensemble: str) -> str:
-    """The object key of an ensemble's document."""
-    return f"{catalogue_prefix(fleet, platform)}{ensemble}.json"
-
-
-def catalogue_prefix(fleet: str, platform: str) -> str:
-    """The prefix of the documents of a platform."""
-    return f"catalogue/{fleet}/{platform}/"
 
 
 def publish(entry: Entry, version: Version) -> Entry:
@@ -181,7 +88,7 @@ def unpublish(entry: Entry, change: Change) -> Entry:
     _require_published(entry)
     if entry.has(change.execution) or entry.current is None:
         return entry
-    return entry.after(change, entry.versions, unpublished=change)
+    return _after(entry, change, entry.versions, unpublished=change)
 
 
 def forget(entry: Entry, change: Change) -> Entry:
@@ -193,7 +100,7 @@ def forget(entry: Entry, change: Change) -> Entry:
     _require_published(entry)
     if entry.has(change.execution) or not entry.versions:
         return entry
-    return entry.after(change, (), unpublished=change)
+    return _after(entry, change, (), unpublished=change)
 
 
 def _require_published(entry: Entry) -> None:
@@ -233,7 +140,7 @@ def update(fleet: str, platform: str, ensemble: str, change: Callable[[Entry], E
         if changed == entry:
             return entry
         try:
-            storage.write(key, json.dumps(changed.document(), indent=2).encode(), replacing=etag)
+            storage.write(key, changed.text(), replacing=etag)
         except LostRaceError:  # also where the answer to our own write was lost
             continue
         return changed
@@ -242,7 +149,13 @@ def update(fleet: str, platform: str, ensemble: str, change: Callable[[Entry], E
 
 def _live(entry: Entry, version: Version) -> Entry:
     others = [other for other in entry.versions if other.target_model != version.target_model]
-    return entry.after(version.live, (version, *others)[:KEPT])
+    return _after(entry, version.live, (version, *others)[:KEPT])
+
+
+def _after(entry: Entry, by: Change, versions: tuple[Version, ...], unpublished: Change | None = None) -> Entry:
+    """The entry after a change."""
+    executions = (by.execution, *entry.executions)[:KEPT_EXECUTIONS]
+    return dataclasses.replace(entry, versions=versions, unpublished=unpublished, executions=executions)
 
 
 def _read(fleet: str, platform: str, ensemble: str, storage: Storage) -> tuple[Entry, str | None]:
@@ -252,22 +165,10 @@ def _read(fleet: str, platform: str, ensemble: str, storage: Storage) -> tuple[E
         return Entry(fleet, ensemble), None
     where = f"s3://{storage.bucket}/{key}"
     try:
-        document = json.loads(found[0])
-        schema = document["schema"]
-        if schema != SCHEMA:
-            raise ArtifactError(
-                f"{where} has schema {schema!r}, but this publisher writes schema {SCHEMA}; deploy the stack of the "
-                "publisher with a newer cdk-triton"
-            )
-        versions = tuple(Version(**{**version, "live": Change(**version["live"])}) for version in document["versions"])
-        unpublished = None if document["unpublished"] is None else Change(**document["unpublished"])
-        executions = document.get("executions")
-        if executions is None:  # an earlier version wrote it
-            changes = [*([] if unpublished is None else [unpublished]), *(version.live for version in versions)]
-            executions = [change.execution for change in changes]
-        entry = Entry(fleet, ensemble, versions, unpublished, tuple(executions))
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return Entry.parse(found[0]), found[1]
+    except OtherVersionError as error:
+        raise of_other_version(where, error, "publisher", "delete the object, and publish the ensemble") from error
+    except DocumentError as error:
         raise ArtifactError(
-            f"{where} is not an entry of cdk-triton's catalogue ({error!r}); restore an earlier version of the object"
+            f"{where} is not an entry of cdk-triton's catalogue ({error}); restore an earlier version of the object"
         ) from error
-    return entry, found[1]

@@ -6,11 +6,12 @@ import json
 import logging
 from typing import Any
 
+from protocol.layout import ARCHIVE, ARTIFACT_KEY_METADATA, build_outputs_prefix
+from protocol.plan import Commit
+
 from .copying import copy_if_absent, reading
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
-from .locks import staging
-from .plan import Commit
 from .reports import BrokenBuildError, BuildReport, read_report
 from .storage import LostRaceError, Storage, StoredObject
 
@@ -64,7 +65,7 @@ def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredO
     source = storage.head(str(commit.asset), bucket=assets)
     if source is None:
         raise ArtifactError(f"the archive s3://{assets}/{commit.asset} is missing; deploy again to upload it")
-    metadata = {"artifact-key": commit.artifact_key}
+    metadata = {ARTIFACT_KEY_METADATA: commit.artifact_key}
     archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn)
     return commit_archive(commit, archive, storage)
 
@@ -80,16 +81,16 @@ def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredOb
     report = read_report(build, commit, storage)
     if report is None:
         return None
-    source = storage.head(f"{staging(build)}out/{commit.artifact_key}/model.tar.gz")
+    source = storage.head(f"{build_outputs_prefix(build)}{commit.artifact_key}/{ARCHIVE}")
     if source is None or source.size != report.size:
         found = "is missing" if source is None else f"has {source.size} bytes"
-        raise BrokenBuildError(f"model.tar.gz of the build {build} {found}, but build.json records {report.size} bytes")
+        raise BrokenBuildError(f"{ARCHIVE} of the build {build} {found}, but build.json records {report.size} bytes")
 
     def check(source: StoredObject, first: int, size: int) -> None:
         with reading(source, invocation.turn):
             report.check_part(source, first, size, storage)
 
-    metadata = {"artifact-key": commit.artifact_key, "build": build}
+    metadata = {ARTIFACT_KEY_METADATA: commit.artifact_key, "build": build}
     archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn, check)
     return commit_archive(commit, archive, storage)
 
@@ -100,7 +101,7 @@ def check_owner(found: StoredObject, artifact_key: str) -> None:
     Raises:
         ArtifactError: the object has another owner.
     """
-    owner = found.metadata.get("artifact-key")
+    owner = found.metadata.get(ARTIFACT_KEY_METADATA)
     if owner != artifact_key:
         has = "no artifact key" if owner is None else f"the artifact key {owner}"
         raise ArtifactError(

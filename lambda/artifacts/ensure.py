@@ -12,17 +12,21 @@ late. These rules make that safe:
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from functools import partial
+
+from protocol.documents import DocumentError, OtherVersionError
+from protocol.layout import ARTIFACT_KEY_METADATA
+from protocol.plan import Commit, FleetCopy, StackPlan
 
 from .building import build
 from .commits import check_owner, commit_asset, committed
 from .copying import copy_if_absent
-from .failure import ArtifactError
+from .failure import ArtifactError, of_other_version
 from .files import commit_files
 from .fleet_index import write_index
 from .invocation import Invocation
-from .plan import Commit, FleetCopy, StackPlan
 from .promotion import promote
 from .request import Request
 from .storage import Storage, StoredObject
@@ -71,7 +75,22 @@ def read_plan(request: Request, storage: Storage) -> StackPlan:
         raise ArtifactError(
             f"the plan s3://{request.plan_bucket}/{request.plan_key} is missing; deploy again to upload it"
         )
-    return StackPlan.parse(found[0], sha256=request.physical_id)
+    sha256 = hashlib.sha256(found[0]).hexdigest()
+    if sha256 != request.physical_id:
+        raise ArtifactError(
+            f"the plan's SHA-256 is {sha256}, not {request.physical_id}: the asset was changed after the synthesis; "
+            "delete the asset (the property PlanKey has its key) from the CDK bootstrap bucket, and deploy again"
+        )
+    try:
+        return StackPlan.parse(found[0])
+    except OtherVersionError as error:
+        fix = "synthesise the stack again with the version of cdk-triton that deployed the artifact store"
+        raise of_other_version("the plan", error, "artifact store", fix) from error
+    except DocumentError as error:
+        raise ArtifactError(
+            f"cdk-triton did not write this plan ({error}); synthesise the stack again, and deploy it with the assets "
+            "of that synthesis"
+        ) from error
 
 
 def _bring(commit: Commit, assets: str, invocation: Invocation) -> StoredObject | None:
@@ -87,7 +106,7 @@ def _serve(copy: FleetCopy, archives: dict[str, StoredObject], invocation: Invoc
     storage, archive = invocation.storage, archives[copy.archive]
     target = storage.head(copy.target)
     if target is None:
-        metadata = {"artifact-key": copy.artifact_key}
+        metadata = {ARTIFACT_KEY_METADATA: copy.artifact_key}
         target = copy_if_absent(archive, copy.target, metadata, storage, invocation.turn)
     check_owner(target, copy.artifact_key)
     if target.size != archive.size:

@@ -10,6 +10,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError, IncompleteReadError  # noqa: A004 - botocore's
 
+from protocol.documents import OtherVersionError
+
 __all__ = [
     "BEFOREHAND",
     "LAST_SECONDS",
@@ -21,6 +23,7 @@ __all__ = [
     "is_forbidden",
     "is_refusal",
     "is_transient",
+    "of_other_version",
     "printable",
     "reason_of",
     "retry_or_fail",
@@ -105,6 +108,19 @@ class NotYetError(Exception):
 
 class QuotaUsedUpError(NotYetError):
     """The service does not start a job now, because others use up the quota; a later poll may start it."""
+
+
+def of_other_version(what: str, error: OtherVersionError, reader: str, if_older: str) -> ArtifactError:
+    """The error of a document of another version, with what to deploy first.
+
+    Args:
+        what: the document.
+        error: which of the two is newer.
+        reader: what has read it, as in `artifact store`.
+        if_older: the fix of a document that an older version wrote.
+    """
+    fix = f"first deploy the stack of the {reader} with the version of cdk-triton that wrote the document"
+    return ArtifactError(f"{what} has {error} of this {reader}; {fix if error.is_newer else if_older}")
 
 
 def printable(text: str, limit: int = REASON_LIMIT) -> str:

@@ -9,11 +9,13 @@ import json
 import logging
 from functools import partial
 
+from protocol.layout import ARTIFACT_KEY_METADATA
+from protocol.plan import Commit, File
+
 from .commits import check_owner, manifest_head
 from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
-from .plan import Commit, File
 from .storage import LostRaceError, StoredObject
 
 __all__ = ["commit_files"]
@@ -65,7 +67,7 @@ def _bring(commit: Commit, file: File, *, assets: str, invocation: Invocation) -
         source = storage.head(file.asset or "", bucket=assets)
         if source is None:
             raise ArtifactError(f"the file s3://{assets}/{file.asset} is missing; deploy again to upload it")
-        there = copy_if_absent(source, key, {"artifact-key": commit.artifact_key}, storage, invocation.turn)
+        there = copy_if_absent(source, key, {ARTIFACT_KEY_METADATA: commit.artifact_key}, storage, invocation.turn)
     if file.asset is not None:
         check_owner(there, commit.artifact_key)
     if there.size != file.size:

@@ -4,60 +4,36 @@ Garbage collection needs it, because a multi-model endpoint's Model names a pref
 nor an index refers to. One generation back is kept, so that callers of the previous target models survive an update and
 its rollback. The last writer wins; a late or repeated event leaves both generations listed.
 
-An index has schema 1 until the first ensemble is published, and schema 2 from then on, for ever. Schema 2 means that
-the catalogue lists further target models (`catalogue`). Its generations are lists, so that a garbage collection that
-does not support the catalogue stops with an error, and so does an older store's handler.
+From the first published ensemble on, for ever, the index records that the catalogue lists further target models
+(`catalogue`).
 """
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
-from .catalogue import catalogue_key, catalogue_prefix, read_entry
-from .failure import ArtifactError, NotYetError
-from .plan import Fleet
+from protocol.documents import DocumentError, OtherVersionError
+from protocol.index import Index
+from protocol.layout import catalogue_key, catalogue_prefix, parse_fleet_object
+from protocol.plan import Fleet
+
+from .catalogue import read_entry
+from .failure import ArtifactError, NotYetError, of_other_version
 from .storage import LostRaceError, Storage
 
-__all__ = ["Index", "advance", "open_catalogue", "read_index", "write_index"]
+__all__ = ["advance", "open_catalogue", "read_index", "write_index"]
 
-SCHEMAS = (1, 2)
-_WITH_CATALOGUE = 2
 _ATTEMPTS = 5
-
-
-@dataclass(frozen=True)
-class Index:
-    """An index.
-
-    Attributes:
-        fleet: the name of the `TritonMultiModel`.
-        schema: 1, or 2 where the catalogue lists further target models.
-        current: ensemble to target model, as the stack's last deployment has them.
-        previous: the same of the deployment before.
-    """
-
-    fleet: str
-    schema: int = 1
-    current: dict[str, str] = field(default_factory=dict)
-    previous: dict[str, str] = field(default_factory=dict)
-
-    def document(self) -> dict[str, Any]:
-        """It as JSON."""
-        listed: Callable[[dict[str, str]], object] = _pairs if self.schema == _WITH_CATALOGUE else dict
-        generations = {"current": listed(self.current), "previous": listed(self.previous)}
-        return {"schema": self.schema, "fleet": self.fleet, **generations}
 
 
 def advance(index: Index | None, fleet: Fleet) -> Index:
     """The index after `fleet` has become current; the same index if it is so already."""
     if index is None:
-        return Index(fleet.name, current=fleet.target_models)
+        return Index(fleet.name, fleet.target_models)
     if index.current == fleet.target_models:
         return index
-    return Index(fleet.name, index.schema, fleet.target_models, index.current)
+    return Index(fleet.name, fleet.target_models, index.current, index.has_catalogue)
 
 
 def write_index(fleet: Fleet, storage: Storage) -> None:
@@ -70,7 +46,7 @@ def write_index(fleet: Fleet, storage: Storage) -> None:
     """
 
     def change(index: Index | None) -> Index:
-        if index is not None and index.schema == _WITH_CATALOGUE:
+        if index is not None and index.has_catalogue:
             _reject_published(fleet, storage)
         return advance(index, fleet)
 
@@ -78,7 +54,7 @@ def write_index(fleet: Fleet, storage: Storage) -> None:
 
 
 def open_catalogue(name: str, key: str, storage: Storage) -> Index:
-    """Give an index schema 2, if it does not have it, and return it; nothing is in the catalogue before.
+    """Record in an index that there is a catalogue, and return it; nothing is in the catalogue before.
 
     Args:
         name: of the `TritonMultiModel`, for a new index: one without an ensemble of its own has none yet.
@@ -91,8 +67,7 @@ def open_catalogue(name: str, key: str, storage: Storage) -> Index:
     """
 
     def change(index: Index | None) -> Index:
-        found = Index(name) if index is None else index
-        return Index(found.fleet, _WITH_CATALOGUE, found.current, found.previous)
+        return dataclasses.replace(Index(name) if index is None else index, has_catalogue=True)
 
     return _update(key, change, storage)
 
@@ -118,8 +93,7 @@ def _update(key: str, change: Callable[[Index | None], Index], storage: Storage)
         if wanted == index:
             return wanted
         try:
-            body = json.dumps(wanted.document(), indent=2, sort_keys=True).encode()
-            storage.write(key, body, replacing=etag)
+            storage.write(key, wanted.text(), replacing=etag)
         except LostRaceError:
             continue
         return wanted
@@ -128,7 +102,9 @@ def _update(key: str, change: Callable[[Index | None], Index], storage: Storage)
 
 def _reject_published(fleet: Fleet, storage: Storage) -> None:
     """Callers of an ensemble that the stack names and that was published would get one of the two."""
-    _, name, platform, _ = fleet.index.split("/")
+    place = parse_fleet_object(fleet.index)
+    assert place is not None  # as the synthesis names it
+    name, platform = place.fleet, place.platform
     known = set(storage.keys(catalogue_prefix(name, platform)))
     for ensemble in fleet.target_models:
         if (
@@ -142,34 +118,13 @@ def _reject_published(fleet: Fleet, storage: Storage) -> None:
             )
 
 
-def _pairs(generation: dict[str, str]) -> list[dict[str, str]]:
-    return [{"ensemble": name, "target_model": target} for name, target in sorted(generation.items())]
-
-
-def _parse(text: bytes, name: str) -> Index:
+def _parse(text: bytes, where: str) -> Index:
     try:
-        index = json.loads(text)
-    except ValueError:
-        index = None
-    if not isinstance(index, dict) or not index.keys() >= {"schema", "current"}:
+        return Index.parse(text)
+    except OtherVersionError as error:
+        raise of_other_version(where, error, "artifact store", "delete the object and deploy again") from error
+    except DocumentError as error:
         raise ArtifactError(
-            f"{name} is not an index of cdk-triton (a JSON object with 'schema' and 'current'); delete the object and "
+            f"{where} is not an index of cdk-triton (a JSON object with 'schema' and 'current'); delete the object and "
             "deploy again"
-        )
-    schema = index["schema"]
-    try:
-        if schema not in SCHEMAS:
-            raise TypeError(schema)
-        current, previous = (_generation(schema, index.get(part, {})) for part in ("current", "previous"))
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ArtifactError(
-            f"{name} has schema {schema!r}, but this artifact store writes the schemas {SCHEMAS[0]} and {SCHEMAS[-1]}; "
-            "update the artifact store's stack"
         ) from error
-    return Index(str(index.get("fleet", "")), schema, current, previous)
-
-
-def _generation(schema: int, part: Any) -> dict[str, str]:
-    if schema == _WITH_CATALOGUE:
-        return {each["ensemble"]: each["target_model"] for each in part}
-    return dict(part.items())

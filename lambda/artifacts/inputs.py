@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from protocol.layout import build_inputs_prefix
+from protocol.plan import BuildInput, BuildMachine, Commit
+
 from .copying import copy_if_absent, reading
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
-from .locks import staging
-from .plan import BuildInput, BuildMachine, Commit
 from .storage import LostRaceError, StoredObject
 from .turn import RESERVE_MILLIS, TurnIsOverError
 
@@ -68,7 +69,7 @@ def write_build_plan(build: str, builder: BuildMachine, commits: Iterable[Commit
         "platform": builder.platform,
         "ensembles": ensembles,
     }
-    key = f"{staging(build)}in/plan.json"
+    key = f"{build_inputs_prefix(build)}plan.json"
     try:
         invocation.storage.write(key, json.dumps(document, indent=2).encode())
     except LostRaceError:
@@ -93,7 +94,7 @@ def _fault(build: str, assets: str, invocation: Invocation, wanted: BuildInput) 
 
 
 def _bring(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> None:
-    storage, key = invocation.storage, f"{staging(build)}in/{wanted.path}"
+    storage, key = invocation.storage, f"{build_inputs_prefix(build)}{wanted.path}"
     bucket = assets if wanted.bucket is None else wanted.bucket
     there = storage.head(key)
     if there is not None:

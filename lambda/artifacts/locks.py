@@ -43,7 +43,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .failure import ArtifactError
+from protocol.documents import OtherVersionError, require_schema
+from protocol.layout import build_state_key, lock_key
+
+from .failure import ArtifactError, of_other_version
 from .storage import LostRaceError, Storage
 
 if TYPE_CHECKING:
@@ -58,7 +61,6 @@ __all__ = [
     "KeyLock",
     "Lease",
     "Ledger",
-    "staging",
 ]
 
 SCHEMA = 1
@@ -188,12 +190,12 @@ class Ledger:
 
     def lock(self, key: str) -> KeyLock | None:
         """The lock of a key."""
-        found = self._read(_lock_key(key))
-        return None if found is None else _made(KeyLock, _lock_key(key), found)
+        found = self._read(lock_key(key))
+        return None if found is None else _made(KeyLock, lock_key(key), found)
 
     def build(self, build: str) -> BuildState | None:
         """A build."""
-        name = f"{staging(build)}state.json"
+        name = build_state_key(build)
         found = self._read(name)
         if found is None:
             return None
@@ -206,7 +208,7 @@ class Ledger:
     def take(self, lock: KeyLock) -> bool:
         """Write a lock if there was none, or in place of the one with `lock.etag`; return whether that succeeded."""
         try:
-            self._write(_lock_key(lock.artifact_key), lock)
+            self._write(lock_key(lock.artifact_key), lock)
         except LostRaceError:
             return False
         return True
@@ -218,26 +220,23 @@ class Ledger:
             LostRaceError: somebody else has changed it.
         """
         changed = dataclasses.replace(state, **changes)
-        etag = self._write(f"{staging(state.build)}state.json", changed, state=changed.state)
+        etag = self._write(build_state_key(state.build), changed, state=changed.state)
         return dataclasses.replace(changed, etag=etag)
 
     def _read(self, key: str) -> dict[str, Any] | None:
         found = self.storage.read(key)
         if found is None:
             return None
+        where = f"s3://{self.storage.bucket}/{key}"
         try:
             document = json.loads(found[0])
-            schema = document["schema"]
+            require_schema(document, SCHEMA)
+        except OtherVersionError as error:
+            raise of_other_version(where, error, "artifact store", "delete the object, and deploy again") from error
         except (ValueError, LookupError, TypeError) as error:
             raise ArtifactError(
-                f"cdk-triton did not write s3://{self.storage.bucket}/{key} ({error!r}); delete the object, and deploy "
-                "again"
+                f"cdk-triton did not write {where} ({error!r}); delete the object, and deploy again"
             ) from error
-        if schema != SCHEMA:
-            raise ArtifactError(
-                f"s3://{self.storage.bucket}/{key} has schema {schema!r}, but this artifact store writes schema "
-                f"{SCHEMA}; update the artifact store's stack"
-            )
         return {**document, "etag": found[1]}
 
     def _write(self, key: str, document: KeyLock | BuildState, **more: str) -> str:
@@ -252,15 +251,6 @@ class Ledger:
             if found is None or found[0] != body:
                 raise
             return found[1]
-
-
-def staging(build: str) -> str:
-    """The prefix of the objects of a build."""
-    return f"staging/{build}/"
-
-
-def _lock_key(key: str) -> str:
-    return f"staging/locks/{key}.json"
 
 
 def _made(kind: type[T], name: str, document: dict[str, Any]) -> T:

@@ -22,7 +22,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
-from .catalogue import catalogue_prefix, read_entry
+from protocol.layout import catalogue_prefix
+
+from .catalogue import read_entry
 from .ensure import read_plan
 from .failure import ArtifactError, is_forbidden
 from .invocation import Invocation

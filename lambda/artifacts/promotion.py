@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 
+from protocol.layout import ARTIFACT_KEY_METADATA
+from protocol.plan import Commit
+
 from .commits import check_owner, commit_archive
 from .copying import copy_if_absent
 from .failure import ArtifactError
 from .invocation import Invocation
-from .plan import Commit
 from .storage import StoredObject
 
 __all__ = ["promote"]
@@ -45,7 +47,7 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
             "that store, and deploy again"
         )
     check_owner(source, commit.artifact_key)
-    metadata = {"artifact-key": commit.artifact_key, "promoted-from": origin}
+    metadata = {ARTIFACT_KEY_METADATA: commit.artifact_key, "promoted-from": origin}
     archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn)
     return commit_archive(commit, archive, storage)
 

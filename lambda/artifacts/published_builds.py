@@ -21,23 +21,30 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from .archive_keys import ArchiveKeys, KeyDocument
+from protocol import layout
+from protocol.canonical import sha256_of_json
+from protocol.documents import DocumentError
+from protocol.keys import ArchiveKeys
+from protocol.plan import BuildInput, Commit, EnsembleBuild
+from protocol.publication import Item, UploadedBuild
+from protocol.publisher import BuildingPublisher, DeclaredBuilds
+
 from .building import build_each
-from .canonical import canonical_json, sha256_of_json
 from .catalogue import read_entry
 from .commits import committed
 from .copying import reading
 from .failure import ArtifactError, for_publisher, is_transient
 from .invocation import Invocation
-from .plan import BuildInput, BuildMachine, Commit, EnsembleBuild
-from .publication import Item, Place
+from .publication import Place, parse_item
 from .request import Request
 from .storage import LostRaceError, TooLargeError
 from .turn import Turn, TurnIsOverError
-from .uploaded_builds import MAX_BUILD_BYTES, UploadedBuild, parse_build
 from .verified_copy import copy_verified, verified
 
-__all__ = ["BuildEvent", "build_batch", "built_commit", "is_build", "kept_sources"]
+__all__ = ["BuildEvent", "build_batch", "built_commit", "is_build"]
+
+MAX_BUILD_BYTES = 4 * 1024**2
+"""The size of an uploaded build. It names each file of a repository, so this is enough for about 25,000 files."""
 
 FIRST_HOUR = 60 * 60
 POLL_SECONDS, LATER_POLL_SECONDS = 30, 120
@@ -82,66 +89,12 @@ class BuildEvent:
             publication=document["publish"],
             execution=document["execution"],
             started_at=float(document["started_at"]),
-            batch=tuple(Item.parse(each) for each in document["batch"]),
+            batch=tuple(parse_item(each) for each in document["batch"]),
             assets=document["assets"],
             description=document["description"],
             sha256=document["sha256"],
             image=document["image"],
         )
-
-
-@dataclass(frozen=True)
-class _Description:
-    """The publisher, as its stack was deployed.
-
-    Attributes:
-        fleet: the name of the `TritonMultiModel` in the store.
-        label: the platform, as in `25.09-a10g`.
-        keys: the inputs of keys beside files and recipes.
-        program: the version of the build program.
-        builder: the machine that builds.
-        recipes: the documents of the declared recipes.
-    """
-
-    fleet: str
-    label: str
-    keys: KeyDocument
-    program: int
-    builder: BuildMachine
-    recipes: Sequence[Mapping[str, Any]]
-
-    @classmethod
-    def read(cls, event: BuildEvent, invocation: Invocation) -> _Description:
-        """Read it from the assets.
-
-        Raises:
-            ArtifactError: the description is missing or was changed.
-        """
-        where = f"s3://{event.assets}/{event.description}"
-        found = invocation.storage.read(event.description, bucket=event.assets)
-        if found is None or hashlib.sha256(found[0]).hexdigest() != event.sha256:
-            raise ArtifactError(
-                f"the description {where} is missing or was changed; deploy the publisher's stack again"
-            )
-        document = json.loads(found[0])
-        builds = json.loads(document["builds"])
-        keys, program = (
-            document["keys"],
-            BuildInput(bucket=None, version=None, sha256=None, **builds["builder"]["program"]),
-        )
-        return cls(
-            fleet=document["fleet"],
-            label=builds["label"],
-            keys=KeyDocument(keys["source"], keys["target"]),
-            program=builds["program"],
-            builder=BuildMachine(**{**builds["builder"], "program": program}),
-            recipes=builds["recipes"],
-        )
-
-    def keys_with(self, recipes: Sequence[Mapping[str, Any]]) -> KeyDocument:
-        """The inputs of the keys of a repository with these recipes, as in `cdk_triton.artifacts.keys`."""
-        parameters = sorted((each["parameters"] for each in recipes), key=canonical_json)
-        return self.keys._replace(source={**self.keys.source, "recipes": parameters, "program": self.program})
 
 
 def is_build(event: Mapping[str, Any]) -> bool:
@@ -162,7 +115,7 @@ def build_batch(event: Mapping[str, Any], invocation: Invocation) -> dict[str, A
     parsed = BuildEvent.parse(event)
     waited = invocation.now() - parsed.started_at
     try:
-        _Batch(parsed, _Description.read(parsed, invocation), invocation).go_on()
+        _Batch(parsed, *_read_publisher(parsed, invocation), invocation).go_on()
     except ArtifactError as error:
         raise ArtifactError(for_publisher(error.full)) from error
     except Exception as error:
@@ -177,31 +130,43 @@ def build_batch(event: Mapping[str, Any], invocation: Invocation) -> dict[str, A
 
 def built_commit(item: Item, platform: str) -> Commit:
     """The place of a built archive in the store."""
-    prefix = f"artifacts/{item.repository}/{item.artifact_key}/"
-    return Commit(
-        repository=item.repository,
-        artifact_key=item.artifact_key,
-        platform=platform,
-        asset=None,
-        archive=f"{prefix}model.tar.gz",
-        manifest=f"{prefix}manifest.json",
-    )
+    repository, key = item.repository, item.artifact_key
+    archive, manifest = layout.archive_key(repository, key), layout.manifest_key(repository, key)
+    return Commit(repository, key, platform, None, archive, manifest)
 
 
-def kept_sources(repository: str, artifact_key: str) -> str:
-    """The object key of the sources of a built archive."""
-    return f"artifacts/{repository}/{artifact_key}/sources.tar.gz"
+def _read_publisher(event: BuildEvent, invocation: Invocation) -> tuple[BuildingPublisher, DeclaredBuilds]:
+    """Read the publisher's description from the assets.
+
+    Raises:
+        ArtifactError: the description is missing, was changed, or is not one of this version of the library.
+    """
+    where = f"s3://{event.assets}/{event.description}"
+    found = invocation.storage.read(event.description, bucket=event.assets)
+    if found is None or hashlib.sha256(found[0]).hexdigest() != event.sha256:
+        raise ArtifactError(f"the description {where} is missing or was changed; deploy the publisher's stack again")
+    try:
+        publisher = BuildingPublisher.parse(found[0])
+        return publisher, DeclaredBuilds.parse(publisher.builds)
+    except DocumentError as error:
+        raise ArtifactError(
+            f"another version of cdk-triton wrote the description {where} ({error}); deploy the stacks of the artifact "
+            "store and of the publisher with one version"
+        ) from error
 
 
 class _Batch:
     """The builds of one call."""
 
-    def __init__(self, event: BuildEvent, description: _Description, invocation: Invocation) -> None:
+    def __init__(
+        self, event: BuildEvent, publisher: BuildingPublisher, builds: DeclaredBuilds, invocation: Invocation
+    ) -> None:
         self._event = event
-        self._description = description
+        self._keys = publisher.keys
+        self._builds = builds
         self._invocation = invocation
         self._storage = invocation.storage
-        self._place = Place(description.fleet, description.label, event.execution)
+        self._place = Place(publisher.fleet, builds.label, event.execution)
         self._read: dict[str, UploadedBuild] = {}
         self._reading = Lock()
 
@@ -214,7 +179,7 @@ class _Batch:
         found = self._invocation.each(self._pending, self._event.batch)
         pending = [commit for commit in found if commit is not None]
         if pending:
-            build_each(pending, self._description.builder, self._request(), self._invocation, self._fail)
+            build_each(pending, self._builds.builder, self._request(), self._invocation, self._fail)
 
     def _pending(self, item: Item) -> Commit | None:
         """The archive to build; None if the archive is committed, or its failure is recorded.
@@ -226,17 +191,17 @@ class _Batch:
             return None
         try:
             is_there = committed(self._commit(item, EnsembleBuild((), {})), self._storage) is not None
-            if is_there and self._storage.head(kept_sources(item.repository, item.artifact_key)) is not None:
+            if is_there and self._storage.head(layout.kept_sources_key(item.repository, item.artifact_key)) is not None:
                 return None
             build = self._verified(item)  # which keeps the sources also of an archive that a deployment has built
             return None if is_there else self._commit(item, build)
         except ArtifactError as error:
-            self._fail(built_commit(item, self._description.label), error.full)
+            self._fail(built_commit(item, self._builds.label), error.full)
             return None
 
     def _request(self) -> Request:
         """The request in the form of a deployment; executions with the same batch share its builds."""
-        holder = sha256_of_json([self._description.label, sorted(item.artifact_key for item in self._event.batch)])
+        holder = sha256_of_json([self._builds.label, sorted(item.artifact_key for item in self._event.batch)])
         event = self._event
         return Request(
             is_delete=False,
@@ -247,7 +212,7 @@ class _Batch:
         )
 
     def _commit(self, item: Item, build: EnsembleBuild) -> Commit:
-        return dataclasses.replace(built_commit(item, self._description.label), build=build)
+        return dataclasses.replace(built_commit(item, self._builds.label), build=build)
 
     def _verified(self, item: Item) -> EnsembleBuild:
         """The build of an item, whose sources are those of its keys.
@@ -259,12 +224,12 @@ class _Batch:
         uploaded = self._uploaded(item)
         recipes = self._recipes(item, uploaded.recipes)
         ensemble = {**uploaded.ensemble, "repository": item.repository}
-        sources = kept_sources(item.repository, item.artifact_key)
+        sources = layout.kept_sources_key(item.repository, item.artifact_key)
         if self._storage.head(sources) is None:
             self._take_sources(item, recipes)
-        inputs = [BuildInput(self._storage.bucket, sources, None, ensemble["sources"], None)]
+        inputs = [BuildInput(self._storage.bucket, sources, ensemble["sources"])]
         files = {file["sha256"]: file for recipe in recipes for file in recipe["s3_files"]}
-        inputs += [BuildInput(file["bucket"], file["key"], None, f"inputs/{sha}", sha) for sha, file in files.items()]
+        inputs += [BuildInput(file["bucket"], file["key"], f"inputs/{sha}", None, sha) for sha, file in files.items()]
         return EnsembleBuild(tuple(inputs), ensemble)
 
     def _uploaded(self, item: Item) -> UploadedBuild:
@@ -282,10 +247,16 @@ class _Batch:
             raise ArtifactError(f"{error.full}; publish the repository {item.repository!r} with fewer files") from error
         if found is None:
             raise ArtifactError(f"the description of the build, {key}, is missing; publish again to upload it")
-        return parse_build(found[0], item, key)
+        try:
+            return UploadedBuild.parse(found[0], item)
+        except DocumentError as error:
+            raise ArtifactError(
+                f"the description of the build, {key}, cannot be read ({error}); publish with the publisher's version "
+                "of cdk-triton"
+            ) from error
 
     def _recipes(self, item: Item, numbers: Sequence[int]) -> list[Mapping[str, Any]]:
-        declared = dict(enumerate(self._description.recipes))
+        declared = dict(enumerate(self._builds.recipes))
         if not numbers or not all(number in declared for number in numbers):
             found = f"refers to the recipes with the numbers {list(numbers)}" if numbers else "does not name a recipe"
             raise ArtifactError(
@@ -297,12 +268,13 @@ class _Batch:
 
     def _take_sources(self, item: Item, recipes: Sequence[Mapping[str, Any]]) -> None:
         """Keep a copy of the uploaded sources if they are those of the keys."""
-        origin, kept = self._unverified(item), kept_sources(item.repository, item.artifact_key)
-        wanted, document = ArchiveKeys(item.source_key, item.artifact_key), self._description.keys_with(recipes)
+        origin, kept = self._unverified(item), layout.kept_sources_key(item.repository, item.artifact_key)
+        wanted = ArchiveKeys(item.source_key, item.artifact_key)
+        inputs = self._keys.with_recipes((each["parameters"] for each in recipes), self._builds.program)
         with reading(origin, self._invocation.turn):
             # The turn may end while sources are read, and a poll that keeps nothing would be repeated without an end.
             finish = Turn(self._invocation.remaining_millis, is_last=True)
-            source = verified(origin, wanted, document, self._storage, finish)
+            source = verified(origin, wanted, inputs, self._storage, finish)
         copy_verified(source, kept, wanted, self._storage, finish)
 
     def _unverified(self, item: Item) -> str:
@@ -312,7 +284,7 @@ class _Batch:
         entry = read_entry(self._place.fleet, item.from_platform, item.ensemble, self._storage)
         for version in entry.versions:
             if version.target_model == item.target_model:
-                return kept_sources(version.repository, version.artifact_key)
+                return layout.kept_sources_key(version.repository, version.artifact_key)
         raise ArtifactError(
             f"the catalogue of {item.from_platform} does not list {item.target_model} any more; run the command again"
         )

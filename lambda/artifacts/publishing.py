@@ -21,15 +21,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from protocol.catalogue import Change, Entry, Version
+from protocol.keys import ArchiveKeys, KeyInputs
+from protocol.layout import ARTIFACT_KEY_METADATA
+from protocol.outcome import Failure, failure_of_execution
+from protocol.publication import MAX_REQUEST_BYTES, Item
+
 from . import catalogue
-from .archive_keys import ArchiveKeys, KeyDocument
-from .catalogue import Change, Entry, Version
 from .commits import check_owner, stored
 from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError, for_publisher, is_transient, reason_of
 from .fleet_index import open_catalogue, read_index
 from .invocation import Each
-from .publication import MAX_REQUEST_BYTES, Item, Place, caller_of, parse_request
+from .publication import Place, caller_of, parse_item, parse_request
 from .published_builds import built_commit
 from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject, TooLargeError
 from .turn import Turn
@@ -43,9 +47,6 @@ MAX_BATCH = 10
 MAX_NAMES = 20
 """Repositories of one batch with the same key, whose archive is built once. A batch is the input of a state, which has
 256 KiB at most ("Quotas related to state machine executions"); another batch finds the archive."""
-
-SHOWN_FAILURES = 5
-"""How many failures the message of an execution has. All that were recorded are in the store."""
 
 log = logging.getLogger(__name__)
 
@@ -64,16 +65,16 @@ def change(event: Event, context: Any) -> dict[str, Any]:
     return _run(
         event,
         context,
-        lambda publisher: publisher.change(str(event["publish"]), Item.parse(event["item"])),
+        lambda publisher: publisher.change(str(event["publish"]), parse_item(event["item"])),
     )
 
 
 def record(event: Event, context: Any) -> dict[str, Any]:
     """Write down why an ensemble was not changed, or why a batch was not built."""
     if "batch" in event:
-        batch = [Item.parse(each) for each in event["batch"]]
+        batch = [parse_item(each) for each in event["batch"]]
         return _run(event, context, lambda publisher: publisher.record_builds(batch, event["failure"]))
-    return _run(event, context, lambda publisher: publisher.record(Item.parse(event["item"]), event["failure"]))
+    return _run(event, context, lambda publisher: publisher.record(parse_item(event["item"]), event["failure"]))
 
 
 def count(event: Event, context: Any) -> dict[str, Any]:
@@ -98,7 +99,7 @@ class Publisher:
 
     storage: Storage
     place: Place
-    keys: KeyDocument
+    keys: KeyInputs
     turn: Turn
     now: Callable[[], datetime]
     each: Each = map
@@ -126,13 +127,13 @@ class Publisher:
         of_stack = self._of_stack()
         there = set(self.storage.keys(self.place.served))
         prepared = [self._prepared(item, of_stack, there, max_builds) for item in items]
-        self._write(self.place.items, [item.document() for item in prepared])
+        self._write(self.place.items, json.dumps([item.document() for item in prepared]).encode())
         answer = {"publish": publication, "execution": self.place.execution, "items": self.place.items}
         if not max_builds:
             return answer
         built = [item for item in prepared if item.built and not item.is_there and item.rejected is None]
         work = batches(built, max_builds)
-        self._write(self.place.builds, [[item.document() for item in batch] for batch in work])
+        self._write(self.place.builds, json.dumps([[item.document() for item in batch] for batch in work]).encode())
         times = {"started_at": self.now().timestamp()}
         return answer | times | {"builds": self.place.builds, "has_builds": bool(work)}
 
@@ -188,23 +189,20 @@ class Publisher:
 
     def record(self, item: Item, failure: Mapping[str, Any]) -> dict[str, Any]:
         """See the function of this name."""
-        document = {"ensemble": item.ensemble, "action": item.action, "reason": reason_of(failure)}
-        self._write(self.place.failure(item.ensemble), document)
+        self._write(self.place.failure(item.ensemble), Failure(item.ensemble, item.action, reason_of(failure)).text())
         return {}
 
     def record_builds(self, batch: Sequence[Item], failure: Mapping[str, Any]) -> dict[str, Any]:
         """Write down why a batch was not built; `change` reads it of each archive that is not committed."""
         for item in batch:
-            self._write(
-                self.place.build_failure(item.artifact_key, item.repository),
-                {"repository": item.repository, "reason": reason_of(failure)},
-            )
+            document = {"repository": item.repository, "reason": reason_of(failure)}
+            self._write(self.place.build_failure(item.artifact_key, item.repository), json.dumps(document).encode())
         return {}
 
-    def _write(self, key: str, document: Any) -> None:
+    def _write(self, key: str, text: bytes) -> None:
         """Write a document, unless this function has written it before: it may run twice."""
         try:
-            self.storage.write(key, json.dumps(document).encode())
+            self.storage.write(key, text)
         except LostRaceError:
             log.info("this function has written %s before", key)
 
@@ -217,24 +215,21 @@ class Publisher:
         found = self.storage.read(self.place.items)
         if found is None:
             raise ArtifactError(f"{self.place.items} is missing: it has expired or was deleted; run the command again")
-        items = [Item.parse(each) for each in json.loads(found[0])]
+        items = [parse_item(each) for each in json.loads(found[0])]
         failed = self._failures()
         there = set(self.storage.keys(self.place.served))
         rest = [item for item in items if item.ensemble not in failed]
         checked = zip(rest, self.each(lambda item: self._missing(item, there), rest), strict=True)
         failed |= {item.ensemble: reason for item, reason in checked if reason is not None}
         if failed:
-            shown = "; ".join(f"{name!r}: {reason}" for name, reason in sorted(failed.items())[:SHOWN_FAILURES])
-            raise ArtifactError(  # the reasons come last, because long ones are cut
-                f"{len(failed)} of {len(items)} ensembles could not be changed (recorded reasons are below "
-                f"s3://{self.storage.bucket}/{self.place.failures}): {shown}"
-            )
+            where = f"s3://{self.storage.bucket}/{self.place.failures}"
+            raise ArtifactError(failure_of_execution(failed, len(items), where))
         return {"changed": len(items)}
 
     def _failures(self) -> dict[str, str]:
         read = self.each(self.storage.read, list(self.storage.keys(self.place.failures)))
-        documents = [json.loads(found[0]) for found in read if found is not None]
-        return {document["ensemble"]: document["reason"] for document in documents}
+        failures = [Failure.parse(found[0]) for found in read if found is not None]
+        return {failure.ensemble: failure.reason for failure in failures}
 
     def _missing(self, item: Item, there: set[str]) -> str | None:
         """Why an ensemble without a recorded failure is not what was asked for; None if it is."""
@@ -289,7 +284,7 @@ class Publisher:
             return found
         if item.built:
             source, target = self._built(item), self.place.served + item.target_model
-            return copy_if_absent(source, target, {"artifact-key": item.artifact_key}, self.storage, self.turn)
+            return copy_if_absent(source, target, {ARTIFACT_KEY_METADATA: item.artifact_key}, self.storage, self.turn)
         if item.from_platform:
             origin = self.place.served_by(item.from_platform) + item.target_model
         else:
@@ -344,7 +339,7 @@ def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]
         publisher = Publisher(
             Storage.of_environment(),
             Place(os.environ["FLEET"], platform, str(event["execution"])),
-            KeyDocument(keys["source"], keys["target"]),
+            KeyInputs(**keys),
             Turn(context.get_remaining_time_in_millis, is_last=True),
             lambda: datetime.now(UTC),
             pool.map,

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from protocol.documents import parse_json
+from protocol.layout import build_outputs_prefix
+from protocol.plan import Commit
+
 from . import copying
-from .documents import parse_json
-from .locks import staging
-from .plan import Commit
 from .storage import Storage, StoredObject, TooLargeError
 
 __all__ = ["BrokenBuildError", "BuildReport", "read_failure", "read_report"]
@@ -63,7 +64,7 @@ def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | N
     Raises:
         BrokenBuildError: the document is not a report of this ensemble.
     """
-    name = f"{staging(build)}out/{commit.artifact_key}/build.json"
+    name = f"{build_outputs_prefix(build)}{commit.artifact_key}/build.json"
     try:
         found = storage.read(name, most=MAX_REPORT_BYTES)
         if found is None:
@@ -84,7 +85,7 @@ def read_failure(build: str, artifact_key: str | None, storage: Storage) -> tupl
     """Reason and last lines of an ensemble that failed, or, with None, of a job that ended before any work."""
     folder = "" if artifact_key is None else f"{artifact_key}/"
     try:
-        found = storage.read(f"{staging(build)}out/{folder}failure.json", most=MAX_REPORT_BYTES)
+        found = storage.read(f"{build_outputs_prefix(build)}{folder}failure.json", most=MAX_REPORT_BYTES)
         if found is None:
             return None
         document: Mapping[str, Any] = parse_json(found[0])

@@ -11,12 +11,13 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ParamValidationError
 
+from protocol.plan import BuildMachine, Commit
+
 from .builders import Job
 from .failure import ArtifactError, NotYetError, QuotaUsedUpError, is_refusal, is_transient
 from .inputs import bring, write_build_plan
 from .invocation import Invocation
 from .locks import LEASE_SECONDS, UNSURE_SECONDS, BuildState, Ended, KeyLock, Lease, Ledger
-from .plan import BuildMachine, Commit
 from .request import Request
 from .storage import LostRaceError
 

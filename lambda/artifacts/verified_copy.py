@@ -7,23 +7,25 @@ copy is resumed, whose parts may be of other bytes.
 
 from __future__ import annotations
 
-from .archive_keys import ArchiveKeys, KeyDocument, archive_keys
+from protocol.keys import ArchiveKeys, KeyInputs
+from protocol.layout import ARTIFACT_KEY_METADATA, PUBLISH_PREFIX
+
+from .archive_keys import archive_keys
 from .copying import copy_if_absent
 from .failure import ArtifactError
-from .publication import PUBLISH_PREFIX
 from .storage import Storage, StoredObject
 from .turn import RESERVE_MILLIS, Turn, TurnIsOverError
 
 __all__ = ["copy_verified", "verified"]
 
 
-def verified(origin: str, wanted: ArchiveKeys, document: KeyDocument, storage: Storage, turn: Turn) -> StoredObject:
+def verified(origin: str, wanted: ArchiveKeys, inputs: KeyInputs, storage: Storage, turn: Turn) -> StoredObject:
     """Read an archive, and return the object that has the keys of the request.
 
     Args:
         origin: the archive's object key.
         wanted: the keys of the request.
-        document: what the keys depend on beside the files of the archive.
+        inputs: what the keys depend on beside the files of the archive.
         storage: the store's bucket.
         turn: the time in which the archive is read and copied.
 
@@ -38,7 +40,7 @@ def verified(origin: str, wanted: ArchiveKeys, document: KeyDocument, storage: S
         raise ArtifactError(f"the archive {origin} is missing; {fix}")
     source, chunks = opened
     # Some time stays for the copy. Another attempt would read everything again, and come no further.
-    keys = archive_keys(chunks, document, origin, lambda: turn.is_over(RESERVE_MILLIS))
+    keys = archive_keys(chunks, inputs, origin, lambda: turn.is_over(RESERVE_MILLIS))
     if keys != wanted:
         raise ArtifactError(
             f"the publisher's platform and recipes give the archive {origin} the source key {keys.source} and the "
@@ -63,7 +65,7 @@ def copy_verified(source: StoredObject, target: str, wanted: ArchiveKeys, storag
         ArtifactError: the time is up.
     """
     try:
-        metadata = {"artifact-key": wanted.artifact}
+        metadata = {ARTIFACT_KEY_METADATA: wanted.artifact}
         return copy_if_absent(source, target, metadata, storage, turn, resume=False)
     except TurnIsOverError as error:
         raise ArtifactError(

@@ -33,6 +33,7 @@ from cdk_triton.artifacts.digests import file_digests
 from cdk_triton.artifacts.keys import keys_and_files
 from cdk_triton.artifacts.recipes import recipes_of
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.plan import BuildInput
 from cdk_triton.triton import ModelRepository
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def document(repository: ModelRepository) -> dict[str, Any]:
     return ensemble_document(repository, A10G)
 
 
-def inputs(repository: ModelRepository) -> list[dict[str, object]]:
+def inputs(repository: ModelRepository) -> tuple[BuildInput, ...]:
     return build_inputs(document(repository), s3_files(recipes_of(repository)), "asset.tar.gz")
 
 
@@ -151,10 +152,10 @@ def test_a_file_in_s3_is_an_input_of_its_own(tmp_path: Path) -> None:
     told = document(repository)
     assert told["inputs"] == [{"path": f"inputs/{SHA256}", "sha256": SHA256, "to": "bert/model.onnx"}]
     assert told["remove"] == ["bert/model.onnx"]
-    assert inputs(repository) == [
-        {"bucket": None, "key": "asset.tar.gz", "version": None, "path": told["sources"], "sha256": None},
-        {"bucket": "models", "key": ON_S3.key, "version": None, "path": f"inputs/{SHA256}", "sha256": SHA256},
-    ]
+    assert inputs(repository) == (
+        BuildInput(None, "asset.tar.gz", told["sources"]),
+        BuildInput("models", ON_S3.key, f"inputs/{SHA256}", sha256=SHA256),
+    )
 
 
 def test_one_file_in_s3_for_two_plans_is_copied_once(tmp_path: Path) -> None:

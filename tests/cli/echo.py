@@ -14,6 +14,7 @@ import boto3
 import pytest
 from tritonclient.http import InferenceServerClient, InferInput
 
+from cdk_triton.protocol.index import Index
 from cdk_triton_local.aws import LocalAws
 from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 
@@ -125,8 +126,7 @@ class World:
         self.archive(f"{prefix}text-old.tar.gz", {"text": TEXT})
         self.archive(f"{prefix}image-0123456789.tar.gz", {"image": IMAGE})
         current = {"text": "text-0123456789.tar.gz", "image": "image-0123456789.tar.gz"}
-        index = {"schema": 1, "fleet": name, "current": current, "previous": {}}
-        self.s3.put_object(Bucket=BUCKET, Key=f"{prefix}index.json", Body=json.dumps(index))
+        self.s3.put_object(Bucket=BUCKET, Key=f"{prefix}index.json", Body=Index(name, current).text())
         self.endpoint(name, Mode="MultiModel", ModelDataUrl=f"s3://{BUCKET}/{prefix}")
 
     def components(self, endpoint: str, name: str) -> None:

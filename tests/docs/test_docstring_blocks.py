@@ -27,7 +27,7 @@ BLOCK = re.compile(
     re.MULTILINE,
 )
 DRAWINGS = {
-    "cdk_triton.artifacts.layout": "object keys, which hosting/store/test_store_layout.py compares",
+    "cdk_triton.protocol.layout": "object keys, which hosting/store/test_store_layout.py compares",
     "cdk_triton.artifacts.recipes.documents": "a document with remarks",
     "cdk_triton.artifacts.recipes.tensorrt": "a document with remarks",
     "cdk_triton.hosting.models.publishing.definition": "the order of states",

@@ -13,7 +13,7 @@ from typing import Any
 import aws_cdk as cdk
 
 from cdk_triton import ServingPlatform, TritonMultiModel
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
 
 __all__ = ["DeployedFleet"]

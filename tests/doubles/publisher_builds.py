@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from artifacts import Invocation, copying
-from artifacts.archive_keys import ArchiveKeys
 from artifacts.builders import Builders
 from artifacts.published_builds import build_batch
 from artifacts.publishing import Publisher
 from memory_aws import S3, Client, Clock, CodeBuild, Logs, ProgramDouble, Wire
+from protocol.keys import ArchiveKeys
+from protocol.plan import BuildInput, BuildMachine
+from protocol.publisher import BuildingPublisher, DeclaredBuilds
 from publisher_machine import (
     CALLER,
     FLEET,
@@ -39,27 +41,9 @@ RECIPES: list[dict[str, Any]] = [
     },
 ]
 BUILDERS = {"codebuild": {"project": "the-project", "log_group": "/builds"}, "processing": None}
-DESCRIPTION = json.dumps(
-    {
-        "fleet": FLEET,
-        "keys": KEYS._asdict(),
-        "builds": json.dumps(
-            {
-                "label": PLATFORM,
-                "program": 1,
-                "recipes": RECIPES,
-                "builder": {
-                    "kind": "codebuild",
-                    "timeout_minutes": 120,
-                    "platform": {"gpu": "NVIDIA A10G"},
-                    "program": {"key": "triton-program.pyz", "path": "program.pyz"},
-                    "instance_type": None,
-                    "volume_gb": None,
-                },
-            }
-        ),
-    }
-).encode()
+MACHINE = BuildMachine("codebuild", 120, {"gpu": "NVIDIA A10G"}, BuildInput(None, "triton-program.pyz", "program.pyz"))
+DECLARED = DeclaredBuilds(PLATFORM, 1, MACHINE, 2, tuple(RECIPES))
+DESCRIPTION = BuildingPublisher(FLEET, KEYS, DECLARED.text().decode()).text()
 BUILDS = {
     "assets": ASSETS,
     "description": "triton-description.json",
@@ -71,8 +55,7 @@ BUILDS = {
 
 def built_keys(sources: bytes, recipe: int = 0) -> ArchiveKeys:
     """The keys of an archive that is built from sources with the recipe of this number."""
-    document = KEYS._replace(source={**KEYS.source, "recipes": [RECIPES[recipe]["parameters"]], "program": 1})
-    return packed_keys(sources, document)
+    return packed_keys(sources, KEYS.with_recipes([RECIPES[recipe]["parameters"]], 1))
 
 
 class _StoreFolder:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from artifacts.failure import ArtifactError
-from artifacts.publication import Item, Place
+from artifacts.publication import Place
 from build_model.faults import Fault, Killed
 from memory_aws import Call
+from protocol.publication import Item
 from publisher_builds import BuildingMachine
 from publisher_machine import ATTEMPTS, CALLER, FLEET, STORE, Machine, Work
 

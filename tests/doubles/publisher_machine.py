@@ -10,18 +10,20 @@ import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from artifacts.archive_keys import ArchiveKeys, KeyDocument, archive_keys
+from artifacts.archive_keys import archive_keys
 from artifacts.failure import ArtifactError
-from artifacts.publication import Item, Place
+from artifacts.publication import Place
 from artifacts.publishing import Publisher, attempted
 from artifacts.storage import Storage
 from artifacts.turn import Turn
 from build_model.faults import Fault, Killed
 from memory_aws import S3, Call, Client, Clock, Wire
+from protocol.keys import ArchiveKeys, KeyInputs
+from protocol.publication import Item
 
 __all__ = [
     "ATTEMPTS",
@@ -40,7 +42,7 @@ __all__ = [
 ]
 
 STORE, FLEET, PLATFORM = "the-store", "fleet", "25.09-a10g"
-KEYS = KeyDocument({"schema": 1, "builder": 1}, {"image": "image:25.09", "gpu": {"name": "A10G"}})
+KEYS = KeyInputs({"schema": 1, "builder": 1}, {"image": "image:25.09", "gpu": {"name": "A10G"}})
 ATTEMPTS = 5
 CALLER = "AROAEXAMPLE:alice"
 REQUESTS = f"staging/publish/{FLEET}/{CALLER}/"
@@ -61,14 +63,14 @@ def packed(files: Mapping[str, bytes]) -> bytes:
     return gzip.compress(buffer.getvalue(), mtime=0)
 
 
-def packed_keys(archive: bytes, keys: KeyDocument = KEYS) -> ArchiveKeys:
+def packed_keys(archive: bytes, keys: KeyInputs = KEYS) -> ArchiveKeys:
     """Its keys; generated sequences use few archives many times, so each is read once."""
-    return _packed_keys(archive, json.dumps(keys))
+    return _packed_keys(archive, json.dumps(asdict(keys)))
 
 
 @functools.cache
 def _packed_keys(archive: bytes, keys: str) -> ArchiveKeys:
-    return archive_keys(iter([archive]), KeyDocument(*json.loads(keys)), "it")
+    return archive_keys(iter([archive]), KeyInputs(**json.loads(keys)), "it")
 
 
 def storage_on(s3: S3, wire: Wire | None = None) -> Storage:
@@ -89,7 +91,7 @@ class Machine:
     calls: Counter[str] = field(default_factory=Counter)
     watch: Callable[[], None] = lambda: None
     platform: str = PLATFORM
-    keys: KeyDocument = KEYS
+    keys: KeyInputs = KEYS
     present: str | None = None
     executions: str = EXECUTION
 

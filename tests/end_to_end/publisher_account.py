@@ -10,8 +10,9 @@ import pytest
 from tests.cli.conftest import Outcome
 
 from cdk_triton import ModelRepository, ServingPlatform
-from cdk_triton.artifacts import layout, source_key
+from cdk_triton.artifacts import source_key
 from cdk_triton.cli.fleet import execution
+from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
 from deployed_fleet import DeployedFleet
 

@@ -15,12 +15,13 @@ from tests.docs.blocks import of_kind
 from tests.end_to_end.publisher_account import CONFIG, FLEET, PLATFORM, Account, Run, account, deployed
 
 from cdk_triton import ModelRepository
-from cdk_triton.artifacts import artifact_key, layout
+from cdk_triton.artifacts import artifact_key
 from cdk_triton.artifacts.prepare import prepared_document
 from cdk_triton.cli.fleet import place, publishing, verdicts
 from cdk_triton.cli.fleet.execution import follow
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.progress import Progress
+from cdk_triton.protocol import layout
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -194,7 +195,8 @@ def test_an_upload_that_is_damaged_is_uploaded_again_with_recheck(
     manifest = account.manifest("damaged")
     fleet = place.open_fleet(FLEET[1])
     key = artifact_key(ModelRepository.from_directory(manifest.parent / "tenants" / "damaged"), PLATFORM)
-    account.s3.put_object(Bucket=account.bucket, Key=f"{fleet.requests}archives/{key}.tar.gz", Body=b"\x1f\x8b")
+    upload = layout.upload_key(fleet.description.fleet, fleet.caller, key)
+    account.s3.put_object(Bucket=account.bucket, Key=upload, Body=b"\x1f\x8b")
 
     found = run("fleet", "publish", manifest, *FLEET)
     assert found.status == 1

@@ -15,9 +15,10 @@ import pytest
 from tests.cli.conftest import Outcome, run
 
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
-from cdk_triton.artifacts import artifact_key, layout, source_key
+from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.cli.fleet import execution, publishing
 from cdk_triton.cli.fleet.uploads import upload
+from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
 from deployed_fleet import DeployedFleet
 from sample_repositories.networks import write_network

@@ -15,8 +15,9 @@ from tests.cli.conftest import Outcome, run
 from tests.docs.blocks import of_kind
 
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
-from cdk_triton.artifacts import artifact_key, layout
+from cdk_triton.artifacts import artifact_key
 from cdk_triton.cli.fleet import execution, publishing
+from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
 from deployed_fleet import DeployedFleet
 from sample_repositories.networks import write_network

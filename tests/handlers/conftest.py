@@ -6,22 +6,19 @@ import functools
 import hashlib
 import itertools
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import boto3
 import pytest
 from moto import mock_aws
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "lambda"))  # as Lambda does with a function's own directory
-
 import artifacts
 from artifacts import endpoint_wait, storage
 from build_model.cloud import Cloud, small_parts
+from protocol.plan import Commit, Fleet, FleetCopy, StackPlan
 from waiting_account import Account
 
 STORE, ASSETS, OTHER_ASSETS = "the-store", "the-assets", "the-assets-of-another-machine"
@@ -98,29 +95,13 @@ class World:
         bucket = OTHER_ASSETS if salt else ASSETS
         for ensemble in ensembles:
             self.s3.put_object(Bucket=bucket, Key=ensemble.asset, Body=ensemble.content(salt))
-        served = {
-            "name": "fleet",
-            "index": f"{self.prefix}index.json",
-            "copies": [
-                {"ensemble": e.name, "artifact_key": e.key, "archive": e.archive, "target": self.prefix + e.target}
-                for e in ensembles
-            ],
-        }
-        commits = [
-            {
-                "repository": e.name,
-                "artifact_key": e.key,
-                "platform": "25.09-a10g",
-                "asset": e.asset,
-                "archive": e.archive,
-                "manifest": e.manifest,
-            }
-            for e in ensembles
-        ]
-        return self.publish_plan({"schema": 1, "commits": commits, "fleet": served if fleet else None}, bucket)
+        copies = (FleetCopy(e.name, e.key, e.archive, self.prefix + e.target) for e in ensembles)
+        served = Fleet("fleet", f"{self.prefix}index.json", tuple(copies))
+        commits = (Commit(e.name, e.key, "25.09-a10g", e.asset, e.archive, e.manifest) for e in ensembles)
+        return self.publish_plan(StackPlan(tuple(commits), served if fleet else None), bucket)
 
     def publish_plan(self, plan: object, bucket: str = ASSETS) -> Event:
-        text = json.dumps(plan).encode()
+        text = plan.text() if isinstance(plan, StackPlan) else json.dumps(plan).encode()
         sha256 = hashlib.sha256(text).hexdigest()
         key = f"triton-plan-{sha256}.json"
         self.s3.put_object(Bucket=bucket, Key=key, Body=text)

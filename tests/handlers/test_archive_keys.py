@@ -10,6 +10,7 @@ import tarfile
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from artifacts import archive_keys as subject
-from artifacts.archive_keys import ArchiveKeys, KeyDocument, archive_keys
-from artifacts.canonical import sha256_of_json
+from artifacts.archive_keys import archive_keys
 from artifacts.failure import ArtifactError
 from cdk_triton import ServingPlatform
 from cdk_triton.artifacts import artifact_key, source_key, write_archive
-from cdk_triton.artifacts.keys import key_document
+from cdk_triton.artifacts.keys import key_inputs
 from cdk_triton.triton import ModelRepository
 from golden_messages import Messages
+from protocol.canonical import sha256_of_json
+from protocol.keys import ArchiveKeys, KeyInputs
 from publisher_machine import KEYS, packed
 
 
@@ -43,11 +45,9 @@ def test_the_keys_are_those_of_a_synthesis(tmp_path: Path, size: int) -> None:
     repository = ModelRepository.from_directory(tmp_path / "repository")
     platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
     write_archive(repository, tmp_path / "model.tar.gz")
-    document = key_document(platform)
+    inputs = KeyInputs(**asdict(key_inputs(platform)))
 
-    found = archive_keys(
-        pieces((tmp_path / "model.tar.gz").read_bytes(), size), KeyDocument(document["source"], document["target"]), "a"
-    )
+    found = archive_keys(pieces((tmp_path / "model.tar.gz").read_bytes(), size), inputs, "a")
 
     assert found == ArchiveKeys(source_key(repository), artifact_key(repository, platform))
 

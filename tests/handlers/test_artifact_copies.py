@@ -45,6 +45,7 @@ def test_a_fleet_serves_flat_names_below_one_prefix(world: World) -> None:
         "fleet": "fleet",
         "current": {"text": text.target, "image": image.target},
         "previous": {},
+        "has_catalogue": False,
     }
 
 

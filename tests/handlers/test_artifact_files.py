@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from artifacts.failure import ArtifactError
+from protocol.plan import Commit, File, StackPlan
 
 if TYPE_CHECKING:
     from tests.handlers.conftest import World
@@ -28,17 +29,9 @@ def publish(world: World, files: dict[str, bytes] | None = None) -> dict[str, An
         asset = f"triton-file-{hashlib.sha256(content).hexdigest()}.bin" if content else None
         if asset is not None:
             world.s3.put_object(Bucket="the-assets", Key=asset, Body=content)
-        described.append({"path": path, "asset": asset, "size": len(content)})
-    commit = {
-        "repository": "text",
-        "artifact_key": KEY,
-        "platform": "25.09-a10g",
-        "asset": None,
-        "archive": PREFIX,
-        "manifest": MANIFEST,
-        "files": described,
-    }
-    return dict(world.publish_plan({"schema": 4, "commits": [commit], "fleet": None}))
+        described.append(File(path, asset, len(content)))
+    commit = Commit("text", KEY, "25.09-a10g", None, PREFIX, MANIFEST, files=tuple(described))
+    return dict(world.publish_plan(StackPlan((commit,))))
 
 
 @pytest.mark.slow

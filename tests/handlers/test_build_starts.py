@@ -18,7 +18,7 @@ from build_model import Cloud, Fault, Poll, Published, Stack
 from build_model.cloud import SETTINGS
 from build_model.plans import ASSETS, OTHER
 from build_model.steps import ONE, PROCESSING, TWO, WITH_AN_ASSET, deploy, job, poll
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 from memory_aws import refusal
 
 if TYPE_CHECKING:

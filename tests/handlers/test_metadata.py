@@ -20,7 +20,7 @@ def _noted(world: World, ensemble: Ensemble, metadata: dict[str, str], **other: 
     found = world.s3.get_object(Bucket=properties["PlanBucket"], Key=properties["PlanKey"])["Body"].read()
     plan = json.loads(found)
     commits = [{**each, "metadata": metadata, **other} for each in plan["commits"]]
-    return world.publish_plan({**plan, "schema": 5, "commits": commits})
+    return world.publish_plan({**plan, "commits": commits})
 
 
 def _manifest(world: World, ensemble: Ensemble) -> dict[str, Any]:

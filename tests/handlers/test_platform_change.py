@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 import artifacts
 from artifacts import platform_change
-from artifacts.catalogue import Change, Entry, Version
 from artifacts.failure import ArtifactError
 from artifacts.invocation import Invocation
 from artifacts.turn import TURN_MILLIS
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 from golden_messages import Messages
 from memory_aws import S3, Clock
+from protocol.catalogue import Change, Entry, Version
+from protocol.plan import Commit, Fleet, FleetCopy, StackPlan
 from publisher_machine import storage_on
 
 STORE, ASSETS, FLEET = "the-store", "the-assets", "fleet"
@@ -50,30 +51,18 @@ class World:
         source = f"{number or 0:x}" * 64
         version = Version(layout.target_model(ensemble, source), "1" * 64, source, "repository", change)
         entry = Entry(FLEET, ensemble, (version,), change if number is None else None)
-        self.s3.put(STORE, layout.catalogue_key(FLEET, platform, ensemble), json.dumps(entry.document()).encode())
+        self.s3.put(STORE, layout.catalogue_key(FLEET, platform, ensemble), entry.text())
 
     def event(self, old: str | None = OLD, new: str | None = NEW) -> dict[str, Any]:
         """An update of the custom resource."""
         index = layout.index_key(FLEET, new or NEW)
-        copies = [
-            {"ensemble": name, "artifact_key": "2" * 64, "archive": f"artifacts/{name}", "target": f"fleets/{name}"}
-            for name in self._of_stack
-        ]
-        commits = [
-            {
-                "repository": name,
-                "artifact_key": "2" * 64,
-                "platform": new,
-                "asset": f"triton-{name}",
-                "archive": f"artifacts/{name}",
-                "manifest": f"artifacts/{name}.json",
-            }
-            for name in self._of_stack
-        ]
+        copies, commits = [], []
         for name in self._of_stack:
             self.s3.put(ASSETS, f"triton-{name}", b"archive")
-        plan = {"schema": 1, "commits": commits, "fleet": {"name": FLEET, "index": index, "copies": copies}}
-        text = json.dumps(plan).encode()
+            key, archive, manifest = "2" * 64, f"artifacts/{name}", f"artifacts/{name}.json"
+            copies.append(FleetCopy(name, key, archive, f"fleets/{name}"))
+            commits.append(Commit(name, key, new or NEW, f"triton-{name}", archive, manifest))
+        text = StackPlan(tuple(commits), Fleet(FLEET, index, tuple(copies))).text()
         sha256 = hashlib.sha256(text).hexdigest()
         self.s3.put(ASSETS, f"triton-plan-{sha256}.json", text)
         place = {"PlanBucket": ASSETS, "PlanKey": f"triton-plan-{sha256}.json", "PlanSha256": sha256}

@@ -15,6 +15,7 @@ import logging
 import random
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ from artifacts.archive_keys import archive_keys
 from artifacts.failure import ArtifactError
 from artifacts.invocation import Invocation
 from build_model.faults import Fault
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
+from protocol.plan import Fleet, StackPlan
 from publisher_executions import Execution
 from publisher_machine import EXECUTION, FLEET, KEYS, STORE, Machine, packed, storage_on
 
@@ -36,7 +38,7 @@ VERSIONS = [packed({"text/config.pbtxt": b"name: 'text'", "text/1/model.py": f"#
 TARGETS = {f"{archive_keys(iter([each]), KEYS, 'it').source[:10]}.tar.gz": each for each in VERSIONS}
 NAMES = ("one", "two", "three")
 PUBLISHER, NEXT_PUBLISHER = (EXECUTION.replace(":machine:", f":{name}:") for name in ("Publisher", "NextPublisher"))
-OTHER = KEYS._replace(target={"image": "image:26.05", "gpu": {"name": "A10G"}})
+OTHER = replace(KEYS, target={"image": "image:26.05", "gpu": {"name": "A10G"}})
 
 
 class World:
@@ -182,8 +184,7 @@ def live(machine: Machine) -> dict[str, dict[str, Any]]:
 
 def deploy(old: Machine, new: Machine, status: str) -> None:
     """The update of the custom resource when the platform changes."""
-    plan = {"schema": 1, "commits": [], "fleet": {"name": FLEET, "index": index(new), "copies": []}}
-    text = json.dumps(plan).encode()
+    text = StackPlan((), Fleet(FLEET, index(new), ())).text()
     sha256 = hashlib.sha256(text).hexdigest()
     new.s3.put(ASSETS, f"triton-plan-{sha256}.json", text)
     storage = storage_on(new.s3)

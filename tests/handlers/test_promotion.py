@@ -39,9 +39,7 @@ class Promotion:
         plan = json.loads(self.world.s3.get_object(**place)["Body"].read())
         for ensemble in ensembles:
             self.world.s3.delete_object(Bucket=place["Bucket"], Key=ensemble.asset)
-        return self.world.publish_plan(
-            {**plan, "schema": 3, "commits": [{**c, "asset": None} for c in plan["commits"]]}
-        )
+        return self.world.publish_plan({**plan, "commits": [{**c, "asset": None} for c in plan["commits"]]})
 
     def production(self) -> None:
         self._environment.setenv("PROMOTES_FROM", TESTED)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from artifacts.builders.builder import NO_CAPACITY
-from artifacts.catalogue import Change, Entry, Version
 from artifacts.failure import for_publisher
-from artifacts.publication import Item
+from artifacts.published_builds import MAX_BUILD_BYTES
 from artifacts.publishing import MAX_BATCH, MAX_NAMES, batches
-from artifacts.uploaded_builds import MAX_BUILD_BYTES
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 from golden_messages import Messages
+from protocol.catalogue import Change, Entry, Version
+from protocol.publication import Item
 from publisher_builds import ASSETS, INPUT, BuildingMachine, built_keys
 from publisher_executions import Execution
 from publisher_machine import FLEET, PLATFORM, REQUESTS, STORE, Machine, packed, packed_keys
@@ -324,8 +324,7 @@ def listed(machine: BuildingMachine, archive: bytes) -> None:
         Change("2026-11-25T13:00:00+00:00", "somebody", "execution"),
         built=True,
     )
-    document = Entry(FLEET, "one", (version,)).document()
-    machine.s3.put(STORE, layout.catalogue_key(FLEET, BEFORE, "one"), json.dumps(document).encode())
+    machine.s3.put(STORE, layout.catalogue_key(FLEET, BEFORE, "one"), Entry(FLEET, "one", (version,)).text())
 
 
 def test_what_another_platform_was_built_from_is_built_again(messages: Messages) -> None:

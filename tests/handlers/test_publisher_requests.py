@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from artifacts import publication, publishing
+from artifacts import publishing
 from artifacts.failure import ArtifactError
-from artifacts.publication import Item, Place, parse_request
-from cdk_triton.artifacts import layout
+from artifacts.publication import Place, parse_request
+from cdk_triton.protocol import layout
 from golden_messages import Messages
+from protocol import publication
+from protocol.publication import Item
 from publisher_machine import CALLER, EXECUTION, FLEET, PLATFORM, STORE, Machine, packed
 
 VERSIONS = [packed({"text/config.pbtxt": b"name: 'text'", "text/1/model.py": f"# {n}".encode()}) for n in range(2)]

@@ -33,12 +33,13 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_map.result_writer.
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
 
-from artifacts.publication import Item, Place
+from artifacts.publication import Place
 from build_model.faults import Fault, Killed
-from cdk_triton.artifacts import layout
 from cdk_triton.hosting.models.publishing.definition import Builds, Functions, definition
+from cdk_triton.protocol import layout
 from cdk_triton_local.moto_state.machines import correct_machines
 from memory_aws import Client, Wire
+from protocol.publication import Item
 from publisher_builds import ASSETS, BUILDS, DESCRIPTION, BuildingMachine
 from publisher_executions import Execution
 from publisher_machine import CALLER, FLEET, PLATFORM, STORE, Machine, packed

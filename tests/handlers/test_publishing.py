@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts.failure import ArtifactError
-from artifacts.publication import Item, Place
+from artifacts.publication import Place
 from build_model.faults import Fault
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 from golden_messages import Messages
+from protocol.index import Index
+from protocol.publication import Item
 from publisher_machine import CALLER, EXECUTION, FLEET, PLATFORM, REQUESTS, STORE, Machine, packed, packed_keys
 
 VERSIONS = [packed({"text/config.pbtxt": b"name: 'text'", "text/1/model.py": f"# {n}".encode()}) for n in range(4)]
@@ -39,7 +41,7 @@ def test_what_is_published_is_served_and_in_the_catalogue() -> None:
     assert entry["versions"][0]["live"]["publisher"] == CALLER
     assert entry["versions"][0]["live"]["execution"].endswith(":first")
     index = json.loads(machine.s3.get(STORE, f"fleets/{FLEET}/{PLATFORM}/index.json") or b"")
-    assert index["schema"] == 2
+    assert index["has_catalogue"]
 
 
 @pytest.mark.slow
@@ -81,9 +83,7 @@ def spoil_upload(machine: Machine, archive: bytes | None) -> None:
 
 
 def spoil_name(machine: Machine) -> None:
-    pairs = [{"ensemble": "two", "target_model": "two-0.tar.gz"}]
-    index = {"schema": 2, "fleet": FLEET, "current": pairs, "previous": []}
-    machine.s3.put(STORE, f"fleets/{FLEET}/{PLATFORM}/index.json", json.dumps(index).encode())
+    machine.s3.put(STORE, f"fleets/{FLEET}/{PLATFORM}/index.json", Index(FLEET, {"two": "two-0.tar.gz"}).text())
 
 
 def spoil_target(machine: Machine) -> None:
@@ -119,9 +119,8 @@ def test_a_bad_ensemble_fails_alone_with_its_reason(messages: Messages, spoil: A
 
 def test_the_publisher_of_the_next_platform_rejects_the_names_of_the_stack() -> None:
     present = Machine(platform="24.09-a10g")
-    pairs = [{"ensemble": "two", "target_model": "two-0.tar.gz"}]
-    index = {"schema": 2, "fleet": FLEET, "current": pairs, "previous": []}
-    present.s3.put(STORE, layout.index_key(FLEET, present.platform), json.dumps(index).encode())
+    index = Index(FLEET, {"two": "two-0.tar.gz"})
+    present.s3.put(STORE, layout.index_key(FLEET, present.platform), index.text())
     machine = Machine(present.s3, present=present.platform)
     machine.publish("first", one=VERSIONS[0], two=VERSIONS[1])
 

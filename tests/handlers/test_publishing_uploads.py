@@ -12,11 +12,12 @@ from unittest.mock import Mock
 import pytest
 
 from artifacts import copying
-from artifacts.publication import Item, Place
+from artifacts.publication import Place
 from artifacts.publishing import Publisher
 from artifacts.turn import RESERVE_MILLIS, Turn
 from build_model.faults import Fault, Killed
 from golden_messages import Messages
+from protocol.publication import Item
 from publisher_executions import Meanwhile
 from publisher_machine import CALLER, EXECUTION, FLEET, PLATFORM, REQUESTS, STORE, Machine, packed, packed_keys
 

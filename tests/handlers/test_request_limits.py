@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from artifacts.publication import MAX_ITEMS, MAX_REQUEST_BYTES, parse_request
-from cdk_triton.cli.fleet.publication import Item, Publication, unpublish_item
+from artifacts.publication import parse_request
+from cdk_triton.cli.fleet.publication import Publication
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.publication import MAX_ITEMS, MAX_REQUEST_BYTES, Item
 
 if TYPE_CHECKING:
     from golden_messages import Messages
 
 
-def items(count: int, digits: int = 1) -> tuple[Item, ...]:
-    return tuple(unpublish_item(str(number).zfill(digits)) for number in range(count))
+def publication(count: int, digits: int = 1) -> Publication:
+    items = (Item(str(number).zfill(digits), "unpublish") for number in range(count))
+    return Publication("fleet", "AROAEXAMPLE:alice", tuple(items))
 
 
 @pytest.mark.parametrize(("count", "digits"), [(MAX_ITEMS + 1, 1), (2, MAX_REQUEST_BYTES // 2)], ids=["items", "bytes"])
@@ -23,11 +25,11 @@ def test_a_request_that_the_functions_reject_is_rejected_before_an_upload(
     messages: Messages, count: int, digits: int
 ) -> None:
     with messages.raises(ConfigurationError):
-        Publication("requests/", items(count, digits))
+        publication(count, digits)
 
 
 @pytest.mark.slow
 def test_the_largest_request_is_one_that_the_functions_read() -> None:
-    assert len(parse_request(Publication("requests/", items(MAX_ITEMS)).body)) == MAX_ITEMS
-    overhead = len(Publication("requests/", items(1)).body) - 1
-    assert len(Publication("requests/", items(1, MAX_REQUEST_BYTES - overhead)).body) == MAX_REQUEST_BYTES
+    assert len(parse_request(publication(MAX_ITEMS).body)) == MAX_ITEMS
+    overhead = len(publication(1).body) - 1
+    assert len(publication(1, MAX_REQUEST_BYTES - overhead).body) == MAX_REQUEST_BYTES

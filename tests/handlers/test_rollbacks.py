@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from artifacts.failure import ArtifactError
 from artifacts.publication import Place
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 from golden_messages import Messages
+from protocol.index import Index
 from publisher_machine import CALLER, EXECUTION, FLEET, PLATFORM, STORE, Machine, packed, packed_keys
 
 VERSIONS = [packed({"text/1/model.py": f"# {number}".encode()}) for number in range(3)]
@@ -88,13 +87,7 @@ def test_a_rollback_does_not_bring_back_a_name_that_the_stack_has_taken() -> Non
     assert machine.run("first") is None
     machine.upload("second", [{"ensemble": "one", "action": "unpublish"}])
     assert machine.run("second") is None
-    index = {
-        "schema": 2,
-        "fleet": FLEET,
-        "current": [{"ensemble": "one", "target_model": "one-0.tar.gz"}],
-        "previous": [],
-    }
-    machine.s3.put(STORE, layout.index_key(FLEET, machine.platform), json.dumps(index).encode())
+    machine.s3.put(STORE, layout.index_key(FLEET, machine.platform), Index(FLEET, {"one": "one-0.tar.gz"}).text())
     machine.upload("third", [{"ensemble": "one", "action": "roll_back"}])
 
     failure = machine.run("third")

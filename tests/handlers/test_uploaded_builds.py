@@ -12,11 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.gpu_build.test_plan import DOCUMENT, KEY
 
-from artifacts.failure import ArtifactError
-from artifacts.publication import Item
-from artifacts.uploaded_builds import parse_build
 from build_program.plan import read_plan
 from golden_messages import Messages
+from protocol.documents import DocumentError
+from protocol.publication import Item, UploadedBuild
 
 ITEM = Item("one", "publish", "text", "0" * 64, KEY, built=True)
 BUILD = {"recipes": [0], "ensemble": DOCUMENT["ensembles"][0]}
@@ -51,8 +50,8 @@ def changed(place: tuple[Any, ...], value: Any) -> dict[str, Any]:
 @given(place=places, value=values)
 def test_the_build_program_reads_what_is_taken(tmp_path: Path, place: tuple[Any, ...], value: Any) -> None:
     try:
-        found = parse_build(json.dumps(changed(place, value)).encode(), ITEM, "it")
-    except ArtifactError:
+        found = UploadedBuild.parse(json.dumps(changed(place, value)).encode(), ITEM)
+    except DocumentError:
         return
     (tmp_path / "plan.json").write_text(json.dumps(DOCUMENT | {"ensembles": [found.ensemble]}))
     (ensemble,) = read_plan(tmp_path / "plan.json").ensembles
@@ -62,7 +61,7 @@ def test_the_build_program_reads_what_is_taken(tmp_path: Path, place: tuple[Any,
 
 
 def test_a_build_is_taken_as_it_is() -> None:
-    found = parse_build(json.dumps(BUILD).encode(), ITEM, "it")
+    found = UploadedBuild.parse(json.dumps(BUILD).encode(), ITEM)
     assert found.ensemble == BUILD["ensemble"] | {"sources": f"sources/{KEY}.tar.gz"}
 
 
@@ -83,5 +82,5 @@ def test_a_build_is_taken_as_it_is() -> None:
     ids=["no JSON", "nested", "list", "recipes", "key", "no recipe", "name", "files", "path", "hash"],
 )
 def test_another_document_is_rejected_with_the_reason(messages: Messages, text: bytes) -> None:
-    with messages.raises(ArtifactError):
-        parse_build(text, ITEM, "staging/publish/fleet/first/key.json")
+    with messages.raises(DocumentError):
+        UploadedBuild.parse(text, ITEM)

@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import venv
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from email.parser import Parser
 from importlib.metadata import Distribution, distribution
@@ -67,9 +67,14 @@ def required_distributions(wheel: Path, *, extras: Sequence[str], others: Sequen
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         requirements = Parser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist", [])
+    wanted = [each for extra in ("", *extras) for each in requirements_for(extra, requirements)]
+    return with_requirements([*wanted, *map(Requirement, others)])
+
+
+def with_requirements(wanted: Iterable[Requirement]) -> list[Distribution]:
+    """The distributions of these requirements, and what each requires in turn."""
     found: dict[tuple[str, str], Distribution] = {}
-    unseen = [each for extra in ("", *extras) for each in requirements_for(extra, requirements)]
-    unseen += map(Requirement, others)
+    unseen = list(wanted)
     while unseen:
         requirement = unseen.pop()
         for extra in ("", *requirement.extras):

@@ -34,10 +34,12 @@ REQUIRED = [
     "cdk_triton/cli/init/files/cdk.json.txt",
     "cdk_triton_local/process/_guardian.py",
     "cdk_triton/_lambda/artifacts/__init__.py",
+    "cdk_triton/_lambda/protocol/__init__.py",
     "cdk_triton/_gpu_build/build_program/main.py",
 ]
 PLACES = {
     "constructs/cdk_triton/": "cdk_triton/",
+    "constructs/cdk_triton/protocol/": "cdk_triton/_lambda/protocol/",
     "gpu_build/": "cdk_triton/_gpu_build/",
     "lambda/": "cdk_triton/_lambda/",
     "local_aws/cdk_triton_local/": "cdk_triton_local/",

@@ -122,8 +122,7 @@ def test_roles_that_exist_already_take_the_place_of_all(world: World) -> None:
     app = world.app()
     stack = cdk.Stack(app, "Stack")
     paths = [
-        *(f"Stack/Store/{name}" for name in ("OnEventRole", "IsCompleteRole", "CodeBuild/Role")),
-        "Stack/Store/Provider/waiter-state-machine/Role",
+        *(f"Stack/Store/{name}" for name in ("ProvideRole", "IsCompleteRole", "WaiterRole", "CodeBuild/Role")),
         "Stack/Model/Role",
     ]
     names = {path: f"given-{number}" for number, path in enumerate(paths)}

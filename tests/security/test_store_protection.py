@@ -76,7 +76,7 @@ class TestAKey:
             ("StoreCodeBuildRole", {"kms:Decrypt", "kms:GenerateDataKey"}),
             ("StoreProcessingRole", {"kms:Decrypt", "kms:GenerateDataKey"}),
             ("ModelRole", {"kms:Decrypt"}),
-            ("StoreOnEventRole", set()),
+            ("StoreProvideRole", set()),
         ],
     )
     def test_may_be_used_by_who_reads_or_writes_the_bucket(

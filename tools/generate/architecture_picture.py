@@ -1,7 +1,7 @@
 """Draws the way from a model repository to an endpoint: docs/images/architecture.svg.
 
 The names of classes are checked against the public names of the library, and the prefixes are those of
-cdk_triton.artifacts.layout.
+cdk_triton.protocol.layout.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tools.generate._shapes import arrow, box, frame, svg, text
 
 import cdk_triton
 from cdk_triton import client
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 
 NAME = re.compile(r"\b(?:Triton|Model)[A-Z]\w+")
 """A word that the picture gives as the name of a class."""

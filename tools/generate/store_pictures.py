@@ -1,6 +1,6 @@
 """Draws the life of an artifact and the layout of the store: docs/images/artifact_life.svg and store_layout.svg.
 
-The prefixes and file names are those of cdk_triton.artifacts.layout.
+The prefixes and file names are those of cdk_triton.protocol.layout.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from tools.generate import Files, Generator
 from tools.generate._shapes import arrow, box, frame, svg, text
 
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 
 KEY, FLEET = "<artifact key>", "<fleet>/<release>-<gpu>"
 LIFE = (

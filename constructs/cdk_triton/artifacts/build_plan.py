@@ -16,6 +16,7 @@ from cdk_triton._checked import checked
 from cdk_triton.artifacts.keys import Keys, keys_and_files
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.plan import BuildInput
 
 if TYPE_CHECKING:
     from cdk_triton.artifacts.recipes.s3_file import S3File
@@ -101,7 +102,7 @@ def planned_build(
 
 def build_inputs(
     ensemble: Mapping[str, object], from_s3: Mapping[str, S3File], sources_asset: str
-) -> list[dict[str, object]]:
+) -> tuple[BuildInput, ...]:
     """The files that the handler copies into the folder that a build reads.
 
     Args:
@@ -110,22 +111,14 @@ def build_inputs(
         sources_asset: the key of the archive of the repository's sources in the CDK's assets bucket.
 
     Returns:
-        For each object its bucket, key, version, path in the folder, and SHA-256. With the bucket `None`, the object
-        is in the CDK's assets bucket. With the SHA-256 `None`, the build checks every file in the object.
+        An input for each object, the sources first. The sources have no SHA-256, because the build checks every file
+        in them.
     """
-    sources: dict[str, object] = {
-        "bucket": None,
-        "key": sources_asset,
-        "version": None,
-        "path": ensemble["sources"],
-        "sha256": None,
-    }
     files = {file.sha256: file for _, file in sorted(from_s3.items(), reverse=True)}
-    return [sources, *(_input(each.bucket, each.key, _input_path(each), sha) for sha, each in sorted(files.items()))]
-
-
-def _input(bucket: str | None, key: str, path: object, sha256: str | None) -> dict[str, object]:
-    return {"bucket": bucket, "key": key, "version": None, "path": path, "sha256": sha256}
+    return (
+        BuildInput(None, sources_asset, str(ensemble["sources"])),
+        *(BuildInput(file.bucket, file.key, _input_path(file), sha256=sha) for sha, file in sorted(files.items())),
+    )
 
 
 @checked

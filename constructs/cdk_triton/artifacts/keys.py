@@ -1,28 +1,25 @@
-"""Computes the keys of artifacts, which are part of their names, from everything that determines their content.
+"""Reads what determines the keys of a repository; `protocol.keys` computes the keys.
 
-A key is the SHA-256 of a canonical JSON document (sorted, no spaces, ASCII). Every file of the archive takes part, by
-path and content. For an artifact, its target takes part too: the image, as `repository:tag` or digest, and the GPU.
 Registry, account and region do not take part, because the same image is served from everywhere. Times, owners, modes
 and order of files do not, because the archive has none of its own. The archive's bytes do not, because gzip's differ
 between processors.
-
-If recipes add files, their parameters and the version of the build program take part. The added files are not known
-beforehand. They need not be, because they follow from the rest.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdk_triton._checked import checked
 from cdk_triton._tokens import reject_token
-from cdk_triton.artifacts.canonical import canonical_json, sha256_of_json
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.digests import file_digests
 from cdk_triton.artifacts.program import PROGRAM_VERSION
 from cdk_triton.artifacts.reading import Progress
 from cdk_triton.artifacts.recipes.recipe import recipes_of
+from cdk_triton.protocol.canonical import canonical_json
+from cdk_triton.protocol.keys import KeyInputs
 
 if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform
@@ -33,7 +30,7 @@ __all__ = [
     "Keys",
     "artifact_key",
     "file_keys",
-    "key_document",
+    "key_inputs",
     "keys_and_files",
     "source_key",
     "sources_key",
@@ -48,7 +45,8 @@ Maintainers raise the number only when the same inputs give another archive. A t
 archive, so the test fails if the writer gives other bytes.
 """
 
-_VERSIONS: Final = {"schema": _SCHEMA_VERSION, "builder": BUILDER_VERSION}
+_FILES: Final = KeyInputs({"schema": _SCHEMA_VERSION, "builder": BUILDER_VERSION}, {})
+"""The inputs of keys beside files, for files alone."""
 
 _EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
@@ -76,10 +74,10 @@ def keys_and_files(
 ) -> tuple[Keys, dict[str, str]]:
     """The keys of a repository and its `file_keys`, all of one look at its files; see `artifact_key`."""
     files = file_keys(repository, progress=progress)
-    source = _source(repository, files)
-    form = {"form": "files"} if uncompressed else {}
-    artifact = sha256_of_json(source | _target(platform) | form)
-    return Keys(sha256_of_json(source), artifact, sha256_of_json(_files(files))), files
+    inputs = _inputs(repository, key_inputs(platform))
+    if uncompressed:
+        inputs = replace(inputs, target={**inputs.target, "form": "files"})
+    return Keys(*inputs.keys(files), _FILES.source_key(files)), files
 
 
 @checked
@@ -94,7 +92,7 @@ def source_key(repository: ModelRepository, *, progress: Progress | None = None)
         ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path or a recipe contains a CDK token.
     """
-    return sha256_of_json(_source(repository, file_keys(repository, progress=progress)))
+    return _inputs(repository, _FILES).source_key(file_keys(repository, progress=progress))
 
 
 @checked
@@ -105,7 +103,7 @@ def sources_key(repository: ModelRepository, *, progress: Progress | None = None
         ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path contains a CDK token.
     """
-    return sha256_of_json(_files(file_keys(repository, progress=progress)))
+    return _FILES.source_key(file_keys(repository, progress=progress))
 
 
 def file_keys(repository: ModelRepository, *, progress: Progress | None = None) -> dict[str, str]:
@@ -146,29 +144,14 @@ def artifact_key(
     return keys_and_files(repository, platform, uncompressed=uncompressed, progress=progress)[0].artifact
 
 
-def key_document(platform: ServingPlatform) -> dict[str, dict[str, object]]:
-    """The inputs of the keys of archives without recipes, beside their files.
-
-    Returns:
-        `source`: of the source key and of the artifact key. `target`: of the artifact key alone.
-    """
-    return {"source": dict(_VERSIONS), "target": _target(platform)}
+def key_inputs(platform: ServingPlatform) -> KeyInputs:
+    """The inputs of the keys of archives without recipes, beside their files."""
+    gpu = {"name": platform.gpu, "compute_capability": platform.compute_capability}
+    return replace(_FILES, target={"image": platform.image_identity, "gpu": gpu})
 
 
-def _target(platform: ServingPlatform) -> dict[str, object]:
-    return {
-        "image": platform.image_identity,
-        "gpu": {"name": platform.gpu, "compute_capability": platform.compute_capability},
-    }
-
-
-def _source(repository: ModelRepository, files: dict[str, str]) -> dict[str, object]:
+def _inputs(repository: ModelRepository, without_recipes: KeyInputs) -> KeyInputs:
     recipes = [recipe.parameters() for recipe in recipes_of(repository)]
     for parameters in recipes:
         reject_token(canonical_json(parameters), "the recipe")
-    built = {"recipes": recipes, "program": PROGRAM_VERSION} if recipes else {}
-    return _files(files) | built
-
-
-def _files(files: dict[str, str]) -> dict[str, object]:
-    return {**_VERSIONS, "files": files}
+    return without_recipes.with_recipes(recipes, PROGRAM_VERSION)

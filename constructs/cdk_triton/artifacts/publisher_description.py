@@ -1,21 +1,23 @@
 """The description of a publisher, in the template of its stack: what `cdk-triton fleet` needs to make the same keys.
 
 It stands in the metadata of the state machine, which `GetTemplate` returns, so it changes with the publisher and with
-nothing else. A publisher with recipes has the same document among the assets, where the function that builds reads it
-(`lambda/artifacts/published_builds.py`).
+nothing else. A publisher with recipes has the same document among the assets, where the function that builds reads a
+part of it (`protocol.publisher`).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-from cdk_triton.artifacts.keys import key_document
+from cdk_triton.artifacts.keys import key_inputs
 from cdk_triton.artifacts.program import PROGRAM_VERSION
 from cdk_triton.artifacts.recipes.documents import DeclaredRecipe, parse_recipe, recipe_document
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.documents import DocumentError, require_schema
+from cdk_triton.protocol.plan import BuildMachine
+from cdk_triton.protocol.publisher import BuildingPublisher, DeclaredBuilds
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 
@@ -24,7 +26,6 @@ __all__ = ["PUBLISHER_METADATA", "PublisherDescription", "platform_name"]
 PUBLISHER_METADATA: Final = "cdk-triton:Publisher"
 """The key in the metadata of a publisher's state machine."""
 
-_SCHEMA: Final = 1
 _NOT_CHECKED = frozenset({"variables"})
 """They are for the models' own use, and may contain unresolved tokens."""
 
@@ -45,7 +46,7 @@ class PublisherDescription:
         environment: how the container starts Triton, which some rules depend on.
         max_concurrency: how many ensembles the state machine changes at a time.
         recipes: each applies to the repositories that have its model.
-        builder: the builder in the form of plans; empty without recipes.
+        builder: the machine that builds; None without recipes.
         max_builds: how many builds the state machine runs at a time.
         is_next: whether the endpoint does not serve the platform yet.
     """
@@ -56,7 +57,7 @@ class PublisherDescription:
     environment: ContainerEnvironment
     max_concurrency: int
     recipes: tuple[DeclaredRecipe, ...] = ()
-    builder: Mapping[str, Any] = field(default_factory=dict)
+    builder: BuildMachine | None = None
     max_builds: int = 1
     is_next: bool = False
 
@@ -66,7 +67,7 @@ class PublisherDescription:
         # The registry of an image may be an unresolved token, and no key depends on it.
         image = None if platform.image is None else f"image@{platform.image_identity}"
         return {
-            "schema": _SCHEMA,
+            "schema": BuildingPublisher.SCHEMA,
             "multi_model": self.multi_model,
             "fleet": self.fleet,
             "platform": _given({"instance_type": platform.instance_type, "release": platform.release, "image": image}),
@@ -76,21 +77,14 @@ class PublisherDescription:
                 if each.name not in _NOT_CHECKED and getattr(self.environment, each.name) != each.default
             },
             "max_concurrency": self.max_concurrency,
-            "keys": key_document(platform),
-            **({"builds": self._inputs_of_builds()} if self.recipes else {}),
+            "keys": asdict(key_inputs(platform)),
+            **({} if self.builder is None else {"builds": self._builds(self.builder).text().decode()}),
             **({"is_next": True} if self.is_next else {}),
         }
 
-    def _inputs_of_builds(self) -> str:
-        """As text, because metadata of a template loses null values."""
-        document = {
-            "label": self.platform.label,
-            "program": PROGRAM_VERSION,
-            "builder": dict(self.builder),
-            "max_builds": self.max_builds,
-            "recipes": [recipe_document(recipe) for recipe in self.recipes],
-        }
-        return json.dumps(document, sort_keys=True)
+    def _builds(self, builder: BuildMachine) -> DeclaredBuilds:
+        recipes = tuple(map(recipe_document, self.recipes))
+        return DeclaredBuilds(self.platform.label, PROGRAM_VERSION, builder, self.max_builds, recipes)
 
     @classmethod
     def parse(cls, document: Mapping[str, Any], where: str) -> PublisherDescription:
@@ -104,32 +98,32 @@ class PublisherDescription:
             ConfigurationError: another version of the library wrote it, and computes other keys.
         """
         try:
-            if document["schema"] != _SCHEMA:
-                raise TypeError(f"schema {document['schema']!r}")
+            require_schema(document, BuildingPublisher.SCHEMA)
             platform = ServingPlatform(**document["platform"])
             settings = {name: _frozen(value) for name, value in document.get("environment", {}).items()}
             environment = ContainerEnvironment(**settings)
             concurrency = int(document["max_concurrency"])
-            builds = json.loads(document.get("builds", "{}"))
+            builds = DeclaredBuilds.parse(document["builds"]) if "builds" in document else None
             found = cls(
                 document["multi_model"],
                 document["fleet"],
                 platform,
                 environment,
                 concurrency,
-                recipes=tuple(map(parse_recipe, builds.get("recipes", ()))),
-                builder=builds.get("builder", {}),
-                max_builds=builds.get("max_builds", 1),
+                recipes=() if builds is None else tuple(map(parse_recipe, builds.recipes)),
+                builder=None if builds is None else builds.builder,
+                max_builds=1 if builds is None else builds.max_builds,
                 is_next=bool(document.get("is_next")),
             )
             keys = document["keys"]
-        except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except (DocumentError, ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise ConfigurationError(
                 f"another version of cdk-triton has deployed the publisher {where} ({_reason(error)}): install that "
                 "version, or deploy the publisher's stack with this version"
             ) from error
         # The keys of recipes also contain the version of the build program.
-        if keys != key_document(platform) or builds.get("program", PROGRAM_VERSION) != PROGRAM_VERSION:
+        program = PROGRAM_VERSION if builds is None else builds.program
+        if keys != asdict(key_inputs(platform)) or program != PROGRAM_VERSION:
             raise ConfigurationError(
                 f"the publisher {where} computes other artifact keys than this version of cdk-triton: install the "
                 "version that deployed the publisher, or deploy the publisher's stack with this version"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from typing import Any
 from cdk_triton.client.objects import Location, location
 from cdk_triton.client.runtime import default_client, foreign_errors_translated
 from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
+from cdk_triton.protocol.catalogue import current_of
+from cdk_triton.protocol.documents import DocumentError
 
 __all__ = ["PublishedNames"]
 
@@ -167,10 +168,9 @@ class PublishedNames:
                 return None
             raise
         try:
-            current = json.loads(body)["current"]
-        except (ValueError, KeyError, TypeError) as error:
+            return current_of(body)
+        except DocumentError as error:
             raise InvocationError(
                 f"the entry s3://{bucket}/{key} of the catalogue is not a JSON object with 'current': publish the "
                 "ensemble again"
             ) from error
-        return None if current is None else str(current)

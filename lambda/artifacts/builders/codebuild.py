@@ -9,6 +9,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from protocol import layout
+
 from ..failure import ArtifactError, QuotaUsedUpError, error_code
 from .builder import NO_CAPACITY, Job, Progress, address_of_log
 from .cloudwatch import last_lines
@@ -58,7 +60,7 @@ class CodeBuildBuilder:
                 artifactsOverride={
                     "type": "S3",
                     "location": self._bucket,
-                    "path": f"staging/{job.build}",
+                    "path": layout.build_prefix(job.build).removesuffix("/"),
                     "name": "out",
                     "namespaceType": "NONE",
                     "packaging": "NONE",
@@ -98,7 +100,7 @@ class CodeBuildBuilder:
         return replace(progress, link=link) if progress.link else progress
 
     def _source(self, build: str) -> str:
-        return f"{self._bucket}/staging/{build}/in/"
+        return f"{self._bucket}/{layout.build_inputs_prefix(build)}"
 
     def _newest_first(self) -> Iterator[Sequence[str]]:
         more: dict[str, str] = {}

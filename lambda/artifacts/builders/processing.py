@@ -8,6 +8,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from protocol import layout
+
 from ..failure import ArtifactError, QuotaUsedUpError, error_code
 from .builder import NO_CAPACITY, Job, Progress, address_of_log
 from .cloudwatch import last_lines
@@ -101,12 +103,12 @@ class ProcessingBuilder:
         return [line for stream in streams for line in last_lines(self._logs, LOG_GROUP, stream)]
 
     def _request(self, job: Job) -> dict[str, Any]:
-        folder = f"s3://{self._bucket}/staging/{job.build}"
+        folder = f"s3://{self._bucket}/{layout.build_prefix(job.build)}"
         output: dict[str, Any] = {
             "Outputs": [
                 {
                     "OutputName": "out",
-                    "S3Output": {"S3Uri": f"{folder}/out", "LocalPath": OUTPUT, "S3UploadMode": "Continuous"},
+                    "S3Output": {"S3Uri": f"{folder}out", "LocalPath": OUTPUT, "S3UploadMode": "Continuous"},
                 }
             ]
         }
@@ -123,7 +125,7 @@ class ProcessingBuilder:
                 {
                     "InputName": "in",
                     "S3Input": {
-                        "S3Uri": f"{folder}/in",
+                        "S3Uri": f"{folder}in",
                         "LocalPath": INPUT,
                         "S3DataType": "S3Prefix",
                         "S3InputMode": "File",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import sys
 import threading
 import uuid
 import zipfile
@@ -19,11 +18,14 @@ import boto3
 import pytest
 from moto.s3.models import s3_backends
 
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Change, Entry, Version
+from cdk_triton.protocol.index import Index
+from cdk_triton.protocol.plan import Commit, Fleet, StackPlan
 from cdk_triton_local.aws import LocalAws
 from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 
 HANDLERS = Path(__file__).parents[3] / "lambda"
-sys.path.insert(0, str(HANDLERS))  # as Lambda does with a function's own directory
 ACCOUNT, REGION = "123456789012", "us-east-1"
 ASSETS = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 
@@ -98,33 +100,15 @@ class World:
         return key
 
     def index(self, fleet: str, current: dict[str, str], previous: dict[str, str] | None = None) -> None:
-        document = {"schema": 1, "fleet": fleet, "current": current, "previous": previous or {}}
-        self.put(f"fleets/{fleet}/25.09-a10g/index.json", json.dumps(document).encode())
+        self.put(f"fleets/{fleet}/25.09-a10g/index.json", Index(fleet, current, previous or {}).text())
 
     def published(self, fleet: str, ensemble: str, *targets: str, unpublished: str | None = None) -> None:
-        """An entry of the catalogue, as `lambda/artifacts/catalogue.py` writes it, and the index that goes with it."""
-        change = {"at": unpublished or "2026-11-01T12:00:00+00:00", "publisher": "p", "execution": "e"}
-        document = {
-            "schema": 1,
-            "fleet": fleet,
-            "ensemble": ensemble,
-            "current": None if unpublished else targets[0],
-            "versions": [
-                {
-                    "target_model": target,
-                    "artifact_key": key_of(target),
-                    "source_key": key_of(target),
-                    "repository": ensemble,
-                    "live": change,
-                    "built": False,
-                }
-                for target in targets
-            ],
-            "unpublished": change if unpublished else None,
-        }
-        self.put(f"catalogue/{fleet}/25.09-a10g/{ensemble}.json", json.dumps(document).encode())
-        index = {"schema": 2, "fleet": fleet, "current": [], "previous": []}
-        self.put(f"fleets/{fleet}/25.09-a10g/index.json", json.dumps(index).encode())
+        """An entry of the catalogue, and the index that goes with it."""
+        change = Change(unpublished or "2026-11-01T12:00:00+00:00", "p", "e")
+        versions = (Version(target, key_of(target), key_of(target), ensemble, change) for target in targets)
+        entry = Entry(fleet, ensemble, tuple(versions), change if unpublished else None)
+        self.put(f"catalogue/{fleet}/25.09-a10g/{ensemble}.json", entry.text())
+        self.put(f"fleets/{fleet}/25.09-a10g/index.json", Index(fleet, has_catalogue=True).text())
 
     def lock(self, artifact_key: str, state: str = "running", members: list[str] | None = None) -> None:
         """The lock of a build, as `lambda/artifacts/locks.py` writes it."""
@@ -275,8 +259,10 @@ def _function(handler: str, role: object) -> dict[str, Any]:
 def _handlers() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for file in sorted(HANDLERS.rglob("*.py")):
-            archive.write(file, file.relative_to(HANDLERS))
+        for package in ("artifacts", "protocol"):
+            directory = (HANDLERS / package).resolve()  # one is a link, which a search would not follow
+            for file in sorted(directory.rglob("*.py")):
+                archive.write(file, Path(package, file.relative_to(directory)))
     return buffer.getvalue()
 
 
@@ -284,22 +270,17 @@ def _handlers() -> bytes:
 def synthesise(tmp_path: Path) -> Callable[..., Path]:
     """Write a cloud assembly with the stack `Models`, whose plan commits archives; returns its directory."""
 
-    def write(*contents: bytes, fleet: Any = None, environment: str = "aws://unknown-account/unknown-region") -> Path:
+    def write(
+        *contents: bytes, fleet: Fleet | None = None, environment: str = "aws://unknown-account/unknown-region"
+    ) -> Path:
         directory = tmp_path / f"cdk-{uuid.uuid4().hex}.out"
         directory.mkdir()
         keys = {hashlib.sha256(content).hexdigest(): content for content in contents}
-        commits = [
-            {
-                "repository": "text",
-                "artifact_key": key,
-                "platform": "25.09-a10g",
-                "asset": f"triton-{key}.gz",
-                "archive": f"artifacts/text/{key}/model.tar.gz",
-                "manifest": f"artifacts/text/{key}/manifest.json",
-            }
-            for key in keys
-        ]
-        plan = json.dumps({"schema": 1, "commits": commits, "fleet": fleet}).encode()
+        commits = []
+        for key in keys:
+            archive, manifest = layout.archive_key("text", key), layout.manifest_key("text", key)
+            commits.append(Commit("text", key, "25.09-a10g", f"triton-{key}.gz", archive, manifest))
+        plan = StackPlan(tuple(commits), fleet).text()
         sha256 = hashlib.sha256(plan).hexdigest()
         files = {f"triton-{key}.gz": content for key, content in keys.items()}
         files[f"triton-plan-{sha256}.json"] = plan

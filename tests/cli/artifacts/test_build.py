@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.artifacts.intrinsics import resolve
 from cdk_triton.cli.artifacts.store import open_store
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.plan import BuildInput, BuildMachine, EnsembleBuild, Fleet, FleetCopy, StackPlan
 
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
@@ -84,12 +87,13 @@ def test_what_is_in_the_store_under_another_name_is_uploaded(run: Any, world: Wo
     run("artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b"one archive"))
     key = hashlib.sha256(b"one archive").hexdigest()
     world.s3.delete_object(Bucket=ASSETS, Key=f"triton-{key}.gz")
-    app = synthesise(b"one archive", fleet={})
-    (plan,) = app.glob("asset.triton-plan-*")
-    document = json.loads(plan.read_text())
-    (commit,) = document["commits"]
-    document["commits"].append(json.loads(json.dumps({**commit, "repository": "copy"}).replace("/text/", "/copy/")))
-    plan.write_text(json.dumps(document))
+    app = synthesise(b"one archive", fleet=Fleet("fleet", "index.json", ()))
+    (file,) = app.glob("asset.triton-plan-*")
+    plan = StackPlan.parse(file.read_bytes())
+    (commit,) = plan.commits
+    archive, manifest = layout.archive_key("copy", key), layout.manifest_key("copy", key)
+    copy = replace(commit, repository="copy", archive=archive, manifest=manifest)
+    file.write_bytes(replace(plan, commits=(commit, copy)).text())
 
     assert run("artifacts", "build", "Models", "--store", world.stack, "--app", app).status == 0
 
@@ -100,13 +104,8 @@ def test_what_is_in_the_store_under_another_name_is_uploaded(run: Any, world: Wo
 def test_a_fleet_is_left_to_its_deployment(run: Any, world: World, synthesise: Synthesise) -> None:
     """Its index says what is deployed: listing what never was would push out what is."""
     key = hashlib.sha256(b"one archive").hexdigest()
-    copy = {
-        "ensemble": "text",
-        "artifact_key": key,
-        "archive": f"artifacts/text/{key}/model.tar.gz",
-        "target": "fleets/fleet/25.09-a10g/text-0123456789.tar.gz",
-    }
-    fleet = {"name": "fleet", "index": "fleets/fleet/25.09-a10g/index.json", "copies": [copy]}
+    copy = FleetCopy("text", key, layout.archive_key("text", key), "fleets/fleet/25.09-a10g/text-0123456789.tar.gz")
+    fleet = Fleet("fleet", layout.index_key("fleet", "25.09-a10g"), (copy,))
 
     outcome = run(
         "artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b"one archive", fleet=fleet)
@@ -226,8 +225,8 @@ def test_it_asks_until_it_is_done_as_the_provider_does(
     messages: Messages, world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(world.stack)
-    of_an_older_store = {"IsComplete": False}
-    handler = SlowHandler({"IsComplete": False, "Seconds": 2}, of_an_older_store, {"IsComplete": True})
+    polls = [{"IsComplete": False, "Seconds": seconds} for seconds in (2, 30)]
+    handler = SlowHandler(*polls, {"IsComplete": True})
     client = store.aws.client
     monkeypatch.setattr(store.aws, "client", lambda service: handler if service == "lambda" else client(service))
     now = [1000.0]
@@ -262,21 +261,16 @@ def test_it_asks_until_it_is_done_as_the_provider_does(
 def test_a_plan_that_builds_needs_its_sources_and_the_program(synthesise: Synthesise) -> None:
     app = synthesise(b"one")
     (plan,) = app.glob("asset.triton-plan-*")
-    document = json.loads(plan.read_text())
-    (commit,) = document["commits"]
-    commit["asset"] = None
-    inputs = [
-        {"bucket": None, "key": "triton-sources.gz", "version": None, "path": "sources/a.tar.gz", "sha256": None},
-        {"bucket": "users", "key": "bert.onnx", "version": None, "path": "inputs/b", "sha256": "b"},
-    ]
-    commit["build"] = {"inputs": inputs, "ensemble": {}}
-    document |= {"schema": 2, "builder": {"program": {"key": "triton-program.pyz", "path": "program.pyz"}}}
-    plan.write_text(json.dumps(document))
+    (commit,) = StackPlan.parse(plan.read_bytes()).commits
+    inputs = BuildInput(None, "triton-sources.gz", "sources/a.tar.gz"), BuildInput("users", "bert.onnx", "inputs/b")
+    built = replace(commit, asset=None, build=EnsembleBuild(inputs, {}))
+    machine = BuildMachine("codebuild", 120, {}, BuildInput(None, "triton-program.pyz", "program.pyz"))
+    plan.write_bytes(StackPlan((built,), builder=machine).text())
 
     (planned,) = read_stack(app, "Models", PSEUDO).planned
 
     assert planned.needs(committed=()) == {"triton-sources.gz", "triton-program.pyz"}
-    assert planned.needs(committed={commit["artifact_key"]}) == set()
+    assert planned.needs(committed={commit.artifact_key}) == set()
 
 
 def test_stacks_within_stages_and_nested_stacks_are_found(synthesise: Synthesise, tmp_path: Path) -> None:

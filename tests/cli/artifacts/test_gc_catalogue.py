@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
@@ -59,7 +59,7 @@ def test_an_unpublished_ensemble_keeps_its_versions_until_they_are_forgotten(run
 @pytest.mark.parametrize(
     "document",
     [{"schema": 2}, {"schema": 1, "current": None, "versions": [{}], "unpublished": None}],
-    ids=["a newer schema", "a version without a target model"],
+    ids=["a newer schema", "a version without its fields"],
 )
 def test_an_entry_that_cannot_be_read_stops_it(
     messages: Messages, run: Any, world: World, document: dict[str, Any]

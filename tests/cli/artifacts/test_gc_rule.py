@@ -8,18 +8,19 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdk_triton.artifacts import layout
-from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, Change, PublishedVersion
 from cdk_triton.cli.artifacts.contents import (
     Contents,
     MultiModelArchive,
-    MultiModelIndex,
+    PublishedEnsemble,
     StoredArtifact,
     StoredFile,
     StoredLock,
 )
 from cdk_triton.cli.artifacts.garbage import DEFAULT_GRACE, Candidate, candidates, uses
 from cdk_triton.cli.artifacts.users import ModelReference
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Change, Entry, Version
+from cdk_triton.protocol.index import Index
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BUCKET = "the-bucket"
@@ -62,22 +63,25 @@ def stores(draw: st.DrawFn) -> Contents:
     )
     listed = st.frozensets(st.sampled_from(TARGETS))
     indexed = draw(st.lists(st.sampled_from(DIRECTORIES), unique=True))
-    indexes = tuple(MultiModelIndex("fleet", place, draw(listed), draw(listed)) for place in indexed)
+    generations = listed.map(lambda names: {name.removesuffix(".tar.gz"): name for name in names})
+    indexes = {place: Index("fleet", draw(generations), draw(generations)) for place in indexed}
     locks = tuple(StoredLock(key, {}, None) for key in draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=1)))
     entries = draw(
         st.lists(
             st.builds(
-                CatalogueEntry,
-                st.just("fleet"),
+                PublishedEnsemble,
                 st.sampled_from(DIRECTORIES),
-                st.sampled_from(["tenant", "tenant-two"]),
-                st.none() | st.sampled_from(TARGETS),
-                listed.map(
-                    lambda names: tuple(
-                        PublishedVersion(name, KEYS[0], _live(NOW), "text", built=False) for name in sorted(names)
-                    )
+                st.builds(
+                    Entry,
+                    st.just("fleet"),
+                    st.sampled_from(["tenant", "tenant-two"]),
+                    listed.map(
+                        lambda names: tuple(
+                            Version(name, KEYS[0], KEYS[0], "text", _live(NOW)) for name in sorted(names)
+                        )
+                    ),
+                    st.none() | ages.map(_live),
                 ),
-                st.none() | ages.map(_live),
             ),
             max_size=2,
         )
@@ -86,7 +90,7 @@ def stores(draw: st.DrawFn) -> Contents:
 
 
 def _live(at: datetime) -> Change:
-    return Change(at, "publisher", "execution")
+    return Change(at.isoformat(), "publisher", "execution")
 
 
 addresses = st.one_of(
@@ -112,10 +116,14 @@ def test_whatever_is_referred_to_is_never_deleted(
     gone = collected(contents, who, grace)
 
     keys = {file.key for each in gone for file in each.files}
-    listed = {index.directory + name for index in contents.indexes for name in index.current | index.previous}
-    listed |= {entry.directory + name for entry in contents.catalogue for name in entry.targets}
+    listed = {
+        directory + name
+        for directory, index in contents.indexes.items()
+        for name in (*index.current.values(), *index.previous.values())
+    }
+    listed |= {each.directory + version.target_model for each in contents.catalogue for version in each.entry.versions}
     assert not keys & listed
-    indexed = {index.directory for index in contents.indexes}
+    indexed = set(contents.indexes)
     for reference in (each for each in who if each.bucket in (None, BUCKET)):
         by_index = reference.multi_model and f"{reference.path.rstrip('/')}/" in indexed
         if by_index:  # then the index says what of the prefix is used
@@ -131,7 +139,7 @@ def test_whatever_is_referred_to_is_never_deleted(
 @given(stores())
 def test_what_nothing_refers_to_goes_when_it_is_old(contents: Contents) -> None:
     contents = replace(contents, artifacts=contents.artifacts[:1], copies=contents.copies[:1])  # without successors
-    alone = Contents(contents.artifacts, contents.copies, (), ())
+    alone = Contents(contents.artifacts, contents.copies, {}, ())
 
     gone = {file.key for each in collected(alone, (), DEFAULT_GRACE) for file in each.files}
 
@@ -151,7 +159,7 @@ def stored(days: int, number: int, repository: str = "text", *, committed: bool 
 
 
 def numbers(*artifacts: StoredArtifact, keep_last: int = 0) -> list[int]:
-    contents = Contents(artifacts, (), (), ())
+    contents = Contents(artifacts, (), {}, ())
     gone = candidates(contents, {}, now=NOW, grace=DEFAULT_GRACE, keep_last=keep_last)
     return [int(each.item.key, 16) for each in gone if isinstance(each.item, StoredArtifact)]
 
@@ -180,5 +188,5 @@ def test_the_last_ones_of_each_ensemble_stay() -> None:
         for place in DIRECTORIES
         for age, name in enumerate([*TARGETS, "text-large-0000000000.tar.gz"])
     )
-    gone = candidates(Contents((), copies, (), ()), {}, now=NOW, grace=DEFAULT_GRACE, keep_last=1)
+    gone = candidates(Contents((), copies, {}, ()), {}, now=NOW, grace=DEFAULT_GRACE, keep_last=1)
     assert [each.name for each in gone] == [place + name for place in DIRECTORIES for name in TARGETS[:2]]

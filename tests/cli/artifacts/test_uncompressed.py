@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdk_triton.cli.artifacts.assembly import Asset, Planned
+from cdk_triton.protocol.plan import Commit, File, StackPlan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,9 +79,8 @@ def test_list_says_how_large_the_files_are_and_who_uses_them(run: Any, world: Wo
 def test_building_beforehand_publishes_the_files_that_are_not_committed(
     tmp_path: Path, committed: tuple[str, ...], needed: set[str]
 ) -> None:
-    files = [{"path": "1", "asset": "a", "size": 1}, {"path": "2", "asset": "b", "size": 1}]
-    empty = {"path": "3", "asset": None, "size": 0}
-    plan = {"commits": [{"artifact_key": "key", "asset": None, "files": [*files, empty]}]}
+    files = File("1", "a", 1), File("2", "b", 1), File("3", None, 0)
+    plan = StackPlan((Commit("text", "key", "25.09-a10g", None, "files/", "manifest", files=files),))
     asset = Asset(tmp_path, "bucket", "key", None, None)
 
     assert Planned("Artifacts", asset, plan, b"", {}).needs(committed) == needed

@@ -18,6 +18,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.loaders import Loader
 
+from cdk_triton.protocol.plan import StackPlan
 from cdk_triton_local.aws import LocalAws
 from cdk_triton_local.process import conflicting_variables
 
@@ -170,7 +171,7 @@ def assembly(tmp_path: Path) -> Callable[..., str]:
     The template may refer to the plans, which are assets, as `triton-plan-0.json` and so on.
     """
 
-    def write(stack: str, template: Mapping[str, Any], plans: Sequence[Mapping[str, Any]] = ()) -> str:
+    def write(stack: str, template: Mapping[str, Any], plans: Sequence[StackPlan] = ()) -> str:
         directory = tmp_path / "assembly"
         directory.mkdir()
         files = {f"triton-plan-{number}.json": plan for number, plan in enumerate(plans)}
@@ -188,8 +189,10 @@ def assembly(tmp_path: Path) -> Callable[..., str]:
             name: {"source": {"path": name}, "destinations": {"d": {**place, "objectKey": name}}} for name in files
         }
         documents = {"manifest.json": {"artifacts": artifacts}, "assets.json": {"files": assets}, "t.json": template}
-        for name, document in {**documents, **files}.items():
+        for name, document in documents.items():
             (directory / name).write_text(json.dumps(document))
+        for name, plan in files.items():
+            (directory / name).write_bytes(plan.text())
         return str(directory)
 
     return write

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA
+from cdk_triton.protocol.plan import BuildInput, BuildMachine, Commit, EnsembleBuild, StackPlan
+from cdk_triton.protocol.publisher import DeclaredBuilds
 
 SUBJECT = "builds of the app"
 CODEBUILD = "Concurrently running builds for Linux GPU Small environment"
 PROCESSING = "ml.g6.2xlarge for processing job usage"
-CODEBUILD_MACHINE = {"kind": "codebuild", "instance_type": None}
-PROCESSING_MACHINE = {"kind": "processing", "instance_type": "ml.g6.2xlarge"}
-WITHOUT_RECIPES: Mapping[str, Any] = {"commits": []}
+PROGRAM = BuildInput(None, "triton-program.pyz", "program.pyz")
+CODEBUILD_MACHINE = BuildMachine("codebuild", 120, {}, PROGRAM)
+PROCESSING_MACHINE = BuildMachine("processing", 120, {}, PROGRAM, "ml.g6.2xlarge", 100)
+WITHOUT_RECIPES = StackPlan(())
 
 
-def _plan(machine: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _plan(machine: BuildMachine, key: str) -> StackPlan:
     """A model that builds one archive."""
-    return {"builder": machine, "commits": [{"artifact_key": key, "build": {}}]}
+    build = EnsembleBuild((), {})
+    return StackPlan((Commit("text", key, "25.09-a10g", None, "archive", "manifest", build),), builder=machine)
 
 
 ON_CODEBUILD, ALSO_ON_CODEBUILD = (_plan(CODEBUILD_MACHINE, key) for key in ("aa", "bb"))
@@ -45,8 +47,8 @@ def _resource(kind: str, **properties: Any) -> dict[str, Any]:
 def test_a_publisher_runs_as_many_builds_as_it_says(doctor: Any, aws: Any, assembly: Any) -> None:
     listed = {"QuotaName": CODEBUILD, "QuotaCode": "L-12345678", "Value": 2.0}
     aws.answers("ListServiceQuotas", {"Quotas": [listed]})
-    builds = json.dumps({"builder": CODEBUILD_MACHINE, "max_builds": 3})
-    description = {"multi_model": "Fleet", "max_concurrency": 8, "builds": builds}
+    builds = DeclaredBuilds("25.09-a10g", 1, CODEBUILD_MACHINE, 3, ())
+    description = {"multi_model": "Fleet", "max_concurrency": 8, "builds": builds.text().decode()}
     machine = _resource("AWS::StepFunctions::StateMachine") | {"Metadata": {PUBLISHER_METADATA: description}}
     template = {"Resources": {"Machine": machine}}
 
@@ -69,7 +71,7 @@ def test_a_publisher_runs_as_many_builds_as_it_says(doctor: Any, aws: Any, assem
     ],
 )
 def test_a_quota(
-    plans: list[Mapping[str, Any]], quota: str, value: int, grade: str, doctor: Any, aws: Any, assembly: Any
+    plans: list[StackPlan], quota: str, value: int, grade: str, doctor: Any, aws: Any, assembly: Any
 ) -> None:
     listed = {"QuotaName": quota, "QuotaCode": "L-12345678", "Value": float(value)}
     aws.answers("ListServiceQuotas", {"Quotas": [listed]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import boto3
@@ -10,13 +9,14 @@ import pytest
 from moto import mock_aws
 
 from cdk_triton import ServingPlatform
-from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.fleet.catalogue import read_catalogue
 from cdk_triton.cli.fleet.elsewhere import Elsewhere, changed_elsewhere, warnings
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.errors import StoreError
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Change, Entry, Version
 from cdk_triton.triton import ContainerEnvironment
 from golden_messages import Messages
 
@@ -38,17 +38,11 @@ class Store:
 
     def published(self, platform: str, ensemble: str, version: int, hour: int, *, is_live: bool = True) -> None:
         """The document of an ensemble that was changed at this hour."""
-        change = {"at": f"2026-11-27T{hour:02}:00:00+00:00", "publisher": "p", "execution": "e"}
-        target = layout.target_model(ensemble, str(version) * 64)
-        listed = {"target_model": target, "artifact_key": "0" * 64, "repository": ensemble, "live": change}
-        document = {
-            "schema": 1,
-            "current": target if is_live else None,
-            "versions": [listed],
-            "unpublished": None if is_live else change,
-        }
-        key = layout.catalogue_key("fleet", platform, ensemble)
-        self._s3.put_object(Bucket=STORE, Key=key, Body=json.dumps(document).encode())
+        change = Change(f"2026-11-27T{hour:02}:00:00+00:00", "p", "e")
+        source = str(version) * 64
+        listed = Version(layout.target_model(ensemble, source), "0" * 64, source, ensemble, change)
+        entry = Entry("fleet", ensemble, (listed,), None if is_live else change)
+        self._s3.put_object(Bucket=STORE, Key=layout.catalogue_key("fleet", platform, ensemble), Body=entry.text())
 
     def serve(self, ensemble: str) -> None:
         """An archive of the platform that is served."""

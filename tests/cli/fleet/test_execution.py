@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "lambda"))  # as Lambda does with a function's own directory
 
 from artifacts.failure import ArtifactError
 from artifacts.publication import Place
@@ -20,6 +16,7 @@ from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.fleet.execution import Outcome, follow
 from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.protocol.outcome import Failure
 from cdk_triton.triton import ContainerEnvironment
 from publisher_machine import CALLER, FLEET, Machine, packed
 
@@ -79,7 +76,7 @@ class FailedDouble(AwsDouble):
         return [{"Key": f"{asked['Prefix']}one.json"}]
 
     def get_object(self, **_: str) -> dict[str, Any]:
-        return {"Body": io.BytesIO(json.dumps({"ensemble": "one", "reason": "the archive is damaged"}).encode())}
+        return {"Body": io.BytesIO(Failure("one", "publish", "the archive is damaged").text())}
 
     def describe_execution(self, **_: str) -> dict[str, Any]:
         return {"status": "FAILED", "cause": self.cause}

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from cdk_triton.cli.fleet.publication import Publication
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.publication import Item
 
 
 def test_the_digest_of_a_publication_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is part of the object key of each build, and grows with their number."""
-    publication = Publication("requests/", tuple({"ensemble": str(number)} for number in range(3)))
+    publication = Publication("fleet", "AROAEXAMPLE:alice", tuple(Item(str(number), "forget") for number in range(3)))
     calls = []
     dumps = json.dumps
 
@@ -21,5 +23,5 @@ def test_the_digest_of_a_publication_is_computed_once(monkeypatch: pytest.Monkey
         return dumps(*arguments, **named)
 
     monkeypatch.setattr(json, "dumps", counted)
-    keys = {publication.build_key(f"key{number}") for number in range(3)}
+    keys = {layout.uploaded_build_key("fleet", publication.name, f"key{number}") for number in range(3)}
     assert (len(keys), len(calls)) == (3, 1)

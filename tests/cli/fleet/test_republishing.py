@@ -7,7 +7,6 @@ import io
 import re
 import tarfile
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,13 +16,14 @@ from tests.cli.conftest import MODEL, PYTHON_MODEL
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from cdk_triton import ModelRepository, ServingPlatform
-from cdk_triton.artifacts import artifact_key, layout, source_key
+from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.artifacts.archive import write_archive
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.cli.artifacts.aws import Aws
-from cdk_triton.cli.artifacts.catalogue import Change, PublishedVersion
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.republishing import judge_published
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Change, Version
 from cdk_triton.triton import ContainerEnvironment
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def fleet(aws: AwsDouble, platform: ServingPlatform) -> Fleet:
 
 
 @pytest.fixture(name="published")
-def _published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[PublishedVersion, bytes]:
+def _published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Version, bytes]:
     """An ensemble `acme`, and its archive."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     version = tmp_path / "acme" / "model" / "1"
@@ -82,9 +82,9 @@ def _published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Publish
     (version / "model.py").write_text(PYTHON_MODEL)
     archive = write_archive(tmp_path / "acme", tmp_path / "archive.tar.gz").path.read_bytes()
     found = ModelRepository.from_directory(tmp_path / "acme")
-    target = layout.target_model("acme", source_key(found))
-    change = Change(at=datetime.now(UTC), execution="first", publisher="me")
-    return PublishedVersion(target, artifact_key(found, PRESENT), change, "acme", built=False), archive
+    source, change = source_key(found), Change("2026-11-27T12:00:00+00:00", "me", "first")
+    version_of = Version(layout.target_model("acme", source), artifact_key(found, PRESENT), source, "acme", change)
+    return version_of, archive
 
 
 FAULTS = {
@@ -96,7 +96,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_an_archive_is_downloaded_again_after_its_connection_broke(
-    published: tuple[PublishedVersion, bytes], fault: Exception | None
+    published: tuple[Version, bytes], fault: Exception | None
 ) -> None:
     version, archive = published
     aws = AwsDouble(archive, 1, fault)
@@ -107,7 +107,7 @@ def test_an_archive_is_downloaded_again_after_its_connection_broke(
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_a_connection_that_breaks_twice_is_the_reason_of_its_ensemble_alone(
-    messages: Messages, published: tuple[PublishedVersion, bytes], fault: Exception | None
+    messages: Messages, published: tuple[Version, bytes], fault: Exception | None
 ) -> None:
     version, archive = published
     aws = AwsDouble(archive, 2, fault)
@@ -118,7 +118,7 @@ def test_a_connection_that_breaks_twice_is_the_reason_of_its_ensemble_alone(
 
 
 def test_an_archive_that_cannot_be_unpacked_is_the_reason_of_its_ensemble_alone(
-    messages: Messages, published: tuple[PublishedVersion, bytes]
+    messages: Messages, published: tuple[Version, bytes]
 ) -> None:
     version, archive = published
     buffer = io.BytesIO()

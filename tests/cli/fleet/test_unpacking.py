@@ -73,7 +73,7 @@ def test_an_archive_that_is_not_one_of_a_repository_is_rejected(
 def test_an_archive_that_is_too_large_is_rejected(
     messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unpacking, "_MOST_MEMBERS", 2)
+    monkeypatch.setattr(unpacking, "MAX_ENTRIES", 2)
     with messages.raises(StoreError):
         unpack(io.BytesIO(packed(*(member(name) for name in "abc"))), tmp_path, "it")
 

@@ -22,6 +22,7 @@ from cdk_triton.cli.fleet import verdicts
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.verdicts import judge
 from cdk_triton.hosting.naming.construct_codes import CONSTRUCT_CODES
+from cdk_triton.protocol.plan import BuildInput, BuildMachine
 from cdk_triton.triton import ContainerEnvironment
 from sample_repositories.onnx_graphs import TAKEN, graph
 
@@ -142,7 +143,8 @@ def test_an_unchanged_repository_is_not_looked_at_again(tmp_path: Path, monkeypa
     monkeypatch.setattr(verdicts, "prepared_document", counting)
     assert judge(ensembles, PUBLISHER) == first
     assert not read
-    judge(ensembles, replace(PUBLISHER, fleet="other", max_concurrency=9, max_builds=9, builder={"kind": "processing"}))
+    machine = BuildMachine("processing", 120, {}, BuildInput(None, "triton-program.pyz", "program.pyz"))
+    judge(ensembles, replace(PUBLISHER, fleet="other", max_concurrency=9, max_builds=9, builder=machine))
     judge(ensembles, replace(PUBLISHER, is_next=True))
     assert not read
     judge(ensembles, PUBLISHER, recheck=True)

@@ -15,6 +15,8 @@ import pytest
 from botocore.exceptions import ClientError
 from tests.cli.echo import BUCKET
 
+from cdk_triton.protocol.catalogue import Change, Entry, Version
+from cdk_triton.protocol.index import Index
 from cdk_triton_local.endpoints import Response
 from cdk_triton_local.process import endpoint_variables
 
@@ -76,11 +78,11 @@ def _published(world: World) -> Iterator[None]:
     """The ensemble `image` is published, and no ensemble of the stack any more."""
     index, entry = "fleets/fleet/25.09-a10g/index.json", "catalogue/fleet/25.09-a10g/image.json"
     before = world.s3.get_object(Bucket=BUCKET, Key=index)["Body"].read()
-    current = [{"ensemble": "text", "target_model": "text-0123456789.tar.gz"}]
-    document = {"schema": 2, "fleet": "fleet", "current": current, "previous": []}
-    world.s3.put_object(Bucket=BUCKET, Key=index, Body=json.dumps(document))
-    document = {"schema": 1, "ensemble": "image", "current": "image-0123456789.tar.gz"}
-    world.s3.put_object(Bucket=BUCKET, Key=entry, Body=json.dumps(document))
+    of_stack = Index("fleet", {"text": "text-0123456789.tar.gz"}, has_catalogue=True)
+    change = Change("2026-11-27T12:00:00+00:00", "somebody", "execution")
+    version = Version("image-0123456789.tar.gz", "0" * 64, "0" * 64, "image", change)
+    world.s3.put_object(Bucket=BUCKET, Key=index, Body=of_stack.text())
+    world.s3.put_object(Bucket=BUCKET, Key=entry, Body=Entry("fleet", "image", (version,)).text())
     yield
     world.s3.put_object(Bucket=BUCKET, Key=index, Body=before)
     world.s3.delete_object(Bucket=BUCKET, Key=entry)

@@ -66,14 +66,14 @@ def publish(s3: Buckets, kind: str, names: tuple[str, ...], fleet: bool) -> Publ
         for name, commit in zip(names, commits, strict=True)
     ]
     document = {
-        "schema": 2,
+        "schema": 1,
         "commits": commits,
         "fleet": {"name": "fleet", "index": f"{PREFIX}index.json", "copies": copies} if fleet else None,
         "builder": {
             "kind": kind,
             "timeout_minutes": 120,
             "platform": {"image": "sagemaker-tritonserver:25.09-py3", "gpu": "NVIDIA A10G"},
-            "program": {"key": "triton-program.pyz", "path": "program.pyz"},
+            "program": _input("triton-program.pyz", "program.pyz"),
             "instance_type": "ml.g5.2xlarge" if kind == "processing" else None,
             "volume_gb": 100 if kind == "processing" else None,
         },
@@ -102,6 +102,8 @@ def _commit(s3: Buckets, name: str, sha256: str) -> dict[str, Any]:
         "platform": "25.09-a10g",
         "archive": f"artifacts/{repository}/{key}/model.tar.gz",
         "manifest": f"artifacts/{repository}/{key}/manifest.json",
+        "files": None,
+        "metadata": {},
     }
     if repository == "plain":
         return commit | {"asset": f"triton-{key}.gz", "build": None}
@@ -115,7 +117,11 @@ def _commit(s3: Buckets, name: str, sha256: str) -> dict[str, Any]:
         "remove": [],
     }
     inputs = [
-        {"bucket": None, "key": f"triton-{key}.gz", "version": None, "path": f"sources/{key}.tar.gz", "sha256": None},
-        {"bucket": OTHER, "key": "bert.onnx", "version": None, "path": f"inputs/{sha256}", "sha256": sha256},
+        _input(f"triton-{key}.gz", f"sources/{key}.tar.gz"),
+        {**_input("bert.onnx", f"inputs/{sha256}"), "bucket": OTHER, "sha256": sha256},
     ]
     return commit | {"asset": None, "build": {"inputs": inputs, "ensemble": ensemble}}
+
+
+def _input(key: str, path: str) -> dict[str, Any]:
+    return {"bucket": None, "key": key, "version": None, "path": path, "sha256": None}

@@ -48,7 +48,7 @@ def _stack(world: World) -> cdk.Stack:
         ("StoreCodeBuildRole", {"StringEquals": {"aws:SourceAccount": ACCOUNT}}),
         ("EndpointMonitoringLogRetentionRole", {"StringEquals": {"aws:SourceAccount": ACCOUNT}}),
         ("StoreIsCompleteRole", None),
-        ("StoreProviderwaiterstatemachineRole", {"StringEquals": {"aws:SourceAccount": ACCOUNT}}),
+        ("StoreWaiterRole", {"StringEquals": {"aws:SourceAccount": ACCOUNT}}),
     ],
 )
 def test_a_service_acts_for_the_own_account_where_aws_says_that_it_tells(

@@ -194,9 +194,13 @@ def test_the_plan_commits_the_archive(world: World) -> None:
                 "asset": f"triton-{key}.gz",
                 "archive": f"artifacts/text/{key}/model.tar.gz",
                 "manifest": f"artifacts/text/{key}/manifest.json",
+                "build": None,
+                "files": None,
+                "metadata": {},
             }
         ],
         "fleet": None,
+        "builder": None,
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import pytest
 from cdk_triton import TritonModel
 from cdk_triton.artifacts import artifact_key
 from cdk_triton.errors import ArchiveError, ConfigurationError
+from cdk_triton.protocol.plan import StackPlan
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -82,29 +82,16 @@ def test_an_archive_of_the_same_files_has_another_key(world: World, stack: cdk.S
     assert len(keys) == 2
 
 
-def test_the_plan_is_one_that_older_handlers_refuse(world: World, app: cdk.App, stack: cdk.Stack) -> None:
-    make(world, stack)
-
-    plan = world.plan(app, world.only(stack, DELIVERY))
-    assert (plan["schema"], plan["fleet"]) == (4, None)
-
-
-def test_the_handler_reads_the_plan_as_it_was_meant(
-    world: World, app: cdk.App, stack: cdk.Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(world.root / "lambda"))
-    from artifacts.plan import StackPlan
-
+def test_the_handler_reads_the_plan_as_it_was_meant(world: World, app: cdk.App, stack: cdk.Stack) -> None:
     make(world, stack)
     resource = world.only(stack, DELIVERY)["Properties"]
     content = (Path(app.outdir) / f"asset.{resource['PlanKey']}").read_bytes()
 
-    (commit,) = StackPlan.parse(content, sha256=resource["PlanSha256"]).commits
+    (commit,) = StackPlan.parse(content).commits
 
     assert commit.archive.endswith("/files/")
     assert commit.asset is None
     assert {file.path for file in commit.files or ()} == set(files(world, app, stack))
-    sys.modules.pop("artifacts", None)
 
 
 def test_a_change_of_one_file_copies_one_file(world: World) -> None:

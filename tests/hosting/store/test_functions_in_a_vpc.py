@@ -85,7 +85,7 @@ def test_lambda_may_use_the_network_and_the_code_may_not(
 ) -> None:
     TritonArtifactStore(stack, "Store", vpc=vpc)
 
-    for role in ("StoreIsCompleteRole", "StoreOnEventRole"):
+    for role in ("StoreIsCompleteRole", "StoreProvideRole"):
         statements = [each for each in world.statements(stack, role) if "ec2:" in str(each["Action"])]
         assert [set(each["Action"]) for each in statements] == [NETWORK_ACTIONS] * 2
         allowed, denied = statements

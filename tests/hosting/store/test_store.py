@@ -12,6 +12,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
+from artifacts.locks import LEASE_SECONDS
 from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
 from cdk_triton.errors import ConfigurationError
 
@@ -29,7 +30,7 @@ def _store(stack: cdk.Stack) -> TritonArtifactStore:
 @pytest.fixture(name="byte_code")
 def _byte_code() -> Iterator[Path]:
     """A file of byte code that an import left in the handlers' directory."""
-    source = Path(__file__).parents[3] / "lambda" / "artifacts" / "plan.py"
+    source = Path(__file__).parents[3] / "lambda" / "artifacts" / "locks.py"
     written = source.parent / "__pycache__" / "left.pyc"
     py_compile.compile(str(source), cfile=str(written), doraise=True)
     yield written
@@ -39,7 +40,7 @@ def _byte_code() -> Iterator[Path]:
 def test_only_sources_of_the_handlers_are_deployed(byte_code: Path, stack: cdk.Stack) -> None:
     TritonArtifactStore(stack, "Store")
     assembly = Path(cast(cdk.App, stack.node.root).synth().directory)
-    handlers = next(path.parents[1] for path in assembly.glob("asset.*/artifacts/plan.py"))
+    handlers = next(path.parents[1] for path in assembly.glob("asset.*/artifacts/locks.py"))
     assert byte_code.exists()
     assert {path.suffix for path in handlers.rglob("*") if path.is_file()} == {".py"}
     assert not list(handlers.rglob("__pycache__"))
@@ -145,7 +146,7 @@ def test_a_handler_without_builders_may_do_exactly_this(
 def test_the_other_handler_may_only_log_and_start_the_waiter(
     store: TritonArtifactStore, stack: cdk.Stack, world: World
 ) -> None:
-    log, start = world.statements(stack, "StoreOnEventRole")
+    log, start = world.statements(stack, "StoreProvideRole")
     (waiter,) = world.resources(stack, "AWS::StepFunctions::StateMachine")
 
     assert log["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
@@ -184,11 +185,8 @@ def test_the_handlers_run_the_latest_python_and_log_where_logs_expire(
 
 
 def test_a_lease_on_a_build_outlives_the_handler_that_holds_it(
-    store: TritonArtifactStore, stack: cdk.Stack, world: World, monkeypatch: pytest.MonkeyPatch
+    store: TritonArtifactStore, stack: cdk.Stack, world: World
 ) -> None:
-    monkeypatch.syspath_prepend(str(world.root / "lambda"))
-    from artifacts.locks import LEASE_SECONDS  # the handlers are no package of the library
-
     functions = [f["Properties"] for f in world.resources(stack, "AWS::Lambda::Function").values()]
     (timeout,) = [f["Timeout"] for f in functions if f["Handler"] == "artifacts.is_complete"]
     assert timeout == 300
@@ -202,7 +200,6 @@ def test_the_handler_is_asked_when_it_says_and_again_when_lambda_throttles_it(
     states = json.loads(flattened(machine))["States"]
 
     assert states["Wait"]["SecondsPath"] == "$.Polled.Seconds"
-    assert states["WaitForOlder"]["Seconds"] == 30
     for name in ("Poll", "Answer"):
         (retrier, *_) = states[name]["Retry"]
         assert "Lambda.TooManyRequestsException" in retrier["ErrorEquals"]
@@ -217,11 +214,7 @@ def test_no_function_waits_for_another_one(store: TritonArtifactStore, stack: cd
         if "lambda:InvokeFunction" in json.dumps(policy["Properties"]["PolicyDocument"])
     ]
 
-    assert [name for name in callers if "waiterstatemachine" not in name] == []
-
-
-def test_stacks_keep_the_function_that_they_export(store: TritonArtifactStore, stack: cdk.Stack, world: World) -> None:
-    assert "StoreProviderframeworkonEventFC797C1E" in world.resources(stack, "AWS::Lambda::Function")
+    assert [name for name in callers if not name.startswith("StoreWaiterRole")] == []
 
 
 @pytest.mark.parametrize("prefix", ["apps/", "apps-", "apps/live-"])

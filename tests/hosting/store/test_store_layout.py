@@ -9,7 +9,8 @@ import aws_cdk as cdk
 from tests.docs.blocks import of_kind
 
 from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
-from cdk_triton.artifacts import artifact_key, layout, source_key
+from cdk_triton.artifacts import artifact_key, source_key
+from cdk_triton.protocol import layout
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton._tokens import reject_token
 from cdk_triton._wording import in_words
-from cdk_triton.artifacts.canonical import canonical_json
 from cdk_triton.artifacts.recipes.conda import CondaEnvironment
 from cdk_triton.artifacts.recipes.dali import DaliPipeline
 from cdk_triton.artifacts.recipes.onnx_export import OnnxExport
@@ -27,6 +26,7 @@ from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.recipes.tensorrt import TensorRTPlan
 from cdk_triton.artifacts.recipes.wheels import WheelEnvironment
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.canonical import canonical_json
 from cdk_triton.tensorrt_models.recipe import ProfileShapes
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from cdk_triton._checked import checked
-from cdk_triton.artifacts.canonical import canonical_json
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.canonical import canonical_json
 from cdk_triton.triton.repository import PromisedFiles
 
 if TYPE_CHECKING:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cdk_triton.cli.artifacts.intrinsics import resolve
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.documents import DocumentError
+from cdk_triton.protocol.layout import ASSET_PREFIX
+from cdk_triton.protocol.plan import StackPlan
 
 __all__ = ["Asset", "Planned", "StackAssembly", "read_all_templates", "read_plans", "read_stack", "read_templates"]
 
@@ -57,20 +60,20 @@ class Planned:
 
     name: str
     asset: Asset
-    plan: Mapping[str, Any]
+    plan: StackPlan
     text: bytes
     properties: Mapping[str, Any]
 
     def needs(self, committed: Collection[str]) -> frozenset[str]:
         """The object keys that it reads from the plan's bucket, where the archives of these keys are committed."""
-        commits = [each for each in self.plan["commits"] if each["artifact_key"] not in committed]
-        found = {commit["asset"] for commit in commits if commit.get("asset")}
-        found |= {file["asset"] for commit in commits for file in commit.get("files") or () if file["asset"]}
-        builds = [commit["build"] for commit in commits if commit.get("build")]
-        found |= {each["key"] for build in builds for each in build["inputs"] if each["bucket"] is None}
-        if builds:
-            found.add(self.plan["builder"]["program"]["key"])
-        return frozenset(found)
+        commits = [each for each in self.plan.commits if each.artifact_key not in committed]
+        found = {commit.asset for commit in commits}
+        found |= {file.asset for commit in commits for file in commit.files or ()}
+        builds = [commit.build for commit in commits if commit.build is not None]
+        found |= {each.key for build in builds for each in build.inputs if each.bucket is None}
+        if builds and self.plan.builder is not None:
+            found.add(self.plan.builder.program.key)
+        return frozenset(key for key in found if key is not None)
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, 
         yield stack.name, _json(stack.directory / stack.properties["templateFile"])
 
 
-def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list[StackPlan]]]:
     """Name of each such stack, and the requests of its `Custom::TritonArtifacts`, those of nested stacks included.
 
     Raises:
@@ -146,7 +149,7 @@ def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list
         files = {asset.key: asset.path for manifest in stack.asset_manifests for asset in _assets(manifest, {})}
         template = _json(stack.directory / stack.properties["templateFile"])
         keys = [each["Properties"].get("PlanKey") for _, each in _artifact_resources(stack.directory, template)]
-        yield stack.name, [_json(files[key]) for key in keys if isinstance(key, str) and key in files]
+        yield stack.name, [_plan(files[key]) for key in keys if isinstance(key, str) and key in files]
 
 
 def _stacks_for(app: Path, account: str, region: str) -> Iterator[_Stack]:
@@ -239,23 +242,37 @@ def _planned(name: str, resource: Mapping[str, Any], assets: Mapping[str, Asset]
         raise ConfigurationError(
             f"the plan {properties['PlanKey']} of {name} is not among the stack's assets: run `cdk synth` again"
         )
-    document = _json(asset.path)
-    if document["fleet"] is None:
-        return Planned(name, asset, document, asset.path.read_bytes(), properties)
-    document["fleet"] = None
-    text = json.dumps(document, sort_keys=True, indent=1).encode()
+    plan = _plan(asset.path)
+    if plan.fleet is None:
+        return Planned(name, asset, plan, asset.path.read_bytes(), properties)
+    plan = replace(plan, fleet=None)
+    text = plan.text()
     sha256 = hashlib.sha256(text).hexdigest()
     directory = properties["PlanKey"].rpartition("/")
     # The handler may read what begins as the assets of this library do.
-    key = f"{directory[0]}{directory[1]}triton-plan-{sha256}.json"
-    return Planned(name, asset, document, text, {**properties, "PlanKey": key, "PlanSha256": sha256})
+    key = f"{directory[0]}{directory[1]}{ASSET_PREFIX}plan-{sha256}.json"
+    return Planned(name, asset, plan, text, {**properties, "PlanKey": key, "PlanSha256": sha256})
+
+
+def _plan(file: Path) -> StackPlan:
+    try:
+        return StackPlan.parse(_text(file))
+    except DocumentError as error:
+        raise ConfigurationError(
+            f"{file} is not a plan of this version of cdk-triton ({error}): run `cdk synth` again"
+        ) from error
+
+
+def _text(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read ({error.strerror}): run `cdk synth` again") from error
 
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = json.loads(file.read_bytes())
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read ({error.strerror}): run `cdk synth` again") from error
+        document: dict[str, Any] = json.loads(_text(file))
     except ValueError as error:
         raise ConfigurationError(f"{file} is not JSON ({error}): run `cdk synth` again") from error
     return document

@@ -1,4 +1,4 @@
-"""The contents of a store's bucket, read from listings; the layout is that of `cdk_triton.artifacts.layout`."""
+"""The contents of a store's bucket, read from listings; the layout is that of `cdk_triton.protocol.layout`."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import code_of, in_parallel
-from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, index_generation, parse_entry
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.errors import StoreError
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Entry
+from cdk_triton.protocol.documents import DocumentError, OtherVersionError
+from cdk_triton.protocol.index import Index
 
 __all__ = [
     "Contents",
     "MultiModelArchive",
-    "MultiModelIndex",
+    "PublishedEnsemble",
     "StoredArtifact",
     "StoredFile",
     "StoredLock",
     "find",
+    "parse_entry",
     "read_artifacts",
     "read_contents",
     "read_locks",
@@ -93,13 +96,11 @@ class MultiModelArchive:
 
 
 @dataclass(frozen=True)
-class MultiModelIndex:
-    """The list of current and previous target models of a `TritonMultiModel` on a platform."""
+class PublishedEnsemble:
+    """An entry of the catalogue, and the prefix that its archives are served from."""
 
-    name: str
     directory: str
-    current: frozenset[str]
-    previous: frozenset[str]
+    entry: Entry
 
 
 @dataclass(frozen=True)
@@ -127,13 +128,16 @@ class StoredLock:
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything of the bucket that these commands read; other objects are nobody's business here."""
+    """Everything of the bucket that these commands read; other objects are nobody's business here.
+
+    The indexes are by the prefix that they are about, as in `fleets/<name>/<platform>/`.
+    """
 
     artifacts: tuple[StoredArtifact, ...]
     copies: tuple[MultiModelArchive, ...]
-    indexes: tuple[MultiModelIndex, ...]
+    indexes: Mapping[str, Index]
     locks: tuple[StoredLock, ...]
-    catalogue: tuple[CatalogueEntry, ...] = ()
+    catalogue: tuple[PublishedEnsemble, ...] = ()
 
     def state_of(self, copy: MultiModelArchive) -> str:
         """`current` or `previous` of the index or the catalogue; `dropped` if neither lists the archive."""
@@ -142,14 +146,14 @@ class Contents:
     @functools.cached_property
     def _states(self) -> Mapping[tuple[str, str], str]:
         states = {
-            (index.directory, name): state
-            for index in self.indexes
+            (directory, name): state
+            for directory, index in self.indexes.items()
             for state, names in (("previous", index.previous), ("current", index.current))
-            for name in names
+            for name in names.values()
         }
-        for entry in self.catalogue:
-            states |= {(entry.directory, name): "previous" for name in entry.targets}
-            states |= {} if entry.current is None else {(entry.directory, entry.current): "current"}
+        for each in self.catalogue:
+            states |= {(each.directory, version.target_model): "previous" for version in each.entry.versions}
+            states |= {} if each.entry.current is None else {(each.directory, each.entry.current): "current"}
         return states
 
     @property
@@ -176,7 +180,11 @@ def read_contents(store: Store) -> Contents:
             MultiModelArchive(layout.fleet_prefix(found.fleet, found.platform), found.file, file, key)
             for (file, found), key in zip(copies, keys, strict=True)
         ),
-        indexes=tuple(_index(store, file, found) for file, found in fleets if found.file == layout.INDEX),
+        indexes={
+            layout.fleet_prefix(found.fleet, found.platform): _index(store, file)
+            for file, found in fleets
+            if found.file == layout.INDEX
+        },
         locks=read_locks(store),
         catalogue=tuple(_catalogue(store)),
     )
@@ -244,30 +252,49 @@ def _artifact_key(store: Store, file: StoredFile) -> str | None:
         if code_of(error) == "404":  # deleted since it was listed
             return None
         raise
-    key = head.get("Metadata", {}).get("artifact-key")
+    key = head.get("Metadata", {}).get(layout.ARTIFACT_KEY_METADATA)
     return None if key is None else str(key)
 
 
-def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> MultiModelIndex:
-    document = _json(store, file.key) or {}  # None is no index either
+def _index(store: Store, file: StoredFile) -> Index:
     try:
-        current, previous = (frozenset(index_generation(document, part).values()) for part in ("current", "previous"))
-    except (LookupError, TypeError, AttributeError) as error:
+        return Index.parse(_text(store, file.key) or b"")  # one that is gone is not an index either
+    except DocumentError as error:
+        fix = "deploy the endpoint's stack again, or delete the index if the endpoint no longer exists"
         raise StoreError(
-            f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error!r}), so "
-            "the archives that the multi-model endpoint serves are not known; deploy the endpoint's stack again, or "
-            "delete the index if the endpoint no longer exists"
+            f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error}), so "
+            "the archives that the multi-model endpoint serves are not known; "
+            f"{'update cdk-triton' if isinstance(error, OtherVersionError) and error.is_newer else fix}"
         ) from error
-    return MultiModelIndex(found.fleet, layout.fleet_prefix(found.fleet, found.platform), current, previous)
 
 
-def _catalogue(store: Store) -> Iterator[CatalogueEntry]:
+def _catalogue(store: Store) -> Iterator[PublishedEnsemble]:
     """The published ensembles of every `TritonMultiModel`."""
     files = [file for file in _files(store, layout.CATALOGUE_PREFIX) if layout.parse_catalogue_object(file.key)]
-    for file, document in zip(files, in_parallel(lambda file: _json(store, file.key), files), strict=True):
+    for file, text in zip(files, in_parallel(lambda file: _text(store, file.key), files), strict=True):
         found = layout.parse_catalogue_object(file.key)
-        if found is not None and document is not None:  # else gone meanwhile
-            yield parse_entry(found, document, f"s3://{store.bucket}/{file.key}")
+        if found is not None and text is not None:  # else gone meanwhile
+            entry = parse_entry(text, f"s3://{store.bucket}/{file.key}")
+            yield PublishedEnsemble(layout.fleet_prefix(found.fleet, found.platform), entry)
+
+
+def parse_entry(text: bytes | str, where: str) -> Entry:
+    """An entry of the catalogue.
+
+    Args:
+        text: the document.
+        where: the object's URI, for the message.
+
+    Raises:
+        StoreError: the document is not an entry of the catalogue, or has another schema.
+    """
+    try:
+        return Entry.parse(text)
+    except DocumentError as error:
+        raise StoreError(
+            f"{where} is not a catalogue entry of this version of cdk-triton ({error}), so the target models "
+            "that the entry keeps are not known; update cdk-triton, or restore an earlier version of the object"
+        ) from error
 
 
 def _lock(store: Store, file: StoredFile) -> StoredLock | None:
@@ -278,14 +305,22 @@ def _lock(store: Store, file: StoredFile) -> StoredLock | None:
     return StoredLock(artifact_key, document, _json(store, layout.build_state_key(str(document.get("build")))))
 
 
-def _json(store: Store, key: str) -> dict[str, Any] | None:
-    """A JSON object of the bucket, or None if it is gone."""
+def _text(store: Store, key: str) -> bytes | None:
+    """The content of an object, or None if it is gone."""
     try:
-        text = store.aws.client("s3").get_object(Bucket=store.bucket, Key=key)["Body"].read()
+        text: bytes = store.aws.client("s3").get_object(Bucket=store.bucket, Key=key)["Body"].read()
     except ClientError as error:
         if code_of(error) == "NoSuchKey":
             return None
         raise
+    return text
+
+
+def _json(store: Store, key: str) -> dict[str, Any] | None:
+    """A JSON object of the bucket, or None if it is gone."""
+    text = _text(store, key)
+    if text is None:
+        return None
     try:
         document = json.loads(text)
     except ValueError as error:

@@ -12,9 +12,9 @@ import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.garbage import Candidate
 from cdk_triton.cli.artifacts.store import Store
+from cdk_triton.protocol import layout
 
 __all__ = ["Reason", "write_record"]
 

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from cdk_triton.artifacts.layout import artifact_prefix
 from cdk_triton.cli.artifacts.contents import Contents, MultiModelArchive, StoredArtifact, StoredFile
 from cdk_triton.cli.artifacts.users import ModelReference
+from cdk_triton.protocol.layout import artifact_prefix
 
 __all__ = ["DEFAULT_GRACE", "Candidate", "candidates", "uses"]
 
@@ -93,7 +93,7 @@ def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str
         bucket: the bucket's name.
     """
     found: dict[str, list[str]] = {}
-    indexes = {index.directory: index for index in contents.indexes}
+    indexes = contents.indexes
     ours = [each for each in references if each.bucket in (None, bucket)]
     published = _published(contents)
     whole = [each for each in ours if not (each.multi_model and _with_slash(each.path) in indexes)]
@@ -101,7 +101,8 @@ def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str
         users = [each.user for each in whole if each.covers(bucket, copy.file.key)]
         if (index := indexes.get(copy.directory)) is not None:
             parts = (("current", index.current), ("previous", index.previous))
-            users += [f"multi-model {index.name} ({part})" for part, names in parts if copy.target_model in names]
+            served = [part for part, names in parts if copy.target_model in names.values()]
+            users += [f"multi-model {index.fleet} ({part})" for part in served]
         users += published.get(copy.file.key, [])
         found[copy.file.key] = users
     sources = _sources(contents.copies, found)
@@ -166,10 +167,11 @@ def _with_slash(path: str) -> str:
 def _published(contents: Contents) -> dict[str, list[str]]:
     """Object key to the ensembles of the catalogue that list it."""
     users: dict[str, list[str]] = {}
-    for entry in contents.catalogue:
-        for name in sorted(entry.targets):
+    for each in contents.catalogue:
+        entry = each.entry
+        for name in sorted(version.target_model for version in entry.versions):
             state = "current" if name == entry.current else "previous"
-            users.setdefault(entry.directory + name, []).append(f"published {entry.ensemble} of {entry.name} ({state})")
+            users.setdefault(each.directory + name, []).append(f"published {entry.ensemble} of {entry.fleet} ({state})")
     return users
 
 

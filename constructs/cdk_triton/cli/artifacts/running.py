@@ -28,9 +28,6 @@ permission as an answer. In the first 3 minutes the handler takes it for one tha
 failed build either, because a build that failed before the request began is built again. So the request began 40
 minutes ago at most, which is far more than the time between two polls."""
 
-_POLL_SECONDS: Final = 30.0
-"""Between two polls, if the version of the store's handler does not set a time."""
-
 _TOLD_SECONDS: Final = 300
 """A line at least this often, for a person and for a CI that ends what is silent."""
 
@@ -64,7 +61,7 @@ def run(
     for planned in stack.planned:
         _publish(store, stack, planned, publisher)
         _poll(store, planned, wait, say)
-    return len({commit["artifact_key"] for planned in stack.planned for commit in planned.plan["commits"]})
+    return len({commit.artifact_key for planned in stack.planned for commit in planned.plan.commits})
 
 
 def _publish(store: Store, stack: StackAssembly, planned: Planned, publisher: Publisher) -> None:
@@ -107,20 +104,19 @@ def _pause(store: Store, planned: Planned, began: float) -> float | None:
     if answer.get("FunctionError"):
         reason = payload.get("errorMessage") if isinstance(payload, dict) else None
         raise StoreError(str(reason or f"the function {store.function} failed and gave no reason"))
-    return None if payload["IsComplete"] else float(payload.get("Seconds", _POLL_SECONDS))
+    return None if payload["IsComplete"] else float(payload["Seconds"])
 
 
 def _progress(store: Store, planned: Planned) -> str:
-    commits = planned.plan["commits"]
     committed = _committed(store, planned)
-    keys = {commit["artifact_key"] for commit in commits}
+    keys = {commit.artifact_key for commit in planned.plan.commits}
     building = sum(lock.is_live and lock.artifact_key in keys - committed for lock in read_locks(store))
     return f"{planned.name}: {len(committed)} of {len(keys)} artifacts are committed, {building} are being built"
 
 
 def _committed(store: Store, planned: Planned) -> set[str]:
     """The keys whose archives are committed, under each name that the plan has for them."""
-    commits = planned.plan["commits"]
-    found = in_parallel(lambda commit: find(store, commit["manifest"]), commits)
-    missing = {commit["artifact_key"] for commit, manifest in zip(commits, found, strict=True) if manifest is None}
-    return {commit["artifact_key"] for commit in commits} - missing
+    commits = planned.plan.commits
+    found = in_parallel(lambda commit: find(store, commit.manifest), commits)
+    missing = {commit.artifact_key for commit, manifest in zip(commits, found, strict=True) if manifest is None}
+    return {commit.artifact_key for commit in commits} - missing

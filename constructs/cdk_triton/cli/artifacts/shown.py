@@ -120,14 +120,14 @@ def _archives(contents: Contents, copies: Sequence[MultiModelArchive]) -> dict[s
 
 def _published(contents: Contents, copy: MultiModelArchive) -> dict[str, Any]:
     """The members of the catalogue for an archive; none if the catalogue does not list it any more."""
-    for entry in contents.catalogue:
-        for version in entry.versions:
-            if (entry.directory, version.target_model) == (copy.directory, copy.target_model):
+    for each in contents.catalogue:
+        for version in each.entry.versions:
+            if (each.directory, version.target_model) == (copy.directory, copy.target_model):
                 return {
-                    "multi_model": entry.name,
-                    "ensemble": entry.ensemble,
+                    "multi_model": each.entry.fleet,
+                    "ensemble": each.entry.ensemble,
                     "repository": version.repository,
-                    "live": version.live.at.isoformat(),
+                    "live": version.live.time.isoformat(),
                     "publisher": version.live.publisher,
                     "execution": version.live.execution,
                 }

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from cdk_triton.artifacts.layout import SERVED_PREFIXES
 from cdk_triton.cli.artifacts.aws import Aws, in_parallel
+from cdk_triton.protocol.layout import SERVED_PREFIXES
 
 __all__ = ["ModelReference", "Users", "read_users"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,10 @@ from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.endpoints import of_type
 from cdk_triton.cli.doctor.publishers import publisher_descriptions
 from cdk_triton.cli.doctor.quotas import CODEBUILD_GPU, Quota, processing_usage, quotas, request_of, unlisted
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.documents import DocumentError
+from cdk_triton.protocol.plan import BuildMachine, StackPlan
+from cdk_triton.protocol.publisher import DeclaredBuilds
 
 __all__ = ["SUBJECT", "builds"]
 
@@ -45,7 +48,9 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
     for machine, count in (each for template in templates for each in _publisher_builds(template)):
         most |= Counter() if fleets_alone and machine == _CODEBUILD else Counter({machine: count})
     for _, plans in read_plans(app, account.id, account.region):
-        distinct = {(_quota_of_machine(plan["builder"]), _keys_to_build(plan)) for plan in plans if "builder" in plan}
+        distinct = {
+            (_quota_of_machine(plan.builder), _keys_to_build(plan)) for plan in plans if plan.builder is not None
+        }
         machines = [machine for machine, _ in distinct]
         most |= Counter(each for each in machines if not (fleets_alone and each == _CODEBUILD))
     for service in sorted({service for service, _ in most}):
@@ -61,23 +66,30 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
 _CODEBUILD = ("codebuild", CODEBUILD_GPU)
 
 
-def _keys_to_build(plan: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(sorted(each["artifact_key"] for each in plan["commits"] if "build" in each))
+def _keys_to_build(plan: StackPlan) -> tuple[str, ...]:
+    return tuple(sorted(each.artifact_key for each in plan.commits if each.build is not None))
 
 
-def _quota_of_machine(builder: Mapping[str, Any]) -> tuple[str, str]:
+def _quota_of_machine(builder: BuildMachine) -> tuple[str, str]:
     """The service, and the quota's name."""
-    if builder["kind"] == "codebuild":
+    if builder.kind == "codebuild":
         return _CODEBUILD
-    return "sagemaker", processing_usage(builder["instance_type"])
+    assert builder.instance_type is not None  # of a Processing job
+    return "sagemaker", processing_usage(builder.instance_type)
 
 
 def _publisher_builds(template: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], int]]:
     """The quota of each publisher with recipes, and how many builds it runs at once."""
     for each in publisher_descriptions(template):
         if "builds" in each:
-            document = json.loads(each["builds"])
-            yield _quota_of_machine(document["builder"]), int(document["max_builds"])
+            try:
+                declared = DeclaredBuilds.parse(each["builds"])
+            except DocumentError as error:
+                raise ConfigurationError(
+                    f"another version of cdk-triton has described the publisher of {each['multi_model']} ({error}): "
+                    "run `cdk synth` again"
+                ) from error
+            yield _quota_of_machine(declared.builder), declared.max_builds
 
 
 def _builds_on_fleets_alone(templates: Iterable[Mapping[str, Any]]) -> bool:

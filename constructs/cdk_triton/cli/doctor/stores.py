@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from cdk_triton._wording import listed
-from cdk_triton.artifacts.layout import USED_BY_METADATA
 from cdk_triton.cli.artifacts.assembly import read_templates
 from cdk_triton.cli.doctor.account import Account
 from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.templates import deployed_template, is_deployed
+from cdk_triton.protocol.layout import USED_BY_METADATA
 
 __all__ = ["SUBJECT", "artifact_stores"]
 

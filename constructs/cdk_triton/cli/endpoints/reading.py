@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError
 
 from cdk_triton._wording import did_you_mean, listed
-from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import Aws, code_of, in_parallel
-from cdk_triton.cli.artifacts.catalogue import has_catalogue, index_generation
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Entry
+from cdk_triton.protocol.documents import DocumentError
+from cdk_triton.protocol.index import Index
 
 __all__ = ["Kind", "ReadEndpoint", "ServedModel", "TargetModel", "read_endpoint", "read_endpoints"]
 
@@ -261,12 +263,12 @@ def _targets(aws: Aws, prefix: str) -> Iterator[TargetModel]:
 def _current_targets(aws: Aws, bucket: str, directory: str) -> Iterator[tuple[str, str]]:
     """Ensemble and target model: those of the index, and the published ones."""
     try:
-        index = _document(aws, bucket, f"{directory}{layout.INDEX}") or {}
-        yield from index_generation(index, "current").items()
-        if has_catalogue(index):
-            yield from _published(aws, bucket, directory.replace(layout.FLEETS_PREFIX, layout.CATALOGUE_PREFIX, 1))
-    except (LookupError, TypeError, AttributeError):
-        pass  # another program's: the listing has the names all the same
+        index = Index.parse(_text(aws, bucket, f"{directory}{layout.INDEX}"))
+    except DocumentError:  # another program's: the listing has the names all the same
+        return
+    yield from index.current.items()
+    if index.has_catalogue:
+        yield from _published(aws, bucket, directory.replace(layout.FLEETS_PREFIX, layout.CATALOGUE_PREFIX, 1))
 
 
 def _published(aws: Aws, bucket: str, prefix: str) -> Iterator[tuple[str, str]]:
@@ -276,21 +278,22 @@ def _published(aws: Aws, bucket: str, prefix: str) -> Iterator[tuple[str, str]]:
         if code_of(error) not in _DENIED:
             raise
         return
-    for entry in in_parallel(lambda key: _document(aws, bucket, key), keys):
-        if entry is not None and entry["current"] is not None:
-            yield str(entry["ensemble"]), str(entry["current"])
+    for text in in_parallel(lambda key: _text(aws, bucket, key), keys):
+        with suppress(DocumentError):
+            entry = Entry.parse(text)
+            if entry.current is not None:
+                yield entry.ensemble, entry.current
 
 
-def _document(aws: Aws, bucket: str, key: str) -> Mapping[str, Any] | None:
+def _text(aws: Aws, bucket: str, key: str) -> bytes:
+    """The content of an object; nothing if it is gone, or the caller may not read it."""
     try:
-        found: Mapping[str, Any] = json.loads(aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
+        text: bytes = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
     except ClientError as error:
         if code_of(error) not in ("NoSuchKey", *_DENIED):
             raise
-        return None
-    except ValueError:
-        return None
-    return found
+        return b""
+    return text
 
 
 def _components(aws: Aws, endpoint: str) -> tuple[ServedModel, ...]:

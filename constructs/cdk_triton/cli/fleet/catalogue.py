@@ -6,17 +6,17 @@ cache, so a catalogue of thousands of ensembles that has hardly changed takes se
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Final
 
 from botocore.exceptions import ClientError
 
 from cdk_triton._file_cache import FileCache
-from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import code_of, in_parallel
-from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, parse_entry
+from cdk_triton.cli.artifacts.contents import parse_entry
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.errors import StoreError
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Entry
 
 __all__ = ["names", "platforms", "read_catalogue", "read_entry", "read_readable"]
 
@@ -36,7 +36,7 @@ def platforms(fleet: Fleet) -> list[str]:
     return [each["Prefix"].removeprefix(prefix).rstrip("/") for each in found]
 
 
-def read_catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
+def read_catalogue(fleet: Fleet) -> dict[str, Entry]:
     """Every published ensemble by its name.
 
     Raises:
@@ -49,7 +49,7 @@ def read_catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
     return found
 
 
-def read_readable(fleet: Fleet, platform: str) -> tuple[dict[str, CatalogueEntry], list[StoreError]]:
+def read_readable(fleet: Fleet, platform: str) -> tuple[dict[str, Entry], list[StoreError]]:
     """The published ensembles of a platform by their names, and the faults of documents that are not this version's.
 
     Raises:
@@ -67,11 +67,11 @@ def read_readable(fleet: Fleet, platform: str) -> tuple[dict[str, CatalogueEntry
             if found is not None:
                 file_cache.keep(_KIND, _name(fleet, key), *found)
     texts = {key: text or (found[1] if (found := read.get(key)) else None) for key, text in known.items()}
-    entries, faults = dict[str, CatalogueEntry](), list[StoreError]()
+    entries, faults = dict[str, Entry](), list[StoreError]()
     for key, text in texts.items():
         if text is not None:
             try:
-                entry = _parsed(fleet, key, text)
+                entry = parse_entry(text, f"s3://{fleet.bucket}/{key}")
             except StoreError as fault:
                 faults.append(fault)
             else:
@@ -88,7 +88,7 @@ def names(fleet: Fleet) -> list[str]:
     return [found.ensemble for key in fleet.keys(fleet.catalogue) if (found := layout.parse_catalogue_object(key))]
 
 
-def read_entry(fleet: Fleet, ensemble: str) -> CatalogueEntry | None:
+def read_entry(fleet: Fleet, ensemble: str) -> Entry | None:
     """A published ensemble; None if it was never published.
 
     Raises:
@@ -97,7 +97,7 @@ def read_entry(fleet: Fleet, ensemble: str) -> CatalogueEntry | None:
     """
     key = f"{fleet.catalogue}{ensemble}.json"
     found = _read(fleet, key)
-    return None if found is None else _parsed(fleet, key, found[1])
+    return None if found is None else parse_entry(found[1], f"s3://{fleet.bucket}/{key}")
 
 
 def _name(fleet: Fleet, key: str) -> bytes:
@@ -113,14 +113,3 @@ def _read(fleet: Fleet, key: str) -> tuple[str, str] | None:
             return None
         raise
     return str(found["ETag"]), found["Body"].read().decode(errors="replace")
-
-
-def _parsed(fleet: Fleet, key: str, text: str) -> CatalogueEntry:
-    place = layout.parse_catalogue_object(key)
-    assert place is not None  # both callers have made sure
-    document: Any
-    try:
-        document = json.loads(text)
-    except ValueError:
-        document = None
-    return parse_entry(place, document, f"s3://{fleet.bucket}/{key}")

@@ -12,8 +12,8 @@ import typer
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
     from cdk_triton.cli.fleet.place import Fleet
+    from cdk_triton.protocol.catalogue import Entry
 
 __all__ = ["app"]
 
@@ -147,11 +147,11 @@ def rollback(ensemble: Ensemble, fleet: FleetOption, to: Version = None, platfor
     """
     with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import publishing
-        from cdk_triton.cli.fleet.publication import roll_back_item
+        from cdk_triton.protocol.publication import Item
 
         entry = _published(found, ensemble)
         _require_version(found, entry, to)
-        publishing.change(found, roll_back_item(ensemble, to), say=_say)
+        publishing.change(found, Item(ensemble, "roll_back", to=to), say=_say)
         _print([f"callers of {ensemble} get {_published(found, ensemble).current}"])
 
 
@@ -163,16 +163,16 @@ def unpublish(ensemble: Ensemble, fleet: FleetOption, forget: Forget = False, pl
     """
     with _opened(fleet, platform) as found:
         from cdk_triton.cli.fleet import publishing
-        from cdk_triton.cli.fleet.publication import forget_item, unpublish_item
+        from cdk_triton.protocol.publication import Item
 
         entry = _published(found, ensemble)
         if not entry.versions or (entry.current is None and not forget):
             _print([f"{ensemble} was unpublished already"])
         elif forget:
-            publishing.change(found, forget_item(ensemble), say=_say)
+            publishing.change(found, Item(ensemble, "forget"), say=_say)
             _print([f"{ensemble} is unpublished, and the catalogue does not list its versions any more"])
         else:
-            publishing.change(found, unpublish_item(ensemble), say=_say)
+            publishing.change(found, Item(ensemble, "unpublish"), say=_say)
             _print([f"{ensemble} is unpublished"])
 
 
@@ -189,7 +189,7 @@ def _opened(name: str, platform: str | None) -> Iterator[Fleet]:
         raise typer.BadParameter(str(error)) from error
 
 
-def _published(fleet: Fleet, ensemble: str) -> CatalogueEntry:
+def _published(fleet: Fleet, ensemble: str) -> Entry:
     """The catalogue's entry of an ensemble.
 
     Raises:
@@ -205,7 +205,7 @@ def _published(fleet: Fleet, ensemble: str) -> CatalogueEntry:
     return entry
 
 
-def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str | None) -> None:
+def _require_version(fleet: Fleet, entry: Entry, version: str | None) -> None:
     """Reject a rollback that the state machine would fail, because an execution that fails sets off the alarm.
 
     Args:

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cdk_triton._wording import listed
-from cdk_triton.artifacts import layout
-from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
 from cdk_triton.cli.fleet.catalogue import platforms, read_readable
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.errors import StoreError
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Entry
 
 __all__ = ["Elsewhere", "changed_elsewhere", "warnings"]
 
@@ -34,7 +34,7 @@ class Elsewhere:
     faults: tuple[StoreError, ...] = ()
 
 
-def changed_elsewhere(fleet: Fleet, here: Mapping[str, CatalogueEntry]) -> Elsewhere:
+def changed_elsewhere(fleet: Fleet, here: Mapping[str, Entry]) -> Elsewhere:
     """Compare the catalogue with those of other platforms.
 
     Another platform that has a publisher is not compared, because the endpoint does not serve it yet. An ensemble that
@@ -47,12 +47,12 @@ def changed_elsewhere(fleet: Fleet, here: Mapping[str, CatalogueEntry]) -> Elsew
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    last, faults = dict[str, tuple[str, CatalogueEntry]](), list[StoreError]()
+    last, faults = dict[str, tuple[str, Entry]](), list[StoreError]()
     for platform in sorted(set(platforms(fleet)) - fleet.platforms):
         entries, unreadable = read_readable(fleet, platform)
         faults += unreadable
         for name, entry in entries.items():
-            if name not in last or last[name][1].changed.at < entry.changed.at:
+            if name not in last or last[name][1].changed.time < entry.changed.time:
                 last[name] = platform, entry
     older = {name: platform for name, (platform, entry) in sorted(last.items()) if _is_older(here.get(name), entry)}
     if all(name in here for name in older):
@@ -78,7 +78,7 @@ def warnings(fleet: Fleet, found: Elsewhere) -> Iterator[str]:
         )
 
 
-def _is_older(entry: CatalogueEntry | None, other: CatalogueEntry) -> bool:
+def _is_older(entry: Entry | None, other: Entry) -> bool:
     if entry is None:
         return other.current is not None
-    return entry.current != other.current and entry.changed.at < other.changed.at
+    return entry.current != other.current and entry.changed.time < other.changed.time

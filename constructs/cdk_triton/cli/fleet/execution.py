@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,16 +17,15 @@ from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.publication import Publication
 from cdk_triton.cli.progress import time_left
-from cdk_triton.errors import ConfigurationError
+from cdk_triton.errors import ConfigurationError, StoreError
+from cdk_triton.protocol.documents import DocumentError
+from cdk_triton.protocol.outcome import Failure, has_reasons_of_others
 
 __all__ = ["Outcome", "find", "follow", "start"]
 
 POLL_SECONDS: Final = 2.0
 OFFLINE_SECONDS: Final = 600
 """How long the command goes on without a connection. The execution goes on anyway."""
-
-_OF_OTHERS: Final = re.compile(r"\d+ of \d+ ensembles could not be changed ")
-"""The message of `count`, in `lambda/artifacts/publishing.py`, which has the first reasons of all ensembles."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Outcome:
 
     def reason(self, ensemble: str) -> str:
         """Why an ensemble was not changed, without the reasons of other ensembles that the cause may have."""
-        if ensemble in self.failures or not _OF_OTHERS.match(self.cause):
+        if ensemble in self.failures or not has_reasons_of_others(self.cause):
             return self.failures.get(ensemble, self.cause)
         return "the execution ended before it changed this ensemble; run the same command again"
 
@@ -65,7 +63,7 @@ def start(fleet: Fleet, publication: Publication) -> str:
     states = fleet.aws.client("stepfunctions")
     for number in count(1):
         name = f"{publication.id}-{number}"
-        text = json.dumps({"publish": f"{fleet.caller}/{publication.id}"})
+        text = json.dumps({"publish": publication.name})
         try:
             answer = states.start_execution(stateMachineArn=fleet.machine, name=name, input=text)
         except ClientError as error:
@@ -116,6 +114,7 @@ def follow(
         say: is called with the progress.
 
     Raises:
+        StoreError: the recorded reason of an ensemble cannot be read.
         ClientError: AWS rejected a call.
         BotoCoreError: there was no connection for long.
     """
@@ -149,8 +148,14 @@ def _outcome(fleet: Fleet, arn: str, found: dict[str, Any]) -> Outcome:
 
 
 def _failure(fleet: Fleet, key: str) -> tuple[str, str]:
-    document = json.loads(fleet.aws.client("s3").get_object(Bucket=fleet.bucket, Key=key)["Body"].read())
-    return str(document["ensemble"]), str(document["reason"])
+    try:
+        failure = Failure.parse(fleet.aws.client("s3").get_object(Bucket=fleet.bucket, Key=key)["Body"].read())
+    except DocumentError as error:
+        raise StoreError(
+            f"s3://{fleet.bucket}/{key} is not a failure of this version of cdk-triton ({error}); install the version "
+            "that deployed the publisher"
+        ) from error
+    return failure.ensemble, failure.reason
 
 
 def _message(cause: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cdk_triton._wording import quoted
-from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.names import check_name
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.model import CONFIG_NAME
 from cdk_triton.triton.repository_settings import SETTINGS_NAME
@@ -179,4 +179,4 @@ def _parsed(row: Any, root: Path) -> Listed:
         raise ConfigurationError(
             f"the repository {quoted(row['repository'])} is not a directory below '{root}'; correct the path"
         )
-    return Listed(layout.check_name(row["ensemble"], "the ensemble"), directory)
+    return Listed(check_name(row["ensemble"], "the ensemble"), directory)

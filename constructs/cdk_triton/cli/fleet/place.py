@@ -11,10 +11,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from cdk_triton._wording import listed
-from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription, platform_name
 from cdk_triton.cli.artifacts.aws import Aws, code_of
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol import layout
 
 __all__ = ["Fleet", "open_fleet"]
 
@@ -62,15 +62,6 @@ class Fleet:
             ClientError, BotoCoreError: AWS rejected the call, or could not be asked.
         """
         return str(self.aws.client("sts").get_caller_identity()["UserId"])
-
-    @property
-    def requests(self) -> str:
-        """The prefix of the caller's requests and their archives.
-
-        Raises:
-            ClientError, BotoCoreError: AWS rejected the call, or could not be asked.
-        """
-        return layout.publish_prefix(self.description.fleet, self.caller)
 
     def failures(self, execution: str) -> str:
         """The prefix of the reasons why the execution of this ARN did not change ensembles."""

@@ -1,4 +1,4 @@
-"""The request of a publication: `lambda/artifacts/publication.py` reads it.
+"""A publication of this command: its items, and where it puts what the publisher's functions read.
 
 The id of a publication is a digest of its items. So the same command, run again after any interruption, finds the
 archives that it has uploaded and the execution that it has started.
@@ -6,40 +6,23 @@ archives that it has uploaded and the execution that it has started.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 from cdk_triton.cli.artifacts.aws import in_parallel
-from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.verdicts import Verdict
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.canonical import sha256_of_json
+from cdk_triton.protocol.catalogue import Entry
+from cdk_triton.protocol.publication import MAX_ITEMS, MAX_REQUEST_BYTES, Item, request_text
 
-__all__ = [
-    "Item",
-    "Publication",
-    "copy_item",
-    "forget_item",
-    "is_live",
-    "publish_item",
-    "roll_back_item",
-    "unpublish_item",
-    "write_builds",
-    "write_request",
-]
+__all__ = ["Publication", "copy_item", "is_live", "publish_item", "write_builds", "write_request"]
 
-_SCHEMA: Final = 1
 _ID_DIGITS: Final = 40
-
-_MOST_ITEMS: Final = 100_000
-_MOST_BYTES: Final = 32 << 20
-"""As the publisher's functions have them (`MAX_ITEMS` and `MAX_REQUEST_BYTES` of `lambda/artifacts/publication.py`)."""
-
-Item = dict[str, str | bool]
 
 
 @dataclass(frozen=True)
@@ -47,56 +30,64 @@ class Publication:
     """The work of an execution.
 
     Attributes:
-        requests: the prefix of the caller's requests.
+        fleet: the name of the `TritonMultiModel` in the store.
+        caller: the `aws:userid` of these credentials.
         items: one for each ensemble.
 
     Raises:
         ConfigurationError: the state machine would reject so many items.
     """
 
-    requests: str
+    fleet: str
+    caller: str
     items: tuple[Item, ...]
 
     def __post_init__(self) -> None:
         """Reject what the state machine would reject, before anything is uploaded."""
         count, size = len(self.items), len(self.body)
-        if count > _MOST_ITEMS or size > _MOST_BYTES:
+        if count > MAX_ITEMS or size > MAX_REQUEST_BYTES:
             raise ConfigurationError(
                 f"{count:,} ensembles would change, in a request of {size:,} bytes, but one execution takes at most "
-                f"{_MOST_ITEMS:,} ensembles and {_MOST_BYTES:,} bytes: publish them in parts, with several manifests"
+                f"{MAX_ITEMS:,} ensembles and {MAX_REQUEST_BYTES:,} bytes: publish them in parts, with several "
+                "manifests"
             )
+
+    @classmethod
+    def of(cls, fleet: Fleet, items: Iterable[Item]) -> Publication:
+        """A publication by these credentials.
+
+        Raises:
+            ConfigurationError: the state machine would reject so many items.
+            ClientError, BotoCoreError: AWS rejected the call, or could not be asked.
+        """
+        return cls(fleet.description.fleet, fleet.caller, tuple(items))
 
     @cached_property
     def body(self) -> bytes:
         """The request."""
-        return json.dumps({"schema": _SCHEMA, "items": self.items}).encode()
+        return request_text(self.items)
 
     @cached_property
     def id(self) -> str:
-        """Its name below the prefix of the requests."""
-        text = json.dumps(self.items, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
+        """Its name among the publications of the caller."""
+        return sha256_of_json([item.document() for item in self.items])[:_ID_DIGITS]
 
     @property
-    def prefix(self) -> str:
-        """The prefix of the request and the builds."""
-        return f"{self.requests}{self.id}/"
+    def name(self) -> str:
+        """Its name among all publications."""
+        return f"{self.caller}/{self.id}"
 
     @property
     def uploads(self) -> str:
         """The prefix of the archives, which all publications of a caller share, so an earlier upload is found."""
-        return f"{self.requests}archives/"
+        return layout.uploads_prefix(self.fleet, self.caller)
 
     def upload_key(self, artifact_key: str) -> str:
         """The object key of an archive, or of the sources of one that is built."""
-        return f"{self.uploads}{artifact_key}.tar.gz"
-
-    def build_key(self, artifact_key: str) -> str:
-        """The object key of the build of an archive."""
-        return f"{self.prefix}{artifact_key}.json"
+        return layout.upload_key(self.fleet, self.caller, artifact_key)
 
 
-def is_live(verdict: Verdict, entry: CatalogueEntry | None) -> bool:
+def is_live(verdict: Verdict, entry: Entry | None) -> bool:
     """Whether callers of an ensemble get this very archive already."""
     if entry is None or entry.current != verdict.target_model:
         return False
@@ -106,30 +97,19 @@ def is_live(verdict: Verdict, entry: CatalogueEntry | None) -> bool:
 
 def publish_item(verdict: Verdict) -> Item:
     """Makes an archive live."""
-    keys: Item = {"source_key": verdict.source_key, "artifact_key": verdict.artifact_key}
-    item: Item = {"ensemble": verdict.listed.ensemble, "action": "publish", "repository": verdict.repository, **keys}
-    return item if verdict.build is None else {**item, "built": True}
+    return Item(
+        verdict.listed.ensemble,
+        "publish",
+        verdict.repository,
+        verdict.source_key,
+        verdict.artifact_key,
+        built=verdict.build is not None,
+    )
 
 
 def copy_item(verdict: Verdict, from_platform: str) -> Item:
     """Makes live what is published for another platform already, with the same target model."""
-    return {**publish_item(verdict), "from_platform": from_platform}
-
-
-def roll_back_item(ensemble: str, to: str | None) -> Item:
-    """Makes an earlier version live."""
-    item: Item = {"ensemble": ensemble, "action": "roll_back"}
-    return item if to is None else {**item, "to": to}
-
-
-def unpublish_item(ensemble: str) -> Item:
-    """Takes an ensemble out of the catalogue, which keeps its versions."""
-    return {"ensemble": ensemble, "action": "unpublish"}
-
-
-def forget_item(ensemble: str) -> Item:
-    """Takes an ensemble and its versions out of the catalogue."""
-    return {"ensemble": ensemble, "action": "forget"}
+    return replace(publish_item(verdict), from_platform=from_platform)
 
 
 def write_builds(fleet: Fleet, publication: Publication, verdicts: Iterable[Verdict]) -> None:
@@ -138,10 +118,14 @@ def write_builds(fleet: Fleet, publication: Publication, verdicts: Iterable[Verd
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    builds = {publication.build_key(each.artifact_key): each.build for each in verdicts if each.build is not None}
+    builds = {
+        layout.uploaded_build_key(publication.fleet, publication.name, each.artifact_key): each.build
+        for each in verdicts
+        if each.build is not None
+    }
 
     def write(key: str) -> None:
-        fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=key, Body=json.dumps(builds[key]).encode())
+        fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=key, Body=builds[key].text())
 
     list(in_parallel(write, list(builds)))
 
@@ -152,5 +136,5 @@ def write_request(fleet: Fleet, publication: Publication) -> None:
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    key = f"{publication.prefix}request.json"
+    key = layout.request_key(publication.fleet, publication.name)
     fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=key, Body=publication.body)

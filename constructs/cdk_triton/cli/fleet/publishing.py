@@ -10,19 +10,15 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
 from cdk_triton.cli.fleet.catalogue import read_catalogue
 from cdk_triton.cli.fleet.execution import Outcome, follow, start
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.publication import (
-    Item,
     Publication,
     copy_item,
-    forget_item,
     is_live,
     publish_item,
-    unpublish_item,
     write_builds,
     write_request,
 )
@@ -31,6 +27,8 @@ from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.fleet.verdicts import Verdict, is_current, judge
 from cdk_triton.cli.progress import Countdown, working
 from cdk_triton.errors import StoreError
+from cdk_triton.protocol.catalogue import Entry
+from cdk_triton.protocol.publication import Item
 
 __all__ = ["Report", "attach", "change", "publish", "publish_all"]
 
@@ -168,9 +166,9 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         if not sound and not surplus:
             return Report([], [], [], unchanged, rejected, failed, warnings=warnings, first_code=_first_code(verdicts))
         label = present.description.platform.label
-        gone = [unpublish_item(name) if entry.versions else forget_item(name) for name, entry in surplus.items()]
+        gone = [Item(name, "unpublish" if entry.versions else "forget") for name, entry in surplus.items()]
         items = [*(copy_item(each, label) for each in sound), *gone]
-        publication = Publication(following.requests, tuple(items))
+        publication = Publication.of(following, items)
         write_builds(following, publication, sound)
         write_request(following, publication)
     failed |= _failures(following, publication, sound, say, surplus)
@@ -188,12 +186,12 @@ def change(fleet: Fleet, item: Item, *, say: Say) -> None:
         StoreError: the machine could not do so.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    publication = Publication(fleet.requests, (item,))
+    publication = Publication.of(fleet, [item])
     with _explained(_NOT_STARTED, say, KeyboardInterrupt):
         write_request(fleet, publication)
     outcome = _execute(fleet, publication, say)
     if not outcome.succeeded:
-        raise StoreError(outcome.failures.get(str(item["ensemble"]), outcome.cause))
+        raise StoreError(outcome.failures.get(item.ensemble, outcome.cause))
 
 
 def attach(fleet: Fleet, arn: str, *, ensembles: int | None = None, say: Say) -> Outcome:
@@ -225,13 +223,13 @@ def _judged(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool) -> list
         )
 
 
-def _catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
+def _catalogue(fleet: Fleet) -> dict[str, Entry]:
     with working("reading the catalogue"):
         return read_catalogue(fleet)
 
 
 def _publication(fleet: Fleet, verdicts: Iterable[Verdict]) -> Publication:
-    return Publication(fleet.requests, tuple(publish_item(each) for each in verdicts))
+    return Publication.of(fleet, map(publish_item, verdicts))
 
 
 def _is_served(verdict: Verdict, fleet: Fleet, served: Set[str]) -> bool:
@@ -296,7 +294,7 @@ def _first_code(verdicts: Iterable[Verdict]) -> str | None:
     return min(found, key=lambda each: each.severity).code if found else None
 
 
-def _is_surplus(entry: CatalogueEntry, elsewhere: CatalogueEntry | None) -> bool:
+def _is_surplus(entry: Entry, elsewhere: Entry | None) -> bool:
     """Whether another platform still has an ensemble that was unpublished or forgotten here."""
     if entry.current is not None or elsewhere is None:
         return False
@@ -309,7 +307,7 @@ def _failures(
     publication: Publication,
     new: Sequence[Verdict],
     say: Say,
-    surplus: Mapping[str, CatalogueEntry] = MappingProxyType({}),
+    surplus: Mapping[str, Entry] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Execute a publication; the answer is the reason of each ensemble that did not become what it should.
 

@@ -15,15 +15,15 @@ from typing import Final
 
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 
-from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.publisher_description import platform_name
 from cdk_triton.cli.artifacts.aws import code_of, in_parallel
-from cdk_triton.cli.artifacts.catalogue import PublishedVersion
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.unpacking import unpack
 from cdk_triton.cli.fleet.verdicts import Verdict, judge
 from cdk_triton.errors import StoreError
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Version
 
 __all__ = ["judge_published"]
 
@@ -34,7 +34,7 @@ _BROKEN: Final = (HTTPClientError, IncompleteReadError)
 """A broken connection. boto3 repeats requests by itself, but not the reading of an answer."""
 
 _REASONS: Final = {
-    "NoSuchKey": "is not in the store, because an older cdk-triton built the archive, or somebody deleted the file",
+    "NoSuchKey": "is not in the store, because somebody deleted the file",
     "AccessDenied": "is missing, or you do not have the permission to read it, which publisher.grant_publish_all() "
     "grants",
 }
@@ -43,7 +43,7 @@ _REASONS: Final = {
 def judge_published(
     present: Fleet,
     following: Fleet,
-    versions: Mapping[str, PublishedVersion],
+    versions: Mapping[str, Version],
     *,
     progress: Callable[[int], object] = lambda _: None,
 ) -> tuple[list[Verdict], dict[str, str]]:
@@ -83,7 +83,7 @@ def judge_published(
     return verdicts, failed
 
 
-def _fetch(present: Fleet, following: Fleet, version: PublishedVersion, directory: Path) -> str | None:
+def _fetch(present: Fleet, following: Fleet, version: Version, directory: Path) -> str | None:
     """Unpack an archive, or the sources of one that was built; the answer is the reason if that is not possible."""
     key = present.served + version.target_model
     if version.built:
@@ -110,7 +110,7 @@ def _download(fleet: Fleet, key: str, directory: Path) -> None:
     unpack(fleet.aws.client("s3").get_object(Bucket=fleet.bucket, Key=key)["Body"], directory, key)
 
 
-def _difference(verdict: Verdict, version: PublishedVersion, following: Fleet) -> str | None:
+def _difference(verdict: Verdict, version: Version, following: Fleet) -> str | None:
     """Why the callers of an ensemble would have to send another target model; None if they would not."""
     if verdict.errors or verdict.target_model == version.target_model:
         return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from cdk_triton._wording import listed
-from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, Change
 from cdk_triton.cli.artifacts.text import table, time_of
 from cdk_triton.cli.fleet.execution import Outcome
 from cdk_triton.cli.fleet.publishing import Report
 from cdk_triton.cli.text import explanation
+from cdk_triton.protocol.catalogue import Change, Entry
 from cdk_triton.triton.findings import printable
 
 __all__ = ["ended", "history", "overview", "report"]
@@ -17,17 +17,17 @@ __all__ = ["ended", "history", "overview", "report"]
 _SHOWN_EXECUTION = 12
 
 
-def overview(entries: Iterable[CatalogueEntry]) -> Iterator[str]:
+def overview(entries: Iterable[Entry]) -> Iterator[str]:
     """A line for each ensemble."""
     rows = []
     for entry in sorted(entries, key=lambda each: each.ensemble):
         change = entry.changed
         target = entry.current or "(unpublished)"
-        rows.append([entry.ensemble, target, time_of(change.at), str(len(entry.versions)), change.publisher])
+        rows.append([entry.ensemble, target, time_of(change.time), str(len(entry.versions)), change.publisher])
     yield from table(["ENSEMBLE", "TARGET MODEL", "SINCE (UTC)", "VERSIONS", "PUBLISHER"], rows)
 
 
-def history(entry: CatalogueEntry) -> Iterator[str]:
+def history(entry: Entry) -> Iterator[str]:
     """A line for each version of an ensemble, the one that went live most recently first."""
     rows = []
     if entry.unpublished is not None:
@@ -95,4 +95,4 @@ def _end(outcome: Outcome) -> str:
 
 def _of(change: Change) -> list[str]:
     execution = change.execution.rsplit(":", 1)[-1]
-    return [time_of(change.at), execution, change.publisher]
+    return [time_of(change.time), execution, change.publisher]

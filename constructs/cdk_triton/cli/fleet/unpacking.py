@@ -12,12 +12,10 @@ from typing import IO, Final, cast
 from botocore.exceptions import BotoCoreError
 
 from cdk_triton.errors import StoreError
+from cdk_triton.protocol.publication import MAX_ENTRIES
 from cdk_triton.sagemaker import limits
 
 __all__ = ["unpack"]
-
-_MOST_MEMBERS: Final = 100_000
-"""As the publisher's functions have it (`MAX_ENTRIES` of `lambda/artifacts/archive_keys.py`)."""
 
 _MOST_BYTES: Final = limits.MAX_VOLUME_GB * 1024**3
 """An instance cannot unpack more."""
@@ -41,9 +39,9 @@ def unpack(body: IO[bytes], target: Path, name: str) -> None:
         with gzip.open(body) as content, tarfile.open(fileobj=content, mode="r|") as archive:
             for number, member in enumerate(archive, start=1):
                 total += member.size
-                if number > _MOST_MEMBERS or total > _MOST_BYTES:
+                if number > MAX_ENTRIES or total > _MOST_BYTES:
                     raise StoreError(
-                        f"the archive {name} has more than {_MOST_MEMBERS:,} entries or {limits.MAX_VOLUME_GB} GiB; "
+                        f"the archive {name} has more than {MAX_ENTRIES:,} entries or {limits.MAX_VOLUME_GB} GiB; "
                         "publish a smaller repository"
                     )
                 _take(archive, member, target, name)

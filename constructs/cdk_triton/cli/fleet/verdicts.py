@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cdk_triton._file_cache import FileCache, fingerprint, ignoring_values_before, is_settled
-from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.keys import Keys
+from cdk_triton.artifacts.names import check_name
 from cdk_triton.artifacts.prepare import findings_of, prepared_document
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.artifacts.recipes.documents import recipes_for
@@ -31,6 +31,9 @@ from cdk_triton.artifacts.repository_cache import library_state
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.text import headline
 from cdk_triton.errors import ArchiveError, ConfigurationError, RepositoryError
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.plan import BuildInput, BuildMachine
+from cdk_triton.protocol.publication import UploadedBuild
 from cdk_triton.triton import Finding, ModelRepository, Severity
 from cdk_triton.triton.findings import joined
 from cdk_triton.triton.locations import Location, Locations
@@ -42,6 +45,7 @@ _FORMAT: Final = 3
 """The number is raised when `_checked` returns other members, so that older verdicts are not read."""
 _PART: Final = 8
 """Repositories that a process checks before it returns their verdicts."""
+_ANY_BUILDER: Final = BuildMachine("", 0, {}, BuildInput(None, "", ""))
 _WORTH_PROCESSES: Final = 16
 """Repositories. A process of its own takes as long to start as these take to check."""
 
@@ -58,8 +62,7 @@ class Verdict:
         keys: its keys; None if it cannot be published.
         faults: why it has no keys, apart from the findings.
         state: the state of its files when it was checked; None if somebody may have written to them.
-        build: how its archive is built: the numbers of the recipes in the publisher's description, and the ensemble of
-            a build plan. None if the repository itself is packed.
+        build: how its archive is built; None if the repository itself is packed.
     """
 
     listed: Listed
@@ -68,7 +71,7 @@ class Verdict:
     places: tuple[Location | None, ...]
     keys: Keys | None
     faults: tuple[str, ...]
-    build: Mapping[str, Any] | None
+    build: UploadedBuild | None
     state: str | None
 
     @property
@@ -163,7 +166,9 @@ def is_current(verdict: Verdict, publisher: PublisherDescription) -> bool:
 
 def _question(publisher: PublisherDescription) -> str:
     """The publisher, without what no finding and no key depends on, such as its names and how much it does at once."""
-    asked = replace(publisher, multi_model="", fleet="", max_concurrency=1, builder={}, max_builds=1, is_next=False)
+    asked = replace(
+        publisher, multi_model="", fleet="", max_concurrency=1, builder=_ANY_BUILDER, max_builds=1, is_next=False
+    )
     return json.dumps(asked.document(), sort_keys=True)
 
 
@@ -243,7 +248,7 @@ def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
         repository = ModelRepository.from_directory(directory)
         if recipes := recipes_for(repository, publisher.recipes):
             repository = ModelRepository.from_directory(directory, recipes=recipes)
-        found["repository"] = layout.check_name(repository.name, "the repository's directory")
+        found["repository"] = check_name(repository.name, "the repository's directory")
         prepared = prepared_document(repository, "multi", publisher.platform, publisher.environment)
         found |= {"findings": prepared["findings"], "faults": prepared["errors"]}
         if not repository.recipes:
@@ -276,7 +281,10 @@ def _verdict(listed: Listed, found: Mapping[str, Any], state: str | None) -> Ver
     findings, faults = findings_of(found["findings"]), tuple(found["faults"])
     places = tuple(None if each is None else Location(*each) for each in found["places"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
-    return Verdict(listed, found["repository"], findings, places, keys, faults, found["build"], state)
+    build = None
+    if found["build"] is not None:
+        build = UploadedBuild(tuple(found["build"]["recipes"]), found["build"]["ensemble"])
+    return Verdict(listed, found["repository"], findings, places, keys, faults, build, state)
 
 
 def _state(root: Path) -> str | None:

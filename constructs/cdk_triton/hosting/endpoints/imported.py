@@ -20,7 +20,7 @@ from constructs import Construct
 
 from cdk_triton._checked import checked
 from cdk_triton._tokens import has_token
-from cdk_triton.artifacts.layout import check_name
+from cdk_triton.artifacts.names import check_name
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
 from cdk_triton.hosting.endpoints.variants.metrics import INVOCATIONS, VariantMetrics

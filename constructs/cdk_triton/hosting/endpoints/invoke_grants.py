@@ -10,9 +10,9 @@ from aws_cdk import aws_iam as iam
 
 from cdk_triton._tokens import has_token
 from cdk_triton._wording import quoted
-from cdk_triton.artifacts.layout import target_model_pattern
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
+from cdk_triton.protocol.layout import target_model_pattern
 
 __all__ = ["allow_invocation", "check_takes_published", "ensemble_check", "warn_without_effect"]
 

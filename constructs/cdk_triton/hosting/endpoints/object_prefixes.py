@@ -7,9 +7,9 @@ import re
 from aws_cdk import aws_s3 as s3
 
 from cdk_triton._wording import quoted
-from cdk_triton.artifacts.layout import SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.store.store import TritonArtifactStore
+from cdk_triton.protocol.layout import SERVED_PREFIXES, STAGING_PREFIX
 
 __all__ = ["check_prefix"]
 

@@ -8,9 +8,7 @@ or that of its sources where it is built from them, so that what is in the assem
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -28,10 +26,8 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._jsii import Struct, invoke_for_struct
 from cdk_triton._tokens import has_token
-from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.build_plan import build_inputs
 from cdk_triton.artifacts.contents import archive_files
-from cdk_triton.artifacts.layout import ASSET_PREFIX
 from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
@@ -39,6 +35,9 @@ from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_of
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.layout import ASSET_PREFIX
+from cdk_triton.protocol.plan import EnsembleBuild, File
 
 __all__ = ["Artifact", "CloudAssembly", "PublishedPlan", "stage"]
 
@@ -60,14 +59,14 @@ class Artifact:
     Attributes:
         prepared: the repository.
         asset: the archive's object key among the assets; None where it is built, promoted or no archive.
-        build: how it is built, the inputs of a build and its ensemble, in the form of plans; None where it is not.
-        files: what is served instead of an archive, in the form of plans; None where it is one.
+        build: how it is built; None where it is not.
+        files: what is served instead of an archive; None where it is one.
     """
 
     prepared: Prepared
     asset: str | None = None
-    build: Mapping[str, object] | None = None
-    files: Sequence[Mapping[str, object]] | None = None
+    build: EnsembleBuild | None = None
+    files: tuple[File, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -143,7 +142,7 @@ class CloudAssembly:
         """
         return self._add_packed(prepared, f"sources-{prepared.keys.sources}", "Sources of Triton repository", pack=True)
 
-    def add_files(self, prepared: Prepared, *, pack: bool) -> list[dict[str, object]]:
+    def add_files(self, prepared: Prepared, *, pack: bool) -> tuple[File, ...]:
         """Publish every file of a repository by itself, named by its content.
 
         Args:
@@ -151,13 +150,13 @@ class CloudAssembly:
             pack: False where the synthesis is known to fail: nothing is copied then.
 
         Returns:
-            Path, size and object key among the assets of each; no key for an empty file, which needs no asset.
+            The files in the form of plans; an empty file needs no asset.
 
         Raises:
             ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
         """
         published: dict[str, str] = {}
-        files: list[dict[str, object]] = []
+        files: list[File] = []
         for file in archive_files(prepared.repository):
             sha256 = prepared.files[file.path]
             if file.source is not None and file.size and sha256 not in published:
@@ -167,8 +166,8 @@ class CloudAssembly:
                 display_name = f"{file.path} of Triton repository {prepared.repository.name}"
                 published[sha256] = self._add(target, f"file-{sha256}", display_name)
             asset = published[sha256] if file.size else None
-            files.append({"path": file.path, "asset": asset, "size": file.size})
-        return files
+            files.append(File(file.path, asset, file.size))
+        return tuple(files)
 
     def add_program(self) -> str:
         """Publish the program that builds, named by its content.
@@ -186,13 +185,12 @@ class CloudAssembly:
             draft.unlink(missing_ok=True)
         return self._add(target, name, "The program that builds Triton artifacts")
 
-    def add_plan(self, plan: object) -> PublishedPlan:
+    def add_plan(self, text: bytes) -> PublishedPlan:
         """Publish a plan for the store's handler.
 
         Raises:
             ConfigurationError: the stack's synthesizer names assets only during the deployment.
         """
-        text = json.dumps(plan, sort_keys=True, indent=1).encode()
         sha256 = hashlib.sha256(text).hexdigest()
         target = self._assets / f"asset.{ASSET_PREFIX}plan-{sha256}.json"
         if not target.exists():
@@ -294,13 +292,13 @@ def stage(
         return Artifact(prepared, asset=assembly.add_archive(prepared, pack=pack))
     sources = assembly.add_sources(prepared)
     inputs = build_inputs(prepared.build.ensemble, prepared.s3_files, sources)
-    return Artifact(prepared, build={"inputs": inputs, "ensemble": prepared.build.ensemble})
+    return Artifact(prepared, build=EnsembleBuild(inputs, prepared.build.ensemble))
 
 
-def _files(assembly: CloudAssembly, prepared: Prepared, *, pack: bool) -> list[dict[str, object]]:
+def _files(assembly: CloudAssembly, prepared: Prepared, *, pack: bool) -> tuple[File, ...]:
     prefix = layout.files_prefix(prepared.repository.name, prepared.keys.artifact)
     files = assembly.add_files(prepared, pack=pack)
-    if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
+    if longest := [file.path for file in files if len(f"{prefix}{file.path}".encode()) > MAX_KEY_BYTES]:
         raise ConfigurationError(
             f"{longest[0]!r} of {prepared.repository.root} makes an object key of more than {MAX_KEY_BYTES} bytes, "
             "which S3 rejects: shorten the path, or remove uncompressed="

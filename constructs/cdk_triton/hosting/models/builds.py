@@ -9,9 +9,10 @@ from constructs import Construct
 
 from cdk_triton.artifacts.build_plan import job_minutes, platform_document
 from cdk_triton.hosting.store.builds.builders import Builder
+from cdk_triton.protocol.plan import BuildInput, BuildMachine
 from cdk_triton.sagemaker import ServingPlatform
 
-__all__ = ["builder_document", "warn_about_duration"]
+__all__ = ["build_machine", "warn_about_duration"]
 
 LONG_BUILD_WARNING = "cdk-triton:LongBuild"
 BUILD_TIMEOUT_WARNING = "cdk-triton:BuildTimeout"
@@ -23,15 +24,15 @@ UPLOAD_MINUTES = 5
 """The build program ends itself so long before the service would, so that what is finished is uploaded."""
 
 
-def builder_document(builder: Builder, platform: ServingPlatform, program: str) -> dict[str, object]:
+def build_machine(builder: Builder, platform: ServingPlatform, program: str) -> BuildMachine:
     """The builder in the form of plans; `program` is the object key of the build program among the assets."""
-    return {
-        "kind": builder._kind,
-        "timeout_minutes": builder._timeout_minutes,
-        "platform": platform_document(platform),
-        "program": {"key": program, "path": "program.pyz"},
-        **builder._machine(platform),
-    }
+    return BuildMachine(
+        builder._kind,
+        builder._timeout_minutes,
+        platform_document(platform),
+        BuildInput(None, program, "program.pyz"),
+        *builder._machine(platform),
+    )
 
 
 def warn_about_duration(construct: Construct, builder: Builder, build_minutes: Sequence[float]) -> None:

@@ -1,7 +1,7 @@
 """Brings archives into the artifact store while a stack is deployed: one custom resource per model.
 
 An archive is packed at synth, or built during the deployment from sources that are, or taken from the store that this
-one promotes from. A plan that builds nothing is the same as before there were builds.
+one promotes from.
 
 Its properties are the plan's place and hash and nothing that grows, because a thousand ensembles would not fit into the
 events of Lambda and Step Functions. URLs and target models are composed at synth; the resource returns no data.
@@ -15,22 +15,18 @@ from collections.abc import Mapping
 from aws_cdk import CfnResource, CustomResource, Duration
 from constructs import Construct
 
-from cdk_triton.artifacts import layout
 from cdk_triton.hosting.access.images import ContainerImage
 from cdk_triton.hosting.models.assets import Artifact, CloudAssembly
-from cdk_triton.hosting.models.builds import builder_document, warn_about_duration
+from cdk_triton.hosting.models.builds import build_machine, warn_about_duration
 from cdk_triton.hosting.naming.acknowledgements import bucket_identity
 from cdk_triton.hosting.naming.logical_ids import change_id_with
 from cdk_triton.hosting.store.builds.grants import GRANT_IDS
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
+from cdk_triton.protocol import layout
+from cdk_triton.protocol.plan import Commit, Fleet, FleetCopy, StackPlan
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["artifact_resource", "provider_of"]
-
-PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA, METADATA_PLAN_SCHEMA = range(1, 6)
-"""The schemas of plans: one that only commits, one that also builds, one that promotes, one whose files are served as
-they are, and one with metadata, whatever else it has. They are raised together with `lambda/artifacts/plan.py` when a
-plan contains something that older handlers would misread."""
 
 MAX_METADATA_BYTES = 256 * 1024
 """The size of these names; a thousand ensembles with names of a hundred characters fit. A template has 1 MB at most
@@ -69,25 +65,19 @@ def artifact_resource(
     # One repository may serve under several names; it is committed once.
     distinct = list({a.archive: a for a in artifacts.values()}.values())
     built = [artifact for artifact in distinct if artifact.build is not None]
-    plan: dict[str, object] = {
-        "schema": PLAN_SCHEMA if store.promotes_from is None else PROMOTION_PLAN_SCHEMA,
-        "commits": [_commit(artifact, platform, metadata, builds=bool(built)) for artifact in distinct],
-        "fleet": None if multi_model is None else _copies(multi_model, platform, artifacts),
-    }
-    if any(artifact.files is not None for artifact in distinct):
-        plan["schema"] = FILES_PLAN_SCHEMA
+    machine = None
     if built:
         builder = store._builder_for(
             scope, platform, [file for each in built for file in each.prepared.s3_files.values()]
         )
         warn_about_duration(scope, builder, [each.prepared.build_minutes for each in built])
-        plan |= {
-            "schema": BUILD_PLAN_SCHEMA,
-            "builder": builder_document(builder, platform, assembly.add_program()),
-        }
-    if metadata:
-        plan["schema"] = METADATA_PLAN_SCHEMA
-    published = assembly.add_plan(plan)
+        machine = build_machine(builder, platform, assembly.add_program())
+    plan = StackPlan(
+        commits=tuple(_commit(artifact, platform, metadata or {}) for artifact in distinct),
+        fleet=None if multi_model is None else _fleet(multi_model, platform, artifacts),
+        builder=machine,
+    )
+    published = assembly.add_plan(plan.text())
     store._require_assets_of(scope, published.bucket_name)
     properties = {
         "PlanBucket": published.bucket_name,
@@ -136,33 +126,26 @@ def provider_of(model: object) -> str | None:
     return getattr(model, "_service_token", None)
 
 
-def _commit(
-    artifact: Artifact, platform: ServingPlatform, metadata: Mapping[str, str] | None, *, builds: bool
-) -> dict[str, object]:
-    """A commit of the plan; in a plan that builds, one that is not built says so."""
+def _commit(artifact: Artifact, platform: ServingPlatform, metadata: Mapping[str, str]) -> Commit:
     key = artifact.prepared.keys.artifact
-    return {
-        "repository": artifact.name,
-        "artifact_key": key,
-        "platform": platform.label,
-        "asset": artifact.asset,
-        "archive": artifact.archive,
-        "manifest": layout.manifest_key(artifact.name, key),
-        **({} if artifact.files is None else {"files": artifact.files}),
-        **({"metadata": dict(metadata)} if metadata else {}),
-        **({"build": artifact.build} if builds else {}),
-    }
+    return Commit(
+        artifact.name,
+        key,
+        platform.label,
+        artifact.asset,
+        artifact.archive,
+        layout.manifest_key(artifact.name, key),
+        artifact.build,
+        artifact.files,
+        metadata,
+    )
 
 
-def _copies(name: str, platform: ServingPlatform, artifacts: Mapping[str, Artifact]) -> dict[str, object]:
+def _fleet(name: str, platform: ServingPlatform, artifacts: Mapping[str, Artifact]) -> Fleet:
     prefix = layout.fleet_prefix(name, platform.label)
-    copies = [
-        {
-            "ensemble": ensemble,
-            "artifact_key": artifact.prepared.keys.artifact,
-            "archive": artifact.archive,
-            "target": prefix + layout.target_model(ensemble, artifact.prepared.keys.source),
-        }
-        for ensemble, artifact in artifacts.items()
-    ]
-    return {"name": name, "index": layout.index_key(name, platform.label), "copies": copies}
+    copies = []
+    for ensemble, each in artifacts.items():
+        keys = each.prepared.keys
+        target = prefix + layout.target_model(ensemble, keys.source)
+        copies.append(FleetCopy(ensemble, keys.artifact, each.archive, target))
+    return Fleet(name, layout.index_key(name, platform.label), tuple(copies))

@@ -11,12 +11,13 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton._checked import checked
-from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.names import check_name
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.models.imported import ImportedModel
 from cdk_triton.hosting.models.max_payload import payload_bytes, with_max_payload
 from cdk_triton.hosting.models.served_model import ServedModel
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
+from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
@@ -100,7 +101,7 @@ class TritonModel(ServedModel):
         metadata: Mapping[str, str] | None = None,
         max_payload: Size | None = None,
     ) -> None:
-        layout.check_name(repository.name, "the repository's directory")
+        check_name(repository.name, "the repository's directory")
         super().__init__(
             scope,
             id,

@@ -14,13 +14,14 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IValidation
 
 from cdk_triton._checked import checked
-from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.names import check_name
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.models.imported import ImportedModel
 from cdk_triton.hosting.models.multi_model_warnings import warn_about_multi_model
 from cdk_triton.hosting.models.publishing.grants import Served, grant_read_catalogue
 from cdk_triton.hosting.models.served_model import ServedModel
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
+from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
@@ -111,8 +112,8 @@ class TritonMultiModel(ServedModel):
         metadata: Mapping[str, str] | None = None,
     ) -> None:
         for name, repository in ensembles.items():
-            layout.check_name(name, "the ensemble")
-            layout.check_name(repository.name, "the repository's directory")
+            check_name(name, "the ensemble")
+            check_name(repository.name, "the repository's directory")
             _check_target_model(name, platform)
         super().__init__(
             scope,

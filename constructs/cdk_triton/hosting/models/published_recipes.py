@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -13,7 +14,7 @@ from cdk_triton.artifacts.recipes.recipe import BuildRecipe
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
-from cdk_triton.hosting.models.builds import builder_document
+from cdk_triton.hosting.models.builds import build_machine
 from cdk_triton.hosting.models.publishing.definition import Builds
 from cdk_triton.hosting.models.publishing.grants import Served
 from cdk_triton.hosting.models.publishing.recipes import Recipes
@@ -51,8 +52,8 @@ def declared_recipes(
     declared = tuple(declared_recipe(recipe) for recipe in recipes)
     _refuse_duplicates(scope, declared)
     builder = store._builder_for(scope, platform, [file for recipe in declared for file in recipe.s3_files.values()])
-    document = builder_document(builder, platform, CloudAssembly(scope).add_program())
-    return Recipes(declared, document, max_builds, store._handler_arn, partial(_describe, scope, served))
+    machine = build_machine(builder, platform, CloudAssembly(scope).add_program())
+    return Recipes(declared, machine, max_builds, store._handler_arn, partial(_describe, scope, served))
 
 
 def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> None:
@@ -70,7 +71,7 @@ def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> N
 def _describe(scope: Construct, served: Served, description: PublisherDescription) -> Builds:
     """Publish the description among the assets."""
     store, _, platform = served
-    published = CloudAssembly(scope).add_plan(description.document())
+    published = CloudAssembly(scope).add_plan(json.dumps(description.document(), sort_keys=True, indent=1).encode())
     store._require_assets_of(scope, published.bucket_name)
     image = container_image(scope, platform)
     return Builds(

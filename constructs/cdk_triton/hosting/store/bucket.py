@@ -13,12 +13,12 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton._tokens import has_token, sample_note, with_samples
-from cdk_triton.artifacts.layout import STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.buckets import own_bucket
 from cdk_triton.hosting.access.keys import warn_about_store_key
 from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.stacks import require_own_region, require_same, stack_of
+from cdk_triton.protocol.layout import STAGING_PREFIX
 
 __all__ = ["check_bucket", "keep_when_creation_fails", "let_logs_use", "store_bucket"]
 

@@ -11,7 +11,6 @@ from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
 from cdk_triton._checked import checked
-from cdk_triton.artifacts.layout import ARTIFACTS_PREFIX
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.keys import has_own_policy, require_key, warn_about_key
 from cdk_triton.hosting.access.permissions import Statement, allow
@@ -19,6 +18,7 @@ from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.naming.per_construct import encryption_key_of, path_of
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.builds.builders import Builder
+from cdk_triton.protocol.layout import ARTIFACTS_PREFIX
 
 __all__ = ["ImportedArtifactStore", "allow_promotion", "check_promotion", "grant_read_of_artifacts", "keys_of"]
 

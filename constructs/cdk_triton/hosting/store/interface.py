@@ -23,7 +23,7 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def bucket(self) -> s3.IBucket:
-        """The bucket, laid out as in `cdk_triton.artifacts.layout`."""
+        """The bucket, laid out as in `cdk_triton.protocol.layout`."""
 
     @property
     def former_keys(self) -> Sequence[kms.IKey]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from aws_cdk import Duration
+from aws_cdk import Duration, SymlinkFollowMode
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -26,9 +26,6 @@ __all__ = ["NOT_RUN", "HandlerFunctions", "endpoint_states", "handler_code", "la
 
 WAITER_SECONDS = 58 * 60
 """A backstop. The handler gives up after 50 minutes, and a custom resource cannot outlive an hour."""
-
-OLDER_POLL_SECONDS = 30
-"""Between two polls of a handler that does not return the time of the next one."""
 
 NOT_RUN = (
     "Lambda.TooManyRequestsException",
@@ -118,27 +115,27 @@ class HandlerFunctions(NamedTuple):
 
 def handler_code() -> lambda_.Code:
     """The code of the handlers."""
-    return lambda_.Code.from_asset(str(shipped_directory("lambda")), exclude=["__pycache__", "*.pyc", "README.md"])
+    return lambda_.Code.from_asset(
+        str(shipped_directory("lambda")),
+        exclude=["__pycache__", "*.pyc", "README.md"],
+        follow_symlinks=SymlinkFollowMode.ALWAYS,  # in a checkout, `protocol` is a link
+    )
 
 
 def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_.IFunction) -> str:
     """Make what CloudFormation calls, and return its ARN.
-
-    The construct ids are those of CDK's provider framework, which was here before: stacks keep the function, and with
-    it the ARN that they export.
 
     Args:
         scope: the store.
         functions: makes its functions.
         is_complete: what does the work.
     """
-    framework, role = Construct(scope, "Provider"), lambda_role(scope, "OnEventRole")
-    machine = _waiter(framework, is_complete)
+    role = lambda_role(scope, "ProvideRole")
+    machine = _waiter(scope, is_complete)
     starting = Statement(actions=["states:StartExecution"], resources=[machine])
     allow(role, log_writing(functions.log_group), starting)
-    return functions.function(
-        framework, "framework-onEvent", "artifacts.provide", {"WAITER": machine}, Duration.seconds(30), role
-    ).function_arn
+    made = functions.function(scope, "Provide", "artifacts.provide", {"WAITER": machine}, Duration.seconds(30), role)
+    return made.function_arn
 
 
 def _waiter(scope: Construct, is_complete: lambda_.IFunction) -> str:
@@ -149,12 +146,11 @@ def _waiter(scope: Construct, is_complete: lambda_.IFunction) -> str:
     (`outbound.ts`, `cfn-response.ts` in aws-cdk). Step Functions calls one function, and repeats a call that was
     throttled.
     """
-    inside = Construct(scope, "waiter-state-machine")
-    role = iam.Role(inside, "Role", assumed_by=states_of_the_account(scope))
+    role = iam.Role(scope, "WaiterRole", assumed_by=states_of_the_account(scope))
     allow(role, Statement(actions=["lambda:InvokeFunction"], resources=[is_complete.function_arn]))
     machine = sfn.CfnStateMachine(
-        inside,
-        "Resource",
+        scope,
+        "Waiter",
         role_arn=role.role_arn,
         definition_string=stack_of(scope).to_json_string(_definition(is_complete.function_arn)),
     )
@@ -164,7 +160,7 @@ def _waiter(scope: Construct, is_complete: lambda_.IFunction) -> str:
         "would need a role with logs:PutResourcePolicy on every resource.",
         "SF2": "Tracing is for requests of users. The waiter only repeats the call of one handler of a deployment.",
     }
-    acknowledge(inside, reasons)
+    acknowledge(machine, reasons)
     return machine.ref
 
 
@@ -191,13 +187,10 @@ def _definition(function_arn: str) -> dict[str, Any]:
                 "Type": "Choice",
                 "Choices": [
                     {"Variable": "$.Polled.IsComplete", "BooleanEquals": True, "Next": "Answer"},
-                    {"Variable": "$.Polled.Seconds", "IsPresent": True, "Next": "Wait"},
                 ],
-                "Default": "WaitForOlder",
+                "Default": "Wait",
             },
             "Wait": {"Type": "Wait", "SecondsPath": "$.Polled.Seconds", "Next": "Poll"},
-            # A rollback of the store's stack may bring a handler back that names no time.
-            "WaitForOlder": {"Type": "Wait", "Seconds": OLDER_POLL_SECONDS, "Next": "Poll"},
             "Answer": {**task, "Retry": [*task["Retry"], whatever], "End": True},
         },
     }

@@ -19,7 +19,6 @@ from cdk_triton._checked import checked
 from cdk_triton._jsii import invoke_for_struct
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import S3File
-from cdk_triton.artifacts.layout import ASSET_PREFIX, CATALOGUE_PREFIX, SERVED_PREFIXES
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.keys import require_store_keys
 from cdk_triton.hosting.access.network import function_network
@@ -53,6 +52,7 @@ from cdk_triton.hosting.store.provider import (
 )
 from cdk_triton.hosting.store.shared import SharedArtifactStore, export_store
 from cdk_triton.hosting.store.used_by import record_user
+from cdk_triton.protocol.layout import ASSET_PREFIX, CATALOGUE_PREFIX, SERVED_PREFIXES
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["TritonArtifactStore", "store_of"]

@@ -10,8 +10,8 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton.artifacts.layout import USED_BY_METADATA
 from cdk_triton.hosting.naming.stacks import root_stack, stack_of
+from cdk_triton.protocol.layout import USED_BY_METADATA
 
 __all__ = ["record_user"]
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import boto3
@@ -17,11 +15,9 @@ import pytest
 from moto import mock_aws
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 
-sys.path.insert(0, str(Path(__file__).parents[4] / "lambda"))  # as Lambda does with a function's own directory
-
 from artifacts import publishing, storage
-from cdk_triton.artifacts import layout
 from cdk_triton.hosting.models.publishing.definition import Builds, Functions, definition
+from cdk_triton.protocol import layout
 from golden_messages import Messages
 from publisher_machine import CALLER, FLEET, KEYS, PLATFORM, STORE, Machine, packed, packed_keys
 
@@ -66,7 +62,7 @@ class FunctionDouble:
 
 @pytest.fixture(name="functions")
 def _functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[FunctionDouble]:
-    variables = {"STORE_BUCKET": STORE, "FLEET": FLEET, "PLATFORM": PLATFORM, "KEYS": json.dumps(KEYS._asdict())}
+    variables = {"STORE_BUCKET": STORE, "FLEET": FLEET, "PLATFORM": PLATFORM, "KEYS": json.dumps(asdict(KEYS))}
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     for name, value in (variables | {"AWS_DEFAULT_REGION": "us-east-1"}).items():

@@ -23,7 +23,7 @@ from cdk_triton import (
     TritonPublisher,
     add_vpc_endpoints,
 )
-from cdk_triton.artifacts.keys import key_document
+from cdk_triton.artifacts.keys import key_inputs
 from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ContainerEnvironment
@@ -192,7 +192,7 @@ def test_a_publisher_of_an_own_image_is_described_by_its_digest(world: World) ->
     fleet = Fleet(world, platform=replace(world.platform, image=image))
     fleet.add_publisher()
     found = PublisherDescription.parse(description(fleet), "Serving/Fleet").platform
-    assert key_document(found) == key_document(replace(world.platform, image=image))
+    assert key_inputs(found) == key_inputs(replace(world.platform, image=image))
     assert found.label == fleet.model.platform.label
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +65,8 @@ def test_the_template_describes_every_recipe_to_the_command(fleet: Fleet) -> Non
     found = PublisherDescription.parse(description(fleet), "Serving/Fleet")
     assert found.recipes == RECIPES
     assert found.max_builds == 3
-    assert found.builder["kind"] == "codebuild"
-    assert found.builder["platform"]["gpu"] == "NVIDIA A10G"
+    assert found.builder is not None
+    assert (found.builder.kind, found.builder.platform["gpu"]) == ("codebuild", "NVIDIA A10G")
 
 
 def test_the_command_computes_the_keys_of_a_synthesis(fleet: Fleet, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_the_command_computes_the_keys_of_a_synthesis(fleet: Fleet, tmp_path: Pa
     assert verdict.source_key == source_key(repository)
     assert verdict.artifact_key == artifact_key(repository, fleet.model.platform)
     assert verdict.build is not None
-    assert verdict.build["recipes"] == [0]
+    assert verdict.build.recipes == (0,)
 
 
 @pytest.mark.parametrize("name", ["program", "parameters", "recipe"])
@@ -191,7 +191,7 @@ def test_a_platform_of_an_own_image_builds_too(world: World) -> None:
     image = f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/triton@sha256:{'0' * 64}"
     fleet = Fleet(world, platform=ServingPlatform(image=image, release="25.09", instance_type="ml.g5.xlarge"))
     fleet.add_publisher(recipes=RECIPES[:1])
-    assert replace(PublisherDescription.parse(description(fleet), "Serving/Fleet"), recipes=()).builder["kind"]
+    assert PublisherDescription.parse(description(fleet), "Serving/Fleet").builder is not None
 
 
 @pytest.mark.slow

@@ -118,12 +118,14 @@ def test_the_construct_ids_are_a_contract(ireland: cdk.Stack) -> None:
         "Bucket",
         "Logs",
         "Code",
-        "OnEventRole",
         "IsComplete",
         "IsCompleteRole",
         "CodeBuild",
         "Processing",
-        "Provider",
+        "Provide",
+        "ProvideRole",
+        "Waiter",
+        "WaiterRole",
     }
     assert [c.node.id for c in store.node.find_child("CodeBuild").node.children] == ["Logs", "Role", "Project"]
     assert [c.node.id for c in store.node.find_child("Processing").node.children] == ["Role"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 
-from cdk_triton.artifacts import layout
 from cdk_triton.hosting.access.network import Network
 from cdk_triton.hosting.access.permissions import Statement
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.imported import keys_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.hosting.store.store import TritonArtifactStore
+from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 
 from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -13,8 +13,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from cdk_triton.artifacts import layout
-from cdk_triton.artifacts.keys import key_document
+from cdk_triton.artifacts.keys import key_inputs
 from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.permissions import Statement, allow, managed_policy
@@ -33,6 +32,7 @@ from cdk_triton.hosting.naming.per_construct import arn_of, encryption_key_of, p
 from cdk_triton.hosting.naming.runbooks import alarm_description, runbook_of
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
+from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 
@@ -147,7 +147,7 @@ class TritonPublisher(Construct):
             "STORE_BUCKET": store.bucket.bucket_name,
             "FLEET": fleet,
             "PLATFORM": platform.label,
-            "KEYS": json.dumps(key_document(platform)),
+            "KEYS": json.dumps(asdict(key_inputs(platform))),
         }
         if name == "prepare" and self._present is not None:
             environment["PRESENT_PLATFORM"] = self._present.platform.label
@@ -159,8 +159,8 @@ class TritonPublisher(Construct):
         store, fleet, platform = self._served
         served = f"{layout.fleet_prefix(fleet, platform.label)}*.tar.gz"
         catalogue = f"{layout.catalogue_prefix(fleet, platform.label)}*.json"
-        requests = f"{layout.publish_prefix(fleet)}*/request.json"
-        uploads = f"{layout.publish_prefix(fleet)}*/archives/*.tar.gz"
+        requests = layout.request_key(fleet, "*")
+        uploads = layout.upload_key(fleet, "*", "*")
         own = f"{layout.publishing_prefix(fleet, platform.label)}*"
         index = layout.index_key(fleet, platform.label)
         read, write = {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.artifacts.recipes.documents import DeclaredRecipe
 from cdk_triton.hosting.models.publishing.definition import Builds
+from cdk_triton.protocol.plan import BuildMachine
 
 __all__ = ["Recipes"]
 
@@ -17,14 +18,14 @@ class Recipes(NamedTuple):
 
     Attributes:
         recipes: each applies to the repositories that have its model.
-        builder: the builder in the form of plans.
+        builder: the machine that builds.
         max_builds: how many builds run at a time.
         handler: the ARN of the store's handler, which builds.
         describe: publishes the description among the assets, and returns the arguments of the function that builds.
     """
 
     recipes: tuple[DeclaredRecipe, ...]
-    builder: Mapping[str, object]
+    builder: BuildMachine
     max_builds: int
     handler: str
     describe: Callable[[PublisherDescription], Builds]

@@ -18,13 +18,13 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.network import Network
 from cdk_triton.hosting.access.permissions import Statement, allow
 from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.naming.per_construct import arn_of, encryption_key_of, path_of
 from cdk_triton.hosting.naming.service_names import role_description
+from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = [
@@ -78,8 +78,8 @@ class Builder(Protocol):
     def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
         """Why it cannot build for a platform in a region (None: an unresolved token); None if it can."""
 
-    def _machine(self, platform: ServingPlatform) -> dict[str, object]:
-        """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
+    def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
+        """The instance type of a job and its volume in GB, None where the service has no such choice."""
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make what its jobs need below `scope`, in a store with this bucket, and return the part of the handler."""

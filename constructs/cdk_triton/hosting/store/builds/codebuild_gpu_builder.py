@@ -134,9 +134,9 @@ class CodeBuildGpuBuilder(Builder):
             return f"CodeBuild has no GPU on demand in {region}"
         return None
 
-    def _machine(self, platform: ServingPlatform) -> dict[str, object]:
+    def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
         """The project names the machine on which it builds."""
-        return {"instance_type": None, "volume_gb": None}
+        return None, None
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the project `Project`, its `Role` and its log group `Logs`.

@@ -114,11 +114,11 @@ class SageMakerProcessingBuilder(Builder):
         offered = processing_instance(platform.instance)
         return None if offered else "SageMaker Processing has no instance type with this GPU"
 
-    def _machine(self, platform: ServingPlatform) -> dict[str, object]:
+    def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
         """The machine of a job."""
         offered = processing_instance(platform.instance)
         name = self.instance_type or (offered.name if offered else None)
-        return {"instance_type": name, "volume_gb": _volume_gb(self.volume)}
+        return name, _volume_gb(self.volume)
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the `Role` of the jobs, which are named `cdk-triton-…`.

@@ -12,7 +12,6 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File
-from cdk_triton.artifacts.layout import STAGING_PREFIX
 from cdk_triton.hosting.access.images import PULL_ACTIONS, container_image
 from cdk_triton.hosting.access.permissions import Statement, allow
 from cdk_triton.hosting.access.vpc_endpoints import await_network
@@ -21,6 +20,7 @@ from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.builds.builders import Builder, BuildService
 from cdk_triton.hosting.store.builds.grants import allow_pull, object_arn
 from cdk_triton.hosting.store.builds.selection import BUILDER_IDS, BuilderChoice
+from cdk_triton.protocol.layout import STAGING_PREFIX
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["StoreBuilders"]

@@ -1,22 +1,14 @@
-"""The plan: the objects that a stack needs in the store. The synthesis writes it, and this module reads it.
-
-Schema 1 has archives that the synthesis packed. Schema 2 adds archives to build, schema 3 archives to copy from the
-store that this one promotes from, schema 4 files that are served as they are, and schema 5 metadata.
-"""
+"""The plan: the objects that a stack needs in the store. The synthesis writes it, and the store's handler reads it."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .failure import ArtifactError
+from .documents import Document
 
 __all__ = ["BuildInput", "BuildMachine", "Commit", "EnsembleBuild", "File", "Fleet", "FleetCopy", "StackPlan"]
-
-SCHEMAS = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -26,16 +18,16 @@ class BuildInput:
     Attributes:
         bucket: its bucket; None for the plan's bucket.
         key: its object key there.
-        version: its version there; None for the current one.
         path: its path in the build's input folder.
+        version: its version there; None for the current one.
         sha256: its SHA-256, if the recipe gives one. An asset needs none, because its key is a hash already.
     """
 
     bucket: str | None
     key: str
-    version: str | None
     path: str
-    sha256: str | None
+    version: str | None = None
+    sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +55,8 @@ class BuildMachine:
     timeout_minutes: int
     platform: Mapping[str, Any]
     program: BuildInput
-    instance_type: str | None
-    volume_gb: int | None
+    instance_type: str | None = None
+    volume_gb: int | None = None
 
 
 @dataclass(frozen=True)
@@ -140,66 +132,9 @@ class Fleet:
 
 
 @dataclass(frozen=True)
-class StackPlan:
-    """The archives to commit, the machine that builds them and, for a multi-model endpoint, the copies to serve."""
+class StackPlan(Document):
+    """The archives to commit, the copies to serve of a multi-model endpoint, and the machine that builds."""
 
     commits: tuple[Commit, ...]
-    fleet: Fleet | None
+    fleet: Fleet | None = None
     builder: BuildMachine | None = None
-
-    @classmethod
-    def parse(cls, text: bytes, *, sha256: str) -> StackPlan:
-        """Read a plan whose content must have the given hash.
-
-        Raises:
-            ArtifactError: the content has another hash, or is a plan of another version of this library.
-        """
-        found = hashlib.sha256(text).hexdigest()
-        if found != sha256:
-            raise ArtifactError(
-                f"the plan's SHA-256 is {found}, not {sha256}: the asset was changed after the synthesis; delete the "
-                "asset (the property PlanKey has its key) from the CDK bootstrap bucket, and deploy again"
-            )
-        try:
-            return cls._read(json.loads(text))
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ArtifactError(
-                f"cdk-triton did not write this plan ({type(error).__name__}: {error}); synthesise the stack again, "
-                "and deploy it with the assets of that synthesis"
-            ) from error
-
-    @classmethod
-    def _read(cls, document: Mapping[str, Any]) -> StackPlan:
-        if document.get("schema") not in SCHEMAS:
-            raise ArtifactError(
-                f"the plan has schema {document.get('schema')!r}, but this artifact store reads the schemas "
-                f"{SCHEMAS[0]} to {SCHEMAS[-1]}; first deploy the stack of the artifact store with the version of "
-                "cdk-triton that wrote the plan"
-            )
-        fleet, builder = document["fleet"], document.get("builder")
-        return cls(
-            commits=tuple(_commit(commit) for commit in document["commits"]),
-            fleet=None if fleet is None else _fleet(fleet),
-            builder=None if builder is None else _builder(builder),
-        )
-
-
-def _commit(document: Mapping[str, Any]) -> Commit:
-    build = document.get("build")
-    if build is not None:
-        inputs = tuple(BuildInput(**source) for source in build["inputs"])
-        build = EnsembleBuild(inputs=inputs, ensemble=build["ensemble"])
-    files = document.get("files")
-    if files is not None:
-        files = tuple(File(**file) for file in files)
-    return Commit(**{**document, "build": build, "files": files})
-
-
-def _builder(document: Mapping[str, Any]) -> BuildMachine:
-    program = BuildInput(bucket=None, version=None, sha256=None, **document["program"])
-    return BuildMachine(**{**document, "program": program})
-
-
-def _fleet(document: Mapping[str, Any]) -> Fleet:
-    copies = tuple(FleetCopy(**copy) for copy in document["copies"])
-    return Fleet(name=document["name"], index=document["index"], copies=copies)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdk_triton.artifacts import layout
+from cdk_triton.protocol import layout
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]*", fullmatch=True)
 artifact_keys = st.text("0123456789abcdef", min_size=64, max_size=64)

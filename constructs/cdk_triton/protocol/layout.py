@@ -25,9 +25,6 @@ all, so that distinct names are better.
 The platform is in the prefix of a multi-model endpoint and not in the names: a change of release or GPU is a new
 ModelDataUrl, and the `TargetModel` of callers survives it. Names are flat below the prefix, because images from 26.03
 on reject a `/` in a model's name (triton-inference-server/core 66f09f8).
-
-The handlers in `lambda/` cannot import this module. They get most object keys from the plan, and repeat only those
-below `staging/`, and those of published ensembles.
 """
 
 from __future__ import annotations
@@ -36,13 +33,10 @@ import re
 from datetime import datetime
 from typing import NamedTuple
 
-from cdk_triton._wording import quoted
-from cdk_triton.errors import ConfigurationError
-from cdk_triton.sagemaker.limits import MAX_TARGET_MODEL_LENGTH
-
 __all__ = [
     "ARCHIVE",
     "ARTIFACTS_PREFIX",
+    "ARTIFACT_KEY_METADATA",
     "ASSET_PREFIX",
     "CATALOGUE_PREFIX",
     "DELETIONS_PREFIX",
@@ -51,6 +45,8 @@ __all__ = [
     "INDEX",
     "LOCKS_PREFIX",
     "MANIFEST",
+    "MAX_NAME_LENGTH",
+    "NAME",
     "PUBLISHING_PREFIX",
     "PUBLISH_PREFIX",
     "SERVED_PREFIXES",
@@ -71,8 +67,8 @@ __all__ = [
     "build_state_key",
     "catalogue_key",
     "catalogue_prefix",
-    "check_name",
     "deletion_key",
+    "execution_prefix",
     "files_prefix",
     "fleet_prefix",
     "index_key",
@@ -86,8 +82,12 @@ __all__ = [
     "publish_prefix",
     "publishing_failures_prefix",
     "publishing_prefix",
+    "request_key",
     "target_model",
     "target_model_pattern",
+    "upload_key",
+    "uploaded_build_key",
+    "uploads_prefix",
 ]
 
 ASSET_PREFIX = "triton-"
@@ -120,6 +120,9 @@ PUBLISHING_PREFIX = f"{STAGING_PREFIX}publishing/"
 USED_BY_METADATA = "cdk-triton:UsedBy"
 """The key in the metadata of a store's bucket, in its template, of the names of the app's stacks that use the store."""
 
+ARTIFACT_KEY_METADATA = "artifact-key"
+"""The key in the metadata of an object, in S3, of the artifact key that the object belongs to."""
+
 TARGET_MODELS_METADATA = "cdk-triton:TargetModels"
 """The key in the metadata of a custom resource, in its template, of the target model of each ensemble."""
 
@@ -132,8 +135,11 @@ ARCHIVE, FILES, SOURCES, MANIFEST, INDEX = "model.tar.gz", "files/", "sources.ta
 SOURCE_DIGITS = 10
 """Digits of the source key in a target model's name: two versions of one ensemble meet with a chance of 1 in 10^12."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_MAX_NAME_LENGTH = 200  # leaves room for the rest of a target model's name and of a URL of 1024 characters
+MAX_NAME_LENGTH = 200
+"""Leaves room for the rest of a target model's name and of a URL of 1024 characters."""
+
+NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}")
+"""The name of an ensemble, or of a repository's directory."""
 
 _KEY = r"(?P<key>[0-9a-f]{64})"
 _ARTIFACT_FILE = rf"(?P<file>{re.escape(ARCHIVE)}|{re.escape(SOURCES)}|{re.escape(MANIFEST)}|{FILES}.+)"
@@ -183,20 +189,6 @@ class CatalogueObject(NamedTuple):
     fleet: str
     platform: str
     ensemble: str
-
-
-def check_name(name: str, label: str) -> str:
-    """The name, if it may be part of an object key and of a `TargetModel`.
-
-    Raises:
-        ConfigurationError: the name is too long or contains a character that they cannot have.
-    """
-    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
-        raise ConfigurationError(
-            f"{label} {quoted(name)} cannot name an object of the artifact store: use up to {_MAX_NAME_LENGTH} "
-            "letters, digits, '.', '_' and '-', with a letter or digit first"
-        )
-    return name
 
 
 def archive_prefix(repository: str) -> str:
@@ -278,21 +270,55 @@ def publish_prefix(fleet: str, caller: str = "") -> str:
     return f"{prefix}{caller}/" if caller else prefix
 
 
+def uploads_prefix(fleet: str, caller: str) -> str:
+    """Below it lie the archives that a caller has uploaded, which all its publications share."""
+    return f"{publish_prefix(fleet, caller)}archives/"
+
+
+def upload_key(fleet: str, caller: str, artifact_key: str) -> str:
+    """The object key of an uploaded archive, or of the sources of one that is built."""
+    return f"{uploads_prefix(fleet, caller)}{artifact_key}.tar.gz"
+
+
+def request_key(fleet: str, publication: str) -> str:
+    """The object key of a request.
+
+    Args:
+        fleet: the name of the `TritonMultiModel` in the store.
+        publication: the caller, a slash, and the id of the publication.
+    """
+    return f"{publish_prefix(fleet)}{publication}/request.json"
+
+
+def uploaded_build_key(fleet: str, publication: str, artifact_key: str) -> str:
+    """The object key of the build of an archive; the arguments are those of `request_key`."""
+    return f"{publish_prefix(fleet)}{publication}/{artifact_key}.json"
+
+
 def publishing_prefix(fleet: str, platform: str) -> str:
     """Below it the machine of a publisher writes what it makes of requests."""
     return f"{PUBLISHING_PREFIX}{fleet}/{platform}/"
 
 
-def publishing_failures_prefix(fleet: str, platform: str, execution: str = "") -> str:
-    """Below it the machine writes why ensembles were not changed.
+def execution_prefix(fleet: str, platform: str, execution: str) -> str:
+    """Below it an execution of a machine writes its items and builds.
 
     Args:
         fleet: the name of the `TritonMultiModel` in the store.
         platform: the platform's label.
-        execution: the ARN of an execution, whose end names the machine and the execution; "" for all executions.
+        execution: the ARN of the execution, whose end names the machine and the execution.
     """
+    return f"{publishing_prefix(fleet, platform)}executions/{_names(execution)}/"
+
+
+def publishing_failures_prefix(fleet: str, platform: str, execution: str = "") -> str:
+    """Below it the machine writes why ensembles were not changed; without an execution, the prefix for all of them."""
     prefix = f"{publishing_prefix(fleet, platform)}failures/"
-    return f"{prefix}{'/'.join(execution.split(':')[-2:])}/" if execution else prefix
+    return f"{prefix}{_names(execution)}/" if execution else prefix
+
+
+def _names(execution: str) -> str:
+    return "/".join(execution.split(":")[-2:])
 
 
 def target_model(ensemble: str, source_key: str) -> str:
@@ -342,6 +368,3 @@ def parse_lock_key(object_key: str) -> str | None:
     """The artifact key whose lock an object key names; None if it names none."""
     found = _LOCK.fullmatch(object_key)
     return found and found["key"]
-
-
-assert _MAX_NAME_LENGTH + SOURCE_DIGITS + len("-.tar.gz") <= MAX_TARGET_MODEL_LENGTH

@@ -1,0 +1,115 @@
+"""An entry of the catalogue: which version of a published ensemble is live, and what it was before.
+
+A publisher's functions write it, the command and the callers of an endpoint read it. The versions stand in the order in
+which they went live, the newest first.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from .documents import Document, faults_translated
+
+__all__ = ["Change", "Entry", "Version", "current_of"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """The author and the time of a change.
+
+    Attributes:
+        at: the time, in ISO 8601 and UTC.
+        publisher: the `aws:userid` of the caller that wrote the request. Another one may have started the execution.
+        execution: the ARN of the execution that makes the change; AWS CloudTrail has the caller that started it.
+    """
+
+    at: str
+    publisher: str
+    execution: str
+
+    def __post_init__(self) -> None:
+        """Reject a time that is not one."""
+        datetime.fromisoformat(self.at)
+
+    @property
+    def time(self) -> datetime:
+        """The time."""
+        return datetime.fromisoformat(self.at)
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of an ensemble.
+
+    Attributes:
+        target_model: what callers send as `TargetModel`.
+        artifact_key: of the archive that is served.
+        source_key: of what it is made from, whatever serves it.
+        repository: the name of the repository's directory.
+        live: who made it live most recently, and when.
+        built: whether the archive was built, from sources that are kept beside it.
+    """
+
+    target_model: str
+    artifact_key: str
+    source_key: str
+    repository: str
+    live: Change
+    built: bool = False
+
+
+@dataclass(frozen=True)
+class Entry(Document):
+    """A published ensemble.
+
+    Attributes:
+        fleet: the name of the `TritonMultiModel` in the store.
+        ensemble: its name.
+        versions: the last versions, that which went live most recently first; none of a forgotten ensemble.
+        unpublished: who took it out of the catalogue; None while it is live.
+        executions: the ARNs of the last executions that changed it, the newest first.
+    """
+
+    fleet: str
+    ensemble: str
+    versions: tuple[Version, ...] = ()
+    unpublished: Change | None = None
+    executions: tuple[str, ...] = ()
+
+    @property
+    def was_published(self) -> bool:
+        """Whether the ensemble was live at any time."""
+        return bool(self.versions) or self.unpublished is not None
+
+    @property
+    def current(self) -> str | None:
+        """The target model of callers; None if the ensemble is not live."""
+        return None if self.unpublished is not None or not self.versions else self.versions[0].target_model
+
+    @property
+    def changed(self) -> Change:
+        """The last change of an ensemble that was published."""
+        return self.unpublished or self.versions[0].live
+
+    def has(self, execution: str) -> bool:
+        """Whether an execution has made its change already."""
+        return execution in self.executions
+
+    def _document(self) -> dict[str, Any]:
+        return {**super()._document(), "current": self.current}
+
+
+def current_of(text: bytes) -> str | None:
+    """The target model that callers of a published ensemble send; None if it is not live.
+
+    All versions of the document have this field, so a client is not bound to one of them.
+
+    Raises:
+        DocumentError: the text is not an entry.
+    """
+    with faults_translated():
+        current = json.loads(text)["current"]
+        return None if current is None else str(current)

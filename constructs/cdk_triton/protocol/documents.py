@@ -1,0 +1,131 @@
+"""What documents have in common: how they are written and read, their version, and the faults of reading.
+
+Each document has a field `schema`, the number of its version. A reader takes only its own version: a document of
+another one is a single sentence, which says which of the two is newer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+__all__ = ["Document", "DocumentError", "OtherVersionError", "faults_translated", "parse_json", "require_schema"]
+
+MAX_DEPTH = 50
+"""How deeply values are nested at most. `json` gives up at 1,000 levels when it reads, and sooner when it writes."""
+
+
+class DocumentError(Exception):
+    """A text is not the document that it should be; the message is a part of the reader's sentence."""
+
+
+class OtherVersionError(DocumentError):
+    """Another version of the library wrote the document.
+
+    Attributes:
+        is_newer: whether the document is newer than its reader.
+    """
+
+    def __init__(self, found: int, known: int) -> None:
+        self.is_newer = found > known
+        super().__init__(f"schema {found}, which is {'newer' if self.is_newer else 'older'} than schema {known}")
+
+
+class Document:
+    """A document; a subclass is a frozen dataclass of its fields, whose types are JSON's, tuples and such dataclasses.
+
+    Equal documents have equal texts.
+    """
+
+    SCHEMA: ClassVar[int] = 1
+
+    def text(self) -> bytes:
+        """It as JSON."""
+        return json.dumps(self._document(), sort_keys=True, indent=1).encode()
+
+    def _document(self) -> dict[str, Any]:
+        return {"schema": self.SCHEMA, **asdict(self)}  # type: ignore[call-overload]  # a subclass is a dataclass
+
+    @classmethod
+    def parse(cls, text: bytes | str) -> Self:
+        """Read what `text` wrote.
+
+        Raises:
+            OtherVersionError: another version of the library wrote the document.
+            DocumentError: the text is not such a document.
+        """
+        with faults_translated():
+            document = json.loads(text)
+            require_schema(document, cls.SCHEMA)
+            found: Self = _read(cls, document)
+            return found
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """A value of a type from its JSON."""
+    if isinstance(kind, type) and is_dataclass(kind):
+        types = _types(kind)
+        return kind(**{each.name: _read(types[each.name], value[each.name]) for each in fields(kind)})
+    container, of = get_origin(kind), get_args(kind)
+    if container is UnionType:  # with None, which comes last
+        return None if value is None else _read(of[0], value)
+    if container is tuple:
+        return tuple(_read(of[0], each) for each in value)
+    if not isinstance(value, container or kind):
+        raise TypeError(f"{value!r:.100} is not {(container or kind).__name__}")
+    return value
+
+
+@cache
+def _types(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def require_schema(document: Mapping[str, Any], known: int) -> None:
+    """Reject a document of another version.
+
+    Raises:
+        OtherVersionError: it has another version.
+        LookupError, TypeError: it does not have a version.
+    """
+    found = document["schema"]
+    if type(found) is not int:
+        raise TypeError(f"schema {found!r:.300}")
+    if found != known:
+        raise OtherVersionError(found, known)
+
+
+@contextmanager
+def faults_translated() -> Iterator[None]:
+    """Make a DocumentError of what Python raises where a document does not have the expected form."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise DocumentError(repr(error)) from error
+
+
+def parse_json(text: bytes) -> Any:
+    """JSON that somebody else may have written.
+
+    Raises:
+        ValueError: the text is not JSON, or is nested too deeply.
+    """
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        is_deep = True
+    else:
+        is_deep = _is_deep(document, MAX_DEPTH)
+    if is_deep:
+        raise ValueError(f"it has more than {MAX_DEPTH} levels of nesting")
+    return document
+
+
+def _is_deep(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels == 0 or any(_is_deep(each, levels - 1) for each in inner)

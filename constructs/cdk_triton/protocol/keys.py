@@ -1,0 +1,64 @@
+"""The keys that name archives, and the JSON document of which each is the SHA-256.
+
+Every file of the archive takes part, by path and content. For an artifact key, its target takes part too: the image, as
+`repository:tag` or digest, and the GPU. If recipes add files, their parameters and the version of the build program
+take part. The added files are not known beforehand. They need not be, because they follow from the rest.
+
+A publisher's functions compute the keys of uploads again. They get the inputs beside the files from the deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from .canonical import canonical_json, sha256_of_json
+
+__all__ = ["ArchiveKeys", "KeyInputs"]
+
+
+class ArchiveKeys(NamedTuple):
+    """The keys of an archive."""
+
+    source: str
+    artifact: str
+
+
+@dataclass(frozen=True)
+class KeyInputs:
+    """What keys depend on beside the files of an archive; its fields are its JSON.
+
+    Attributes:
+        source: of both keys: the version of the keys, and the recipes if there are some.
+        target: of the artifact key alone: the image and the GPU.
+    """
+
+    source: Mapping[str, Any]
+    target: Mapping[str, Any]
+
+    def with_recipes(self, parameters: Iterable[Mapping[str, Any]], program: int) -> KeyInputs:
+        """The inputs of a repository with recipes.
+
+        Args:
+            parameters: those of each recipe, in any order.
+            program: the version of the build program.
+        """
+        recipes = sorted(parameters, key=canonical_json)
+        return replace(self, source={**self.source, "recipes": recipes, "program": program}) if recipes else self
+
+    def source_key(self, files: Mapping[str, str]) -> str:
+        """The key of the files and recipes, without a platform.
+
+        Args:
+            files: the SHA-256 of each file, by path.
+        """
+        return sha256_of_json({**self.source, "files": files})
+
+    def artifact_key(self, files: Mapping[str, str]) -> str:
+        """The key of the archive; see `source_key`."""
+        return sha256_of_json({**self.source, "files": files, **self.target})
+
+    def keys(self, files: Mapping[str, str]) -> ArchiveKeys:
+        """Both keys; see `source_key`."""
+        return ArchiveKeys(self.source_key(files), self.artifact_key(files))

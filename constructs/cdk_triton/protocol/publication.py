@@ -1,0 +1,214 @@
+"""A publication: the request of a caller, with one item for each ensemble, and the builds of its archives.
+
+The command writes both, and a publisher's functions read them. They take nothing on trust: a name that cannot be a part
+of an object key is rejected.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import PurePosixPath
+from typing import Any
+
+from . import layout
+from .documents import DocumentError, faults_translated, parse_json, require_schema
+
+__all__ = ["MAX_ENTRIES", "MAX_ITEMS", "MAX_REQUEST_BYTES", "Item", "UploadedBuild", "parse_request", "request_text"]
+
+SCHEMA = 1
+ACTIONS = ("publish", "roll_back", "unpublish", "forget")
+
+MAX_ITEMS = 100_000
+"""More of them do not fit into the time of `count`, and into the memory of the functions (docs/many_ensembles.md)."""
+
+MAX_REQUEST_BYTES = 32 * 1024**2
+"""As many items with names of 40 characters."""
+
+MAX_VALUES = 1_000_000
+"""Objects, lists and commas of as many items. Small values take 20 times their text in memory."""
+
+MAX_ENTRIES = 100_000
+"""The files and directories of an archive."""
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+_EMPTY = re.compile("")
+_PLATFORM = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,199})?")
+_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
+_PUBLISHED = {"repository": layout.NAME, "source_key": _KEY, "artifact_key": _KEY, "from_platform": _PLATFORM}
+"""The fields of an item that is published; they are empty in others."""
+
+_OF_MACHINE = {"is_there", "rejected"}
+"""The fields of an item that a request does not have."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One ensemble to change.
+
+    Attributes:
+        ensemble: its name.
+        action: `publish`, `roll_back`, `unpublish` or `forget`.
+        repository: the name of the repository's directory; empty unless it is published.
+        source_key: of the repository; empty unless it is published.
+        artifact_key: of the archive; empty unless it is published.
+        to: the target model to roll back to; None for the one that was live before.
+        built: whether the archive is built from the sources that were uploaded.
+        from_platform: the platform, as in `25.09-a10g`, for which the same target model is published already. Its
+            archive or sources are read instead of an upload; empty where there is one.
+        is_there: whether the target model was served already when the machine started.
+        rejected: why it cannot be changed; None if it can.
+    """
+
+    ensemble: str
+    action: str
+    repository: str = ""
+    source_key: str = ""
+    artifact_key: str = ""
+    to: str | None = None
+    built: bool = False
+    from_platform: str = ""
+    is_there: bool = False
+    rejected: str | None = None
+
+    @property
+    def target_model(self) -> str:
+        """The name that callers of the published version send."""
+        return layout.target_model(self.ensemble, self.source_key)
+
+    def document(self) -> dict[str, Any]:
+        """It as JSON, without the fields that have their default."""
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> Item:
+        """Read what `document` wrote.
+
+        Raises:
+            DocumentError: a field is missing, unknown, or cannot be part of an object key.
+        """
+        try:
+            item = cls(**document)
+        except TypeError as error:
+            raise DocumentError(f"the item {document!r} is invalid ({error})") from error
+        if item.action not in ACTIONS:
+            raise DocumentError(f"the action of {item.ensemble!r} is {item.action!r}, not one of {', '.join(ACTIONS)}")
+        forms = {"ensemble": layout.NAME}
+        forms |= _PUBLISHED if item.action == "publish" else dict.fromkeys(_PUBLISHED, _EMPTY)
+        if item.to is not None:  # an item is the input of a state, so nothing in it is of any size
+            forms["to"] = _TARGET if item.action == "roll_back" else _EMPTY
+        for name, form in forms.items():
+            value = getattr(item, name)
+            if not isinstance(value, str) or not form.fullmatch(value):
+                raise DocumentError(f"the field {name!r} of the ensemble {item.ensemble!r} is invalid: {value!r:.300}")
+        if not isinstance(item.built, bool) or (item.built and item.action != "publish"):
+            raise DocumentError(
+                f"the field 'built' of the ensemble {item.ensemble!r} is invalid for the action {item.action!r}: "
+                f"{item.built!r}"
+            )
+        return item
+
+
+def request_text(items: Iterable[Item]) -> bytes:
+    """A request as JSON."""
+    return json.dumps({"schema": SCHEMA, "items": [item.document() for item in items]}).encode()
+
+
+def parse_request(text: bytes) -> list[Item]:
+    """Read what `request_text` wrote.
+
+    Raises:
+        OtherVersionError: another version of the library wrote the request.
+        DocumentError: the text is not a request.
+    """
+    values = sum(text.count(sign) for sign in (b"{", b"[", b","))
+    if values > MAX_VALUES:
+        raise DocumentError(f"it has {values:,} values, but at most {MAX_VALUES:,} are allowed")
+    try:
+        document = parse_json(text)
+        require_schema(document, SCHEMA)
+        items = document["items"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise DocumentError(f"it is not a JSON object with schema and items ({error!r})") from error
+    if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
+        found = f"{len(items)} items" if isinstance(items, list) else f"{items!r:.300} as its field 'items'"
+        raise DocumentError(f"it has {found}, but a request needs a list of 1 to {MAX_ITEMS:,} items")
+    allowed = {each.name for each in fields(Item)} - _OF_MACHINE
+    if any(not isinstance(each, dict) or each.keys() - allowed for each in items):
+        raise DocumentError(f"an item has a field that is not one of {', '.join(sorted(allowed))}")
+    parsed = [Item.parse(each) for each in items]
+    names = {item.ensemble for item in parsed}
+    if len(names) < len(parsed):
+        raise DocumentError("it names an ensemble twice")
+    return parsed
+
+
+@dataclass(frozen=True)
+class UploadedBuild:
+    """How an archive is built, as a caller uploads it: `<artifact key>.json` of a request.
+
+    Attributes:
+        recipes: the numbers of its recipes in the publisher's description.
+        ensemble: its entry in the plan of a build.
+    """
+
+    recipes: tuple[int, ...]
+    ensemble: Mapping[str, Any]
+
+    def text(self) -> bytes:
+        """It as JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def parse(cls, text: bytes, item: Item) -> UploadedBuild:
+        """Read the build of an item.
+
+        The build program reads a plan of several ensembles as a whole, or not at all. So an ensemble that it would
+        reject must not get into a plan with others. It is read here as strictly as `build_program/plan.py` reads it.
+
+        Raises:
+            DocumentError: the text is not a build, or that of another archive.
+        """
+        with faults_translated():
+            document = parse_json(text)
+            recipes, ensemble = document["recipes"], document["ensemble"]
+            if not isinstance(recipes, list) or not all(type(number) is int for number in recipes):
+                raise TypeError(f"the field 'recipes' is {recipes!r}")
+            if ensemble["artifact_key"] != item.artifact_key:
+                raise ValueError(f"its key is {ensemble['artifact_key']!r}, but the request has {item.artifact_key}")
+            return cls(tuple(recipes), _ensemble(ensemble, item))
+
+
+def _ensemble(document: Mapping[str, Any], item: Item) -> dict[str, Any]:
+    """The entry of a plan, whose name and sources are those of the item, whatever the caller has written."""
+    for step in document["steps"]:
+        if not (isinstance(step["recipe"], str) and isinstance(step["name"], str)):
+            raise TypeError("a step has no recipe or no name")
+    return {
+        "repository": item.repository,
+        "artifact_key": item.artifact_key,
+        "sources": f"sources/{item.artifact_key}.tar.gz",
+        "files": {_path(path): _sha256(sha256) for path, sha256 in document["files"].items()},
+        "inputs": [
+            {"path": _path(each["path"]), "sha256": _sha256(each["sha256"]), "to": _path(each["to"])}
+            for each in document["inputs"]
+        ],
+        "steps": [dict(step) for step in document["steps"]],
+        "remove": [_path(path) for path in document["remove"]],
+    }
+
+
+def _path(text: str) -> str:
+    path = PurePosixPath(text)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in text or path.as_posix() != text:
+        raise ValueError(f"{text!r} is not a relative path below the folder")
+    return text
+
+
+def _sha256(text: str) -> str:
+    if not _KEY.fullmatch(text):
+        raise ValueError(f"{text!r} is not a SHA-256")
+    return text

@@ -1,0 +1,51 @@
+"""The description of a publisher, as far as the function that builds needs it.
+
+`artifacts.publisher_description` has the whole document, which the command reads from the template of the stack. A
+publisher with recipes has the same document among the assets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .documents import Document
+from .keys import KeyInputs
+from .plan import BuildMachine
+
+__all__ = ["BuildingPublisher", "DeclaredBuilds"]
+
+
+@dataclass(frozen=True)
+class DeclaredBuilds(Document):
+    """The builds of a publisher with recipes.
+
+    Attributes:
+        label: the platform, as in `25.09-a10g`.
+        program: the version of the build program.
+        builder: the machine that builds.
+        max_builds: how many builds run at a time.
+        recipes: the documents of the declared recipes.
+    """
+
+    label: str
+    program: int
+    builder: BuildMachine
+    max_builds: int
+    recipes: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class BuildingPublisher(Document):
+    """A publisher with recipes, as its stack was deployed.
+
+    Attributes:
+        fleet: the name of the `TritonMultiModel` in the store.
+        keys: the inputs of keys beside files and recipes.
+        builds: its `DeclaredBuilds` as text, because metadata of a template loses what is null.
+    """
+
+    fleet: str
+    keys: KeyInputs
+    builds: str

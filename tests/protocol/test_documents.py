@@ -1,0 +1,91 @@
+"""Each document is read as it was written, and one of another version is rejected with the word which is newer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from cdk_triton.protocol.catalogue import Change, Entry, Version, current_of
+from cdk_triton.protocol.documents import DocumentError, OtherVersionError
+from cdk_triton.protocol.index import Index
+from cdk_triton.protocol.keys import KeyInputs
+from cdk_triton.protocol.outcome import Failure, failure_of_execution, has_reasons_of_others
+from cdk_triton.protocol.plan import (
+    BuildInput,
+    BuildMachine,
+    Commit,
+    EnsembleBuild,
+    File,
+    Fleet,
+    FleetCopy,
+    StackPlan,
+)
+from cdk_triton.protocol.publication import Item, parse_request, request_text
+from cdk_triton.protocol.publisher import BuildingPublisher, DeclaredBuilds
+
+KEY = "0" * 64
+BUILD = EnsembleBuild((BuildInput(None, "a", "sources/a"), BuildInput("b", "k", "inputs/k", "1", KEY)), {"steps": []})
+MACHINE = BuildMachine(
+    "processing", 120, {"gpu": "NVIDIA A10G"}, BuildInput(None, "p", "program.pyz"), "ml.g5.xlarge", 9
+)
+PLAN = StackPlan(
+    commits=(
+        Commit("text", KEY, "25.09-a10g", "asset", "archive", "manifest", metadata={"commit": "1234"}),
+        Commit("image", KEY, "25.09-a10g", None, "archive", "manifest", BUILD),
+        Commit("audio", KEY, "25.09-a10g", None, "files/", "manifest", files=(File("a", "b", 1), File("c", None, 0))),
+    ),
+    fleet=Fleet("fleet", "index.json", (FleetCopy("text", KEY, "archive", "fleets/fleet/text-0.tar.gz"),)),
+    builder=MACHINE,
+)
+CHANGE = Change("2026-11-25T13:00:00+00:00", "AROAEXAMPLE:alice", "arn:aws:states:…")
+ENTRY = Entry("fleet", "text", (Version("text-0.tar.gz", KEY, KEY, "text", CHANGE, built=True),), None, ("arn",))
+INDEX = Index("fleet", {"text": "text-1.tar.gz"}, {"text": "text-0.tar.gz"}, has_catalogue=True)
+ITEMS = [Item("text", "publish", "text", KEY, KEY, built=True), Item("image", "roll_back", to="image-0.tar.gz")]
+BUILDS = DeclaredBuilds("25.09-a10g", 1, MACHINE, 2, ({"recipe": "TensorRTPlan"},))
+
+Parse = Callable[[bytes], object]
+
+
+def test_what_is_written_is_read_again() -> None:
+    assert StackPlan.parse(PLAN.text()) == PLAN
+    assert Entry.parse(ENTRY.text()) == ENTRY
+    assert current_of(ENTRY.text()) == ENTRY.current == "text-0.tar.gz"
+    assert Index.parse(INDEX.text()) == INDEX
+    assert parse_request(request_text(ITEMS)) == ITEMS
+    assert DeclaredBuilds.parse(BUILDS.text()) == BUILDS
+    assert Failure.parse(Failure("text", "publish", "why").text()) == Failure("text", "publish", "why")
+
+
+def test_equal_plans_have_equal_texts() -> None:
+    assert StackPlan.parse(PLAN.text()).text() == PLAN.text()
+
+
+@pytest.mark.parametrize(("schema", "is_newer"), [(0, False), (2, True)])
+@pytest.mark.parametrize(
+    "parse", [StackPlan.parse, Entry.parse, Index.parse, BuildingPublisher.parse], ids=lambda parse: parse.__qualname__
+)
+def test_a_document_of_another_version_is_recognised(parse: Parse, schema: int, is_newer: bool) -> None:
+    with pytest.raises(OtherVersionError) as rejected:
+        parse(json.dumps({"schema": schema, "of the other version": []}).encode())
+    assert rejected.value.is_newer == is_newer
+
+
+@pytest.mark.parametrize("parse", [StackPlan.parse, Entry.parse, Index.parse, BuildingPublisher.parse, Failure.parse])
+@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"schema": "1"}', b'{"schema": 1}', b'{"schema": true}'])
+def test_anything_else_is_not_a_document(parse: Parse, text: bytes) -> None:
+    with pytest.raises(DocumentError):
+        parse(text)
+
+
+def test_the_order_of_recipes_does_not_matter() -> None:
+    inputs, recipes = KeyInputs({"schema": 1}, {"image": "image:25.09"}), [{"recipe": "b"}, {"recipe": "a"}]
+    assert inputs.with_recipes(recipes, 1) == inputs.with_recipes(reversed(recipes), 1)
+    assert inputs.with_recipes([], 1) == inputs
+
+
+def test_the_message_of_an_execution_has_the_reasons_of_several_ensembles() -> None:
+    reasons = {f"e{number}": "the archive is damaged" for number in range(9)}
+    assert has_reasons_of_others(failure_of_execution(reasons, 12, "s3://bucket/failures/"))
+    assert not has_reasons_of_others("the request is missing")
