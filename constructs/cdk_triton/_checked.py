@@ -195,6 +195,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
         package="aws_cdk.aws_applicationautoscaling",
     ),
     "ServingPlatform": _Type("a ServingPlatform", "ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge')"),
+    "RemovalPolicy": _Type("a `RemovalPolicy` of aws_cdk", "RemovalPolicy.DESTROY", package="aws_cdk"),
     "Size": _Type("a `Size` of aws_cdk", "Size.mebibytes(…)", package="aws_cdk"),
     "Stack": _Type("a stack", "cdk.Stack(app, 'Search')", package="aws_cdk"),
     "SubnetSelection": _Type("an ec2.SubnetSelection", "ec2.SubnetSelection(subnets=[…])", package="aws_cdk.aws_ec2"),

@@ -35,7 +35,7 @@ PARAMETERS = {
     "/tenants/endpoint-name": "tenants",
     "/tenants/target-models/tenant-7": "tenant-7-1.tar.gz",
 }
-BUCKETS = ("bucket", "payments-tritonartifactsbucket4fbde984-1x2y3z", "tritonartifacts-storebucket4fbde984-1x2y3z")
+BUCKETS = ("bucket", "tritonartifacts-storebucket4fbde984-1x2y3z")
 SUBMITTED, OF_ANOTHER = "async/output/1.out", "async/output/5f0c….out"
 OUTPUTS = [{"name": name, "shape": [2], "datatype": "FP32", "data": [0.25, 0.75]} for name in NAMES]
 ANSWER = json.dumps({"model_name": "any", "model_version": "1", "outputs": OUTPUTS}).encode()

@@ -191,3 +191,7 @@ def test_components_go_before_their_endpoint(shop: Shop) -> None:
     assert place("Endpoint ") < place("EndpointConfig ")
     assert shop.sagemaker.list_endpoints()["Endpoints"] == []
     assert shop.sagemaker.list_inference_components()["InferenceComponents"] == []
+
+
+def test_the_store_was_emptied_and_is_gone(shop: Shop) -> None:
+    assert [each["Name"] for each in shop.aws.client("s3").list_buckets()["Buckets"]] == [ASSETS]

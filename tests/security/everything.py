@@ -42,7 +42,7 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
     The model is an inference component besides, and the fleet has a publisher.
     """
     artifacts, serving = (cdk.Stack(app, name, env=IRELAND) for name in ("Artifacts", "Serving"))
-    vpc = _vpc(artifacts)
+    vpc = some_vpc(artifacts)
     store = TritonArtifactStore(
         artifacts,
         "Store",
@@ -58,7 +58,7 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
     fleet.add_publisher(recipes=[TensorRTPlan("bert", onnx=S3File("weights", "bert.onnx", "0" * 64))])
     models: dict[str, ITritonModel] = {
         "Single": TritonModel(
-            serving, "Model", repository=world.repository(), platform=world.platform, store=store, vpc=_vpc(serving)
+            serving, "Model", repository=world.repository(), platform=world.platform, store=store, vpc=some_vpc(serving)
         ),
         "Multi": fleet,
     }
@@ -122,7 +122,8 @@ def _add_queued(serving: cdk.Stack, model: ITritonModel) -> None:
     count.scale_on_backlog("Backlog", target_backlog_per_instance=5)
 
 
-def _vpc(stack: cdk.Stack) -> ec2.IVpc:
+def some_vpc(stack: cdk.Stack) -> ec2.IVpc:
+    """A VPC that exists."""
     return ec2.Vpc.from_vpc_attributes(
         stack,
         "Vpc",

@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import cdk_nag
 import pytest
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from tests.hosting.conftest import ROOT, World
 from tests.recorded import assert_recorded
+from tests.security.everything import some_vpc
 from tests.security.examples import EXAMPLES
 
 from cdk_triton import TritonArtifactStore
@@ -100,6 +103,22 @@ def test_what_is_acknowledged_is_found_where_nobody_acknowledges(
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_acknowledgement_has_a_reason(apps: dict[str, cdk.App], example: str) -> None:
     assert all(len(reason) > 40 and reason.endswith(".") for _, reason in acknowledged(apps[example]))
+
+
+@pytest.mark.parametrize("pack", CLEAN)
+def test_a_store_that_empties_its_bucket_is_clean(stack: cdk.Stack, pack: str) -> None:
+    TritonArtifactStore(
+        stack,
+        "Store",
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+        auto_delete_objects=True,
+        access_logs_bucket=s3.Bucket.from_bucket_name(stack, "Logs", "access-logs"),
+        encryption_key=kms.Key(stack, "Key", enable_key_rotation=True),
+        builders=[],
+        vpc=some_vpc(stack),
+    )
+
+    assert findings(cast(cdk.App, stack.node.root), CLEAN[pack]) == {}
 
 
 def test_the_packs_as_plugins_let_the_synthesis_pass(tmp_path: Path) -> None:

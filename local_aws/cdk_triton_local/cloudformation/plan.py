@@ -16,6 +16,7 @@ from cdk_triton_local.cloudformation.exports import Exports
 from cdk_triton_local.cloudformation.intrinsics import UNKNOWN, Environment, Resolver, contains_unknown, references
 from cdk_triton_local.cloudformation.order import creation_order
 from cdk_triton_local.cloudformation.resource_types import ResourceType, find, is_custom
+from cdk_triton_local.cloudformation.resource_types._auto_delete import TYPE_NAME as AUTO_DELETE
 from cdk_triton_local.cloudformation.stacks import STACK_TYPE, Stack, StackResource, Target
 from cdk_triton_local.cloudformation.template import Resource
 
@@ -154,7 +155,7 @@ class _Planner:
 
     def _check_service_token(self, resource: Resource) -> None:
         """Reject a custom resource whose function cannot run here."""
-        if not is_custom(resource.type):
+        if not is_custom(resource.type) or resource.type == AUTO_DELETE:
             return
         for name, _ in references(resource.properties.get("ServiceToken")):
             function = self._target.template.resources.get(name)

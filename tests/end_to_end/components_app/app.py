@@ -11,7 +11,14 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
-from cdk_triton import ContainerEnvironment, ModelRepository, ServingPlatform, TritonComponents, TritonModel
+from cdk_triton import (
+    ContainerEnvironment,
+    ModelRepository,
+    ServingPlatform,
+    TritonArtifactStore,
+    TritonComponents,
+    TritonModel,
+)
 
 PLACE = cdk.Environment(account="123456789012", region="us-east-1")
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
@@ -25,6 +32,9 @@ def main(repositories: str, assets: str, output: str) -> None:
             builtin_cloud_formation_validation=False,  # other tests have it
         )
         stack = cdk.Stack(app, "Shop", env=PLACE)
+        store = TritonArtifactStore(
+            stack, "Artifacts", removal_policy=cdk.RemovalPolicy.DESTROY, auto_delete_objects=True
+        )
         endpoint = TritonComponents(stack, "Components", platform=PLATFORM, min_instance_count=0, max_instance_count=2)
         for name in ("text", "image"):
             model = TritonModel(
@@ -32,6 +42,7 @@ def main(repositories: str, assets: str, output: str) -> None:
                 f"Model-{name}",
                 repository=ModelRepository.from_directory(Path(repositories, version, name)),
                 platform=PLATFORM,
+                store=store,
                 environment=ContainerEnvironment(log_verbose=0),
             )
             component = endpoint.add_component(name, model=model, accelerators=1, memory=cdk.Size.gibibytes(8))

@@ -291,8 +291,37 @@ class TestTheBucketOfAFailedCreation:
         TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
         assert world.only(home, self.BUCKET)["DeletionPolicy"] == "Retain"
 
+    def test_is_what_removal_policy_says(self, world: World, stack: cdk.Stack) -> None:
+        store = TritonArtifactStore(stack, "Store", removal_policy=cdk.RemovalPolicy.DESTROY)
+        TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+        assert world.only(stack, self.BUCKET)["DeletionPolicy"] == "Delete"
+        assert not world.resources(stack, "Custom::S3AutoDeleteObjects")
+
     def test_is_what_the_user_says(self, world: World, stack: cdk.Stack) -> None:
         store = TritonArtifactStore(stack, "Store")
         store.bucket.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
         TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
         assert world.only(stack, self.BUCKET)["DeletionPolicy"] == "Delete"
+
+
+class TestAutoDeleteObjects:
+    def test_the_cdk_empties_the_bucket_before_it_goes(self, stack: cdk.Stack, world: World) -> None:
+        TritonArtifactStore(stack, "Store", removal_policy=cdk.RemovalPolicy.DESTROY, auto_delete_objects=True)
+
+        bucket = next(iter(world.resources(stack, "AWS::S3::Bucket")))
+        emptied = world.only(stack, "Custom::S3AutoDeleteObjects")
+        assert emptied["Properties"]["BucketName"] == {"Ref": bucket}
+        assert world.only(stack, "AWS::S3::Bucket")["DeletionPolicy"] == "Delete"
+
+    @pytest.mark.parametrize("policy", [None, cdk.RemovalPolicy.RETAIN], ids=["default", "retain"])
+    def test_a_bucket_that_stays_keeps_its_objects(
+        self, messages: Messages, stack: cdk.Stack, policy: cdk.RemovalPolicy | None
+    ) -> None:
+        with pytest.raises(ConfigurationError) as caught:
+            TritonArtifactStore(stack, "Store", removal_policy=policy, auto_delete_objects=True)
+        messages.record("ConfigurationError", str(caught.value))
+
+    def test_a_bucket_has_no_snapshots(self, messages: Messages, stack: cdk.Stack) -> None:
+        with pytest.raises(ConfigurationError) as caught:
+            TritonArtifactStore(stack, "Store", removal_policy=cdk.RemovalPolicy.SNAPSHOT)
+        messages.record("ConfigurationError", str(caught.value))

@@ -1,4 +1,4 @@
-"""A bucket that a construct makes: encrypted, for TLS only, not public, with versions, and kept when its stack goes."""
+"""A bucket that a construct makes: encrypted, for TLS only, not public, with versions, and kept by default."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ def own_bucket(
     why_not_replicated: str,
     bucket_name: str | None = None,
     lifecycle_rules: Sequence[s3.LifecycleRule] | None = None,
+    removal_policy: RemovalPolicy | None = None,
+    auto_delete_objects: bool = False,
 ) -> s3.Bucket:
-    """Make a bucket that stays when its stack is deleted: CloudFormation deletes empty buckets only.
+    """Make a bucket.
 
     Args:
         scope: the construct that needs it. Its path begins the keys of access logs.
@@ -37,6 +39,9 @@ def own_bucket(
         why_not_replicated: the reason why the bucket is not replicated, for the rule of NIST 800-53.
         bucket_name: a name of the user's own.
         lifecycle_rules: the rules by which objects expire.
+        removal_policy: by default the bucket stays when its stack is deleted, unless it is empty because the creation
+            of the stack has failed.
+        auto_delete_objects: whether the bucket is emptied before it is deleted.
     """
     if access_logs is not None:
         _warn_about_key(scope, access_logs)
@@ -52,7 +57,8 @@ def own_bucket(
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         versioned=True,
         # When a stack of its own fails the first time, the bucket is empty, and nobody would find it again.
-        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if removal_policy is None else removal_policy,
+        auto_delete_objects=auto_delete_objects or None,
         server_access_logs_bucket=access_logs,
         server_access_logs_prefix=None if access_logs is None else f"{scope.node.path}/",
         lifecycle_rules=None if lifecycle_rules is None else list(lifecycle_rules),

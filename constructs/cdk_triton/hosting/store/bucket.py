@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from aws_cdk import ArnFormat, Aws, CfnDeletionPolicy, Duration
+from aws_cdk import ArnFormat, Aws, CfnDeletionPolicy, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -20,7 +20,7 @@ from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.stacks import require_own_region, require_same, stack_of
 from cdk_triton.protocol.layout import STAGING_PREFIX
 
-__all__ = ["check_bucket", "keep_when_creation_fails", "let_logs_use", "store_bucket"]
+__all__ = ["check_bucket", "check_removal", "keep_when_creation_fails", "let_logs_use", "store_bucket"]
 
 _BUCKET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
@@ -52,8 +52,32 @@ def check_bucket(scope: Construct, name: str | None, access_logs: s3.IBucket | N
         _check_access_logs(scope, access_logs)
 
 
+def check_removal(scope: Construct, removal_policy: RemovalPolicy | None, *, auto_delete_objects: bool) -> None:
+    """Reject a removal that a bucket cannot have, as `s3.Bucket` does.
+
+    Raises:
+        ConfigurationError: the policy is one of snapshots, or the objects of a bucket that stays would be deleted.
+    """
+    if removal_policy is RemovalPolicy.SNAPSHOT:
+        raise ConfigurationError(
+            f"removal_policy of {path_of(scope)} is RemovalPolicy.SNAPSHOT, but S3 has no snapshots of buckets: use "
+            "RemovalPolicy.RETAIN or RemovalPolicy.DESTROY"
+        )
+    if auto_delete_objects and removal_policy is not RemovalPolicy.DESTROY:
+        raise ConfigurationError(
+            f"{path_of(scope)} has auto_delete_objects=True, but its bucket is kept: add "
+            "removal_policy=RemovalPolicy.DESTROY, or remove auto_delete_objects"
+        )
+
+
 def store_bucket(
-    scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | None, bucket_name: str | None
+    scope: Construct,
+    key: kms.IKey | None,
+    access_logs: s3.IBucket | None,
+    bucket_name: str | None,
+    removal_policy: RemovalPolicy | None,
+    *,
+    auto_delete_objects: bool,
 ) -> s3.Bucket:
     """The child `Bucket`."""
     day = Duration.days(1)
@@ -65,6 +89,8 @@ def store_bucket(
         why_not_replicated="S3 replicates into a bucket that another stack makes, with a role of its own. A replica is "
         "not needed, because the sources give every archive again, and a second region has a store of its own.",
         bucket_name=bucket_name,
+        removal_policy=removal_policy,
+        auto_delete_objects=auto_delete_objects,
         lifecycle_rules=[
             s3.LifecycleRule(
                 id="ExpireWhatNobodyRefersTo",

@@ -29,6 +29,7 @@ from cdk_triton.hosting.naming.references import protects_nothing
 from cdk_triton.hosting.naming.stacks import are_deployed_together, stack_of
 from cdk_triton.hosting.store.bucket import (
     check_bucket,
+    check_removal,
     keep_when_creation_fails,
     let_logs_use,
     store_bucket,
@@ -67,16 +68,16 @@ IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
 
 
 class TritonArtifactStore(Construct):
-    """Keeps archives for every stack of an account and region. It remains when those stacks are deleted.
+    """Keeps archives for every stack of an account and region. Its bucket stays when those stacks are deleted.
 
     Give the store a stack of its own. If the first deployment of that stack fails, CloudFormation also removes the
     empty bucket. If the store is in a model's stack, a failed first deployment removes the handler and orphans the
     retained bucket, and the next one starts with an empty store.
 
-    The bucket is retained, versioned and encrypted. It blocks public access, and rejects requests without TLS. Archives
-    and their manifests are written once, and never changed or deleted, because a rollback needs the old ones.
-    Incomplete uploads expire after 1 day, replaced or deleted versions after 30 days, and the objects that builds read
-    and write after 7 days.
+    The bucket is versioned and encrypted, and retained unless `removal_policy` says otherwise. It blocks public access,
+    and rejects requests without TLS. Archives and their manifests are written once, and never changed or deleted,
+    because a rollback needs the old ones. Incomplete uploads expire after 1 day, replaced or deleted versions after
+    30 days, and the objects that builds read and write after 7 days.
 
     The first builder that has the GPU of the model's platform builds a repository with recipes. By default there are a
     `SageMakerProcessingBuilder`, and before it a `CodeBuildGpuBuilder` if the region of the store's stack is known and
@@ -121,6 +122,12 @@ class TritonArtifactStore(Construct):
             SageMaker's Triton images.
         bucket_name: the bucket's name, for a store that another account or region promotes from. By default
             CloudFormation generates one. With another name, the store gets a new, empty bucket.
+        removal_policy: what happens to the bucket when it is removed from its stack, or the stack is deleted. By
+            default the bucket stays. `RemovalPolicy.DESTROY` suits stacks that are made for a test or a pull request.
+            Without `auto_delete_objects`, CloudFormation then fails to delete a bucket that is not empty.
+        auto_delete_objects: whether every object, with all its versions, is deleted before the bucket. A function of
+            the CDK (`Custom::S3AutoDeleteObjects`) does it, as for `s3.Bucket`. It needs
+            `removal_policy=RemovalPolicy.DESTROY`.
         vpc: the VPC that the store's functions run in. In a VPC without a way to the internet,
             `add_vpc_endpoints(vpc, store_functions=True)` adds the VPC endpoints of the services that they call. By
             default they run in Lambda's own network. Builders have a `vpc` argument of their own.
@@ -139,6 +146,8 @@ class TritonArtifactStore(Construct):
             * `promotes_from`: the argument comes together with `builders` or `export_prefix`.
             * `export_prefix`: the prefix cannot begin an export's name.
             * `bucket_name`: S3 rejects the name.
+            * `removal_policy`: the policy is `SNAPSHOT`.
+            * `auto_delete_objects`: `removal_policy` is not `DESTROY`.
             * `vpc`: the VPC is in another region, or `vpc_subnets` or `security_groups` are given without `vpc`.
     """
 
@@ -155,6 +164,8 @@ class TritonArtifactStore(Construct):
         promotes_from: ImportedArtifactStore | None = None,
         export_prefix: str | None = None,
         bucket_name: str | None = None,
+        removal_policy: RemovalPolicy | None = None,
+        auto_delete_objects: bool = False,
         vpc: ec2.IVpc | None = None,
         vpc_subnets: ec2.SubnetSelection | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] = (),
@@ -164,9 +175,17 @@ class TritonArtifactStore(Construct):
         encryption_key, former = require_store_keys(self, encryption_key, former_keys)
         self.former_keys: Sequence[kms.IKey] = former
         check_bucket(self, bucket_name, access_logs_bucket)
+        check_removal(self, removal_policy, auto_delete_objects=auto_delete_objects)
         check_promotion(self, promotes_from, builders, export_prefix)
         self.promotes_from = promotes_from
-        self.bucket: s3.IBucket = store_bucket(self, encryption_key, access_logs_bucket, bucket_name)
+        self.bucket: s3.IBucket = store_bucket(
+            self,
+            encryption_key,
+            access_logs_bucket,
+            bucket_name,
+            removal_policy,
+            auto_delete_objects=auto_delete_objects,
+        )
         self.node.default_child = self.bucket.node.default_child
         let_logs_use(self, encryption_key, self.former_keys)
         log_group = logs.LogGroup(

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from cdk_triton.errors import LocalError, TemplateError
 from cdk_triton_local.cloudformation.intrinsics import UNKNOWN
+from cdk_triton_local.cloudformation.resource_types._auto_delete import TYPE_NAME, answer
 from cdk_triton_local.cloudformation.resource_types.base import (
     Context,
     NotAttemptedError,
@@ -68,8 +69,8 @@ class CustomResource(ResourceType):
     type_name = "AWS::CloudFormation::CustomResource"
     note = (
         "Behind a CDK Provider, `onEvent` and `isComplete` run here with the framework's protocol, but the local AWS "
-        "polls faster. Any other Python function gets the request with a ResponseURL. SNS topics as service tokens are "
-        "not modelled."
+        "polls faster. `Custom::S3AutoDeleteObjects` empties the bucket here, without the CDK's Node.js function. "
+        "Any other Python function gets the request with a ResponseURL. SNS topics as service tokens are not modelled."
     )
     modelled = frozenset({"ServiceTimeout", "ServiceToken"})
     attributes = frozenset({"*"})
@@ -161,6 +162,8 @@ class _Exchange:
         if str(configuration.get("Handler", "")).startswith("framework."):
             variables = configuration["Environment"]["Variables"]
             return self._as_answer(_ProviderFramework(self._context, self._request, variables, self._timeout).run())
+        if self._context.type_name == TYPE_NAME and str(configuration.get("Runtime")).startswith("nodejs"):
+            return self._as_answer(answer(self._context, self._request))
         return self._as_answer(self._plain())
 
     def _plain(self) -> Mapping[str, Any]:

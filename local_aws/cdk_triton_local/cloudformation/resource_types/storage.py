@@ -75,7 +75,8 @@ class Bucket(ResourceType):
         if "VersioningConfiguration" in properties or "VersioningConfiguration" in previous:
             status = properties.get("VersioningConfiguration", {}).get("Status", "Suspended")
             s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": status})
-        if tags := context.tag_list(properties):
+        tags = context.tag_list(properties)
+        if tags or "Tags" in previous:
             s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": tags})
 
 
