@@ -180,6 +180,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "MetricsConfig": _Type("a MetricsConfig", "MetricsConfig(enhanced_metrics=True)"),
     "ModelConfig": _Type("a ModelConfig", "parse_model_config(text)", package="model_config_pb2"),
     "ModelRepository": _Type("a ModelRepository", "ModelRepository.from_directory('models')"),
+    "RemovalPolicy": _Type("a `RemovalPolicy` of aws_cdk", "RemovalPolicy.DESTROY", package="aws_cdk"),
     "RetentionDays": _Type(
         "one of the periods that CloudWatch Logs offers", "logs.RetentionDays.THREE_MONTHS", package="aws_cdk.aws_logs"
     ),
@@ -195,12 +196,12 @@ _TYPES: Final[Mapping[str, _Type]] = {
         package="aws_cdk.aws_applicationautoscaling",
     ),
     "ServingPlatform": _Type("a ServingPlatform", "ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge')"),
-    "RemovalPolicy": _Type("a `RemovalPolicy` of aws_cdk", "RemovalPolicy.DESTROY", package="aws_cdk"),
     "Size": _Type("a `Size` of aws_cdk", "Size.mebibytes(…)", package="aws_cdk"),
     "Stack": _Type("a stack", "cdk.Stack(app, 'Search')", package="aws_cdk"),
     "SubnetSelection": _Type("an ec2.SubnetSelection", "ec2.SubnetSelection(subnets=[…])", package="aws_cdk.aws_ec2"),
     "TimeZone": _Type("a `TimeZone` of aws_cdk", "TimeZone.EUROPE_BERLIN", package="aws_cdk"),
     "TritonVariant": _Type("a TritonVariant", "TritonVariant(model=model)"),
+    "Unit": _Type("a unit of CloudWatch", "cloudwatch.Unit.COUNT", package="aws_cdk.aws_cloudwatch"),
     "bool": _Type("True or False", "", package="builtins"),
     "str": _Type("text in quotes", "'name'", package="builtins"),
 }

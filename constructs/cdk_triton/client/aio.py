@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from cdk_triton._options import takes
 from cdk_triton.client.aio_runtime import AioRuntime
 from cdk_triton.client.contract import Contract
 from cdk_triton.client.invocation import Invocation
@@ -20,7 +21,6 @@ from cdk_triton.client.options import (
     SubmitOptions,
     TargetOptions,
     listed,
-    takes,
 )
 from cdk_triton.client.runtime import default_client, foreign_errors_translated
 from cdk_triton.client.submission import PERMISSION, Submission

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from cdk_triton._options import takes
 from cdk_triton.client.contract import Contract
 from cdk_triton.client.direct_runtime import DirectRuntime
 from cdk_triton.client.invocation import Invocation
@@ -20,7 +21,6 @@ from cdk_triton.client.options import (
     SubmitOptions,
     TargetOptions,
     listed,
-    takes,
 )
 from cdk_triton.client.runtime import (
     AsyncRuntime,

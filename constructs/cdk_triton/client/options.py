@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     from tritonclient.http import InferRequestedOutput
@@ -18,7 +16,6 @@ __all__ = [
     "SubmitOptions",
     "TargetOptions",
     "listed",
-    "takes",
 ]
 
 
@@ -95,55 +92,3 @@ def listed(outputs: Iterable[str | InferRequestedOutput] | None) -> list[str | I
     if outputs is None:
         return None
     return [outputs] if isinstance(outputs, str) else list(outputs)
-
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def takes(options: type) -> Callable[[_Method], _Method]:
-    """Have a method with `**options` reject an option that it does not have, as Python rejects an unknown argument.
-
-    The method gets the signature with each option as an argument by name, for `help`, notebooks and mocks.
-
-    Args:
-        options: the TypedDict of the method's `**options`.
-    """
-
-    def decorated(method: _Method) -> _Method:
-        signature = _with_options(inspect.signature(method), options)
-        known = frozenset(signature.parameters)
-
-        def check(given: Mapping[str, object]) -> None:
-            if not known.issuperset(given):
-                unknown = next(name for name in given if name not in known)
-                raise TypeError(f"{method.__qualname__}() got an unexpected keyword argument {unknown!r}")
-
-        @wraps(method)
-        def call(*positional: object, **given: object) -> object:
-            check(given)
-            return method(*positional, **given)
-
-        @wraps(method)
-        async def call_and_wait(*positional: object, **given: object) -> object:
-            check(given)
-            return await method(*positional, **given)
-
-        made: Any = call_and_wait if inspect.iscoroutinefunction(method) else call
-        made.__signature__ = signature
-        return cast("_Method", made)
-
-    return decorated
-
-
-class _Omitted:
-    def __repr__(self) -> str:
-        return "..."
-
-
-def _with_options(signature: inspect.Signature, options: type) -> inspect.Signature:
-    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_Omitted(), annotation=kind.__forward_arg__)
-        for name, kind in options.__annotations__.items()
-    ]
-    return signature.replace(parameters=[*own, *more])

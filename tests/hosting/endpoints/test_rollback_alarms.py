@@ -11,7 +11,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
-from cdk_triton import TritonEndpoint, TritonModel, TritonVariant
+from cdk_triton import EndpointMetrics, TritonEndpoint, TritonModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import AllAtOnce, Canary, Capacity
 
@@ -145,7 +145,8 @@ class TestAlarms:
         model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         other = cdk.Stack(app, "Other", env=cdk.Environment(account=account, region=region))
-        made = endpoint.metric_invocations().create_alarm(other, "Busy", threshold=1, evaluation_periods=1)
+        metric = EndpointMetrics(endpoint_name="search").metric_invocations()
+        made = metric.create_alarm(other, "Busy", threshold=1, evaluation_periods=1)
         arn = f"arn:aws:cloudwatch:{region}:{account}:alarm:Busy"
 
         with messages.raises(ConfigurationError):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import jsii
-from aws_cdk import Annotations, Arn, ArnFormat, Duration, Resource
+from aws_cdk import Annotations, Arn, ArnFormat, Resource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
@@ -23,13 +23,10 @@ from cdk_triton._tokens import has_token
 from cdk_triton.artifacts.names import check_name
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
-from cdk_triton.hosting.endpoints.variants.metrics import INVOCATIONS, VariantMetrics
+from cdk_triton.hosting.endpoints.variants.metrics import VariantMetrics
 from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.service_names import check_sagemaker_name
-from cdk_triton.hosting.naming.stacks import region_of, stack_of
-
-if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
-    from aws_cdk import aws_cloudwatch as cloudwatch
+from cdk_triton.hosting.naming.stacks import stack_of
 
 __all__ = ["ImportedEndpoint", "ImportedVariant"]
 
@@ -116,14 +113,8 @@ class ImportedEndpoint(Resource):
             ConfigurationError: SageMaker does not accept the name.
         """
         check_sagemaker_name(variant_name, "variant_name")
-        account, region = self.env.account, self.env.region
-        stack = stack_of(self)
-        return ImportedVariant(
-            self._name,
-            variant_name,
-            account=None if has_token(account) or account == stack.account else account,
-            region=None if has_token(region) or region == region_of(self) else region,
-        )
+        account, region = (None if has_token(each) else each for each in (self.env.account, self.env.region))
+        return ImportedVariant(self._name, variant_name, account=account, region=region)
 
     @jsii.member(jsii_name="grantInvoke")
     @checked
@@ -155,8 +146,8 @@ class ImportedVariant(VariantMetrics):
     Args:
         endpoint_name: the endpoint's name, as callers write it. In CloudWatch the case matters.
         variant_name: the variant's name.
-        account: the account of the metrics. None: the account of the stack that uses them.
-        region: the region of the metrics. None: the region of the stack that uses them.
+        account: the account of the endpoint. None: the account of the stack that uses the metrics.
+        region: the region of the endpoint. None: the region of the stack that uses the metrics.
     """
 
     def __init__(self, endpoint_name: str, variant_name: str, *, account: str | None, region: str | None) -> None:
@@ -168,22 +159,9 @@ class ImportedVariant(VariantMetrics):
         """The dimensions `EndpointName` and `VariantName`."""
         return {"EndpointName": self._endpoint_name, "VariantName": self._variant_name}
 
-    def metric(
-        self,
-        metric_name: str,
-        *,
-        namespace: str = INVOCATIONS,
-        statistic: str = "Sum",
-        period: Duration | None = None,
-    ) -> cloudwatch.Metric:
-        """A metric of the variant, from the endpoint's account and region.
-
-        The arguments are those of `EndpointVariant.metric`.
-        """
-        found = super().metric(metric_name, namespace=namespace, statistic=statistic, period=period)
-        if self._account is None and self._region is None:
-            return found
-        return found.with_(account=self._account, region=self._region)
+    @property
+    def _environment(self) -> tuple[str | None, str | None]:
+        return self._account, self._region
 
 
 def _arn_of_name(scope: Construct, endpoint_name: str) -> str:

@@ -14,6 +14,7 @@ from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_o
 __all__ = [
     "are_deployed_together",
     "is_of_another_account",
+    "literal_environment",
     "region_of",
     "require_own_region",
     "require_same",
@@ -55,6 +56,13 @@ def region_of(construct: IConstruct) -> str:
 @cached_per_construct
 def _region(stack: Stack) -> str:
     return stack.region
+
+
+@cached_per_construct
+def literal_environment(stack: Stack) -> tuple[str | None, str | None]:
+    """The account and the region of a stack, None for one that only the deployment knows."""
+    account, region = stack.account, region_of(stack)
+    return None if has_token(account) else account, None if has_token(region) else region
 
 
 def root_stack(stack: Stack) -> Stack:

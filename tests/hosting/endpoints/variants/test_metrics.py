@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -68,11 +70,61 @@ def test_a_method_is_the_metric_that_sagemaker_publishes(method: str, name: str)
 
 
 @pytest.mark.parametrize("method", sorted(offered()))
-def test_statistic_and_period_are_the_callers(method: str) -> None:
+def test_the_options_are_those_of_a_metric_of_the_cdk(method: str) -> None:
     ask: Callable[..., cloudwatch.Metric] = getattr(METRICS, method)
-    metric = ask(statistic="Minimum", period=cdk.Duration.minutes(5))
+    metric = ask(
+        account="222222222222",
+        color=cloudwatch.Color.RED,
+        dimensions_map={"EndpointName": "other"},
+        label="Errors",
+        period=cdk.Duration.minutes(5),
+        region="eu-west-1",
+        statistic="Minimum",
+        unit=cloudwatch.Unit.COUNT,
+    )
 
+    assert (metric.account, metric.region) == ("222222222222", "eu-west-1")
+    assert (metric.color, metric.label, metric.unit) == (cloudwatch.Color.RED, "Errors", cloudwatch.Unit.COUNT)
     assert (metric.statistic, metric.period.to_seconds()) == ("Minimum", 300)
+    assert metric.dimensions == {"EndpointName": "other"}
+
+
+def test_the_options_are_all_that_the_cdk_has() -> None:
+    of_cdk = {name for name in inspect.signature(cloudwatch.Metric.with_).parameters if name != "self"}
+    assert set(inspect.signature(METRICS.metric_invocations).parameters) == of_cdk
+
+
+def test_an_option_that_is_none_is_not_given() -> None:
+    metric = METRICS.metric_invocations(statistic=None, period=None)
+
+    assert (metric.statistic, metric.period.to_seconds()) == ("Sum", 60)
+
+
+def test_an_unknown_option_is_an_unknown_argument() -> None:
+    ask: Callable[..., cloudwatch.Metric] = METRICS.metric_invocations
+    with pytest.raises(TypeError, match="metric_invocations\\(\\) got an unexpected keyword argument 'statistics'"):
+        ask(statistics="Sum")
+
+
+def test_a_dashboard_of_another_region_shows_the_metric_of_the_endpoints_region(world: World) -> None:
+    app = world.app()
+    serving, watching = (
+        cdk.Stack(app, name, env=cdk.Environment(account="111122223333", region=region))
+        for name, region in {"Serving": "eu-west-1", "Watching": "us-east-1"}.items()
+    )
+    model = TritonModel(serving, "Model", repository=world.repository(), platform=world.platform)
+    endpoint = TritonEndpoint(serving, "Endpoint", model=model, endpoint_name="search")
+    metric = endpoint.metric_invocations()
+    for stack in (serving, watching):
+        cloudwatch.Dashboard(stack, "Dashboard").add_widgets(cloudwatch.GraphWidget(left=[metric]))
+
+    here, there = (
+        json.dumps(world.only(stack, "AWS::CloudWatch::Dashboard")["Properties"]["DashboardBody"])
+        for stack in (serving, watching)
+    )
+    assert there.count("eu-west-1") == 1
+    assert "accountId" not in there
+    assert "eu-west-1" not in here
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,29 @@ asynchronous endpoints" has the list of all that such an endpoint publishes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from aws_cdk import Duration
+from constructs import Construct
 
 from cdk_triton._checked import checked
+from cdk_triton._options import takes
 from cdk_triton.hosting.naming.service_names import check_sagemaker_name
+from cdk_triton.hosting.naming.stacks import literal_environment, stack_of
 
 if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
     from aws_cdk import aws_cloudwatch as cloudwatch
 
-__all__ = ["ComponentMetrics", "EndpointMetrics", "InvocationMetrics", "VariantMetrics", "of_instance_type"]
+__all__ = [
+    "ComponentMetrics",
+    "EndpointMetrics",
+    "InvocationMetrics",
+    "MetricOptions",
+    "VariantMetrics",
+    "of_instance_type",
+]
 
 INVOCATIONS = "AWS/SageMaker"
 """The namespace of what callers experience, and of what a multi-model endpoint loads for them."""
@@ -41,11 +51,51 @@ PER_PERCENT = 0.01
 """The share, from 0 to 1, that is an average of counts."""
 
 
+class MetricOptions(TypedDict, total=False):
+    """The CDK's options of a metric, which every `metric_…` method takes by name.
+
+    Attributes:
+        account: the account that publishes the metric; by default the endpoint's.
+        color: the colour in graphs, such as `#00ff00`, or one of `cloudwatch.Color`.
+        dimensions_map: other dimensions than those of the endpoint's variant or component.
+        id: an identifier in the expressions of a dashboard.
+        label: the text in graphs.
+        period: the period of one datapoint; a minute by default, because SageMaker publishes once a minute.
+        region: the region that publishes the metric; by default the endpoint's.
+        stack_account: the account of the endpoint's stack, for the CDK's `attach_to`.
+        stack_region: the region of the endpoint's stack, for the CDK's `attach_to`.
+        statistic: the statistic in CloudWatch's form, such as `Sum` or `p99`. SageMaker documents percentiles of the
+            model latency only.
+        unit: the unit by which CloudWatch filters; by default all units.
+        visible: whether graphs show the metric; True by default.
+    """
+
+    account: str | None
+    color: str | None
+    dimensions_map: Mapping[str, str] | None
+    id: str | None
+    label: str | None
+    period: Duration | None
+    region: str | None
+    stack_account: str | None
+    stack_region: str | None
+    statistic: str | None
+    unit: cloudwatch.Unit | None
+    visible: bool | None
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _takes_options(method: _Method) -> _Method:
+    """Have a method with `**options` take those of a metric, and check their types."""
+    return checked(takes(MetricOptions)(method))
+
+
 class InvocationMetrics:
     """The metrics of what callers invoke, a variant or an inference component, as methods; each once a minute.
 
-    Every method takes the statistic, as CloudWatch writes it (`Sum`, `p99`), and the period of a datapoint, by default
-    a minute. SageMaker documents percentiles of the model latency only.
+    Every method takes the options of a metric of the CDK, such as `statistic`, `period`, `label` and `color`.
     """
 
     @property
@@ -53,71 +103,83 @@ class InvocationMetrics:
     def metric_dimensions(self) -> Mapping[str, str]:
         """The dimensions of all these metrics."""
 
-    @checked
+    @_takes_options
     def metric(
-        self, metric_name: str, *, namespace: str = INVOCATIONS, statistic: str = "Sum", period: Duration | None = None
+        self, metric_name: str, *, namespace: str = INVOCATIONS, **options: Unpack[MetricOptions]
     ) -> cloudwatch.Metric:
         """A metric of this endpoint, variant or inference component, by the name that SageMaker gives the metric.
 
         Args:
             metric_name: the name, such as `Invocations`.
             namespace: the CloudWatch namespace of the metric.
-            statistic: the statistic in CloudWatch's form, such as `Sum` or `p99`.
-            period: the period of one datapoint; by default a minute.
+            **options: the options of a metric; `MetricOptions` has the list. The statistic is `Sum` by default.
         """
+        return self._metric(metric_name, "Sum", options, namespace)
+
+    def _metric(
+        self, metric_name: str, statistic: str, options: MetricOptions, namespace: str = INVOCATIONS
+    ) -> cloudwatch.Metric:
         from aws_cdk import aws_cloudwatch as cloudwatch
 
-        return cloudwatch.Metric(
-            namespace=namespace,
-            metric_name=metric_name,
-            dimensions_map=self.metric_dimensions,
-            statistic=statistic,
-            period=_minute(period),
-        )
+        account, region = self._environment
+        defaults: dict[str, Any] = {
+            "dimensions_map": self.metric_dimensions,
+            "period": Duration.minutes(1),
+            "stack_account": account,
+            "stack_region": region,
+            "statistic": statistic,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        return cloudwatch.Metric(namespace=namespace, metric_name=metric_name, **defaults | given)
+
+    @property
+    def _environment(self) -> tuple[str | None, str | None]:
+        """The account and region that publish the metrics, as far as they are known.
+
+        A dashboard of another account or region then shows them from there, as the CDK's `attach_to` makes it.
+        """
+        return literal_environment(stack_of(self)) if isinstance(self, Construct) else (None, None)
 
     # What callers see.
 
-    def metric_invocations(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_invocations(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests."""
-        return self.metric("Invocations", statistic=statistic, period=period)
+        return self._metric("Invocations", "Sum", options)
 
-    def metric_concurrent_requests(
-        self, *, statistic: str = "Maximum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_concurrent_requests(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of concurrent requests. SageMaker documents only the minimum and the maximum."""
-        return self.metric("ConcurrentRequestsPerModel", statistic=statistic, period=period)
+        return self._metric("ConcurrentRequestsPerModel", "Maximum", options)
 
-    def metric_model_latency(self, *, statistic: str = "Average", period: Duration | None = None) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_model_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The time that the container took to answer, including the local communication with it; in microseconds."""
-        return self.metric("ModelLatency", statistic=statistic, period=period)
+        return self._metric("ModelLatency", "Average", options)
 
-    def metric_overhead_latency(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_overhead_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The time that SageMaker needed for a request in addition to the model latency; in microseconds."""
-        return self.metric("OverheadLatency", statistic=statistic, period=period)
+        return self._metric("OverheadLatency", "Average", options)
 
-    def metric_invocation_4xx_errors(
-        self, *, statistic: str = "Sum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_invocation_4xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests that were answered with a 4xx status; the average is their share, from 0 to 1."""
-        return self.metric("Invocation4XXErrors", statistic=statistic, period=period)
+        return self._metric("Invocation4XXErrors", "Sum", options)
 
-    def metric_invocation_5xx_errors(
-        self, *, statistic: str = "Sum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_invocation_5xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests that were answered with a 5xx status; the average is their share, from 0 to 1."""
-        return self.metric("Invocation5XXErrors", statistic=statistic, period=period)
+        return self._metric("Invocation5XXErrors", "Sum", options)
 
-    def metric_invocation_model_errors(
-        self, *, statistic: str = "Sum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_invocation_model_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests that the container did not answer with a 2xx status.
 
         Requests with a 4xx or 5xx status count, and those that timed out or broke off. The average is their share, from
         0 to 1.
         """
-        return self.metric("InvocationModelErrors", statistic=statistic, period=period)
+        return self._metric("InvocationModelErrors", "Sum", options)
 
 
 class ComponentMetrics(InvocationMetrics):
@@ -127,48 +189,41 @@ class ComponentMetrics(InvocationMetrics):
     GPUs ("SageMaker AI inference component metrics").
     """
 
-    def metric_invocations_per_copy(
-        self, *, statistic: str = "Sum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_invocations_per_copy(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests that each copy of the component got. SageMaker documents only the sum."""
-        return self.metric("InvocationsPerCopy", statistic=statistic, period=period)
+        return self._metric("InvocationsPerCopy", "Sum", options)
 
-    def metric_no_capacity_invocation_failures(
-        self, *, statistic: str = "Sum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_no_capacity_invocation_failures(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests that failed because no copy existed ("Scale an endpoint to zero instances")."""
-        return self.metric("NoCapacityInvocationFailures", statistic=statistic, period=period)
+        return self._metric("NoCapacityInvocationFailures", "Sum", options)
 
-    def metric_cpu_utilization(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_cpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The utilization of the vCPUs that a copy reserves, 0 to 100 percent."""
-        return self.metric("CPUUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
+        return self._metric("CPUUtilizationNormalized", "Average", options, COMPONENTS)
 
-    def metric_memory_utilization(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The utilization of the memory that a copy reserves, in percent."""
-        return self.metric("MemoryUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
+        return self._metric("MemoryUtilizationNormalized", "Average", options, COMPONENTS)
 
-    def metric_gpu_utilization(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_gpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The utilization of the GPUs that a copy reserves, 0 to 100 percent."""
-        return self.metric("GPUUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
+        return self._metric("GPUUtilizationNormalized", "Average", options, COMPONENTS)
 
-    def metric_gpu_memory_utilization(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_gpu_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The utilization of the memory of the GPUs that a copy reserves, 0 to 100 percent."""
-        return self.metric("GPUMemoryUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
+        return self._metric("GPUMemoryUtilizationNormalized", "Average", options, COMPONENTS)
 
 
 class VariantMetrics(InvocationMetrics):
     """The metrics of one variant of an endpoint, as methods; SageMaker publishes each once a minute.
 
-    Every method takes the statistic, as CloudWatch writes it (`Sum`, `p99`), and the period of a datapoint, by default
-    a minute. SageMaker documents percentiles of the model latency only.
+    Every method takes the options of a metric of the CDK, such as `statistic`, `period`, `label` and `color`.
     """
 
     @property
@@ -176,129 +231,137 @@ class VariantMetrics(InvocationMetrics):
     def metric_dimensions(self) -> Mapping[str, str]:
         """The dimensions `EndpointName` and `VariantName`."""
 
-    def metric_invocations_per_instance(
-        self, *, statistic: str = "Sum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_invocations_per_instance(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests that each instance of the variant got. SageMaker documents only the sum."""
-        return self.metric("InvocationsPerInstance", statistic=statistic, period=period)
+        return self._metric("InvocationsPerInstance", "Sum", options)
 
-    def metric_instance_count(self, *, period: Duration | None = None) -> cloudwatch.MathExpression:
+    @checked
+    def metric_instance_count(
+        self,
+        *,
+        account: str | None = None,
+        color: str | None = None,
+        label: str = "instances",
+        period: Duration | None = None,
+        region: str | None = None,
+    ) -> cloudwatch.MathExpression:
         """The number of instances that answered. A period without requests has no value.
 
         SageMaker does not publish this number, but counts each request as 1 in `Invocations`, and as 1 divided by the
-        number of active instances in `InvocationsPerInstance`. The quotient of the two is this number.
+        number of active instances in `InvocationsPerInstance`. The quotient of the two is this number. An expression
+        has only these of a metric's options.
+
+        Args:
+            account: the account that publishes both metrics; by default the endpoint's.
+            color: the colour in graphs.
+            label: the text in graphs.
+            period: the period of one datapoint; by default a minute.
+            region: the region that publishes both metrics; by default the endpoint's.
         """
         from aws_cdk import aws_cloudwatch as cloudwatch
 
+        options = MetricOptions(account=account, period=period, region=region)
         return cloudwatch.MathExpression(
             expression="invocations / perInstance",
             using_metrics={
-                "invocations": self.metric_invocations(period=period),
-                "perInstance": self.metric_invocations_per_instance(period=period),
+                "invocations": self.metric_invocations(**options),
+                "perInstance": self.metric_invocations_per_instance(**options),
             },
-            label="instances",
-            period=_minute(period),
+            color=color,
+            label=label,
+            period=Duration.minutes(1) if period is None else period,
         )
 
     # What instances use. The average is that of the instances.
 
-    def metric_cpu_utilization(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_cpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The sum of the utilization of all vCPUs of an instance, in percent. Four busy vCPUs have the sum 400."""
-        return self.metric("CPUUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+        return self._metric("CPUUtilization", "Average", options, INSTANCES)
 
-    def metric_memory_utilization(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The utilization of an instance's memory, 0 to 100 percent."""
-        return self.metric("MemoryUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+        return self._metric("MemoryUtilization", "Average", options, INSTANCES)
 
-    def metric_gpu_utilization(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_gpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The sum of the utilization of all GPUs of an instance, in percent. Four busy GPUs have the sum 400."""
-        return self.metric("GPUUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+        return self._metric("GPUUtilization", "Average", options, INSTANCES)
 
-    def metric_gpu_memory_utilization(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_gpu_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The sum of the memory utilization of all GPUs of an instance, in percent. Four full GPUs have the sum 400."""
-        return self.metric("GPUMemoryUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+        return self._metric("GPUMemoryUtilization", "Average", options, INSTANCES)
 
-    def metric_disk_utilization(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_disk_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The utilization of an instance's disk, 0 to 100 percent."""
-        return self.metric("DiskUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+        return self._metric("DiskUtilization", "Average", options, INSTANCES)
 
     # What waits for an asynchronous endpoint, and what became of it.
 
-    def metric_backlog_size(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_backlog_size(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests to an asynchronous endpoint that wait or are processed, for all variants together."""
-        return self._of_queue("ApproximateBacklogSize", statistic, period)
+        return self._queue_metric("ApproximateBacklogSize", "Maximum", options)
 
-    def metric_backlog_size_per_instance(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_backlog_size_per_instance(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The backlog size of an asynchronous endpoint, divided by the number of instances."""
-        return self._of_queue("ApproximateBacklogSizePerInstance", statistic, period)
+        return self._queue_metric("ApproximateBacklogSizePerInstance", "Average", options)
 
-    def metric_oldest_request_age(
-        self, *, statistic: str = "Maximum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_oldest_request_age(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The age of the oldest request to an asynchronous endpoint; in seconds."""
-        return self._of_queue("ApproximateAgeOfOldestRequest", statistic, period)
+        return self._queue_metric("ApproximateAgeOfOldestRequest", "Maximum", options)
 
-    def metric_failed_requests(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_failed_requests(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests to an asynchronous endpoint that failed. Their errors are below `failure_prefix`."""
-        return self.metric("InvocationFailures", statistic=statistic, period=period)
+        return self._metric("InvocationFailures", "Sum", options)
 
-    def metric_expired_requests(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_expired_requests(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests to an asynchronous endpoint that expired in the queue. No container processes them."""
-        return self.metric("ExpiredRequests", statistic=statistic, period=period)
+        return self._metric("ExpiredRequests", "Sum", options)
 
-    def _of_queue(self, metric_name: str, statistic: str, period: Duration | None) -> cloudwatch.Metric:
-        endpoint = {"EndpointName": self.metric_dimensions["EndpointName"]}
-        return self.metric(metric_name, statistic=statistic, period=period).with_(dimensions_map=endpoint)
+    def _queue_metric(self, metric_name: str, statistic: str, options: MetricOptions) -> cloudwatch.Metric:
+        endpoint = MetricOptions(dimensions_map={"EndpointName": self.metric_dimensions["EndpointName"]})
+        return self._metric(metric_name, statistic, endpoint | options)
 
     # What a multi-model endpoint loads.
 
-    def metric_loaded_model_count(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_loaded_model_count(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of archives that an instance has loaded. The sum counts an archive once for each instance."""
-        return self.metric("LoadedModelCount", namespace=INSTANCES, statistic=statistic, period=period)
+        return self._metric("LoadedModelCount", "Average", options, INSTANCES)
 
-    def metric_model_cache_hit(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_model_cache_hit(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The share of requests (0 to 1) whose archive was already loaded. The sum is the number of such requests."""
-        return self.metric("ModelCacheHit", statistic=statistic, period=period)
+        return self._metric("ModelCacheHit", "Average", options)
 
-    def metric_model_loading_wait_time(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_model_loading_wait_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The time that a request waited until its archive was downloaded and loaded; in microseconds."""
-        return self.metric("ModelLoadingWaitTime", statistic=statistic, period=period)
+        return self._metric("ModelLoadingWaitTime", "Average", options)
 
-    def metric_model_downloading_time(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_model_downloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The time that the download of an archive took; in microseconds."""
-        return self.metric("ModelDownloadingTime", statistic=statistic, period=period)
+        return self._metric("ModelDownloadingTime", "Average", options)
 
-    def metric_model_loading_time(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_model_loading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The time that the container took to load an archive; in microseconds."""
-        return self.metric("ModelLoadingTime", statistic=statistic, period=period)
+        return self._metric("ModelLoadingTime", "Average", options)
 
-    def metric_model_unloading_time(
-        self, *, statistic: str = "Average", period: Duration | None = None
-    ) -> cloudwatch.Metric:
+    @_takes_options
+    def metric_model_unloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The time that the container took to unload an archive; in microseconds. `SampleCount` counts the archives."""
-        return self.metric("ModelUnloadingTime", statistic=statistic, period=period)
+        return self._metric("ModelUnloadingTime", "Average", options)
 
 
 @checked
@@ -338,7 +401,3 @@ def of_instance_type(metric: cloudwatch.Metric, instance_type: str) -> cloudwatc
     realtime-endpoints-heterogeneous in SageMaker's developer guide).
     """
     return metric.with_(dimensions_map={**(metric.dimensions or {}), "InstanceType": instance_type})
-
-
-def _minute(period: Duration | None) -> Duration:
-    return Duration.minutes(1) if period is None else period
