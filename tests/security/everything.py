@@ -96,7 +96,7 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
         deployment_policy=policy,
     )
     text.scale_to_zero("Idle", max_capacity=2, max_requests_per_second=40)
-    text.add_rollback_alarms(components.monitor(topic=topic).alarms["Text"]["ServerErrors"])
+    text.roll_back_on(components.monitor(topic=topic).components["Text"].server_errors)
     _add_queued(serving, models["Single"])
     return [artifacts, serving]
 

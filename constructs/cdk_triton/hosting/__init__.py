@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cdk_triton.hosting.endpoints.endpoint import TritonEndpoint
     from cdk_triton.hosting.endpoints.imported import ImportedEndpoint, ImportedVariant
     from cdk_triton.hosting.endpoints.monitoring.alarms import AlarmThresholds
+    from cdk_triton.hosting.endpoints.monitoring.endpoint_alarms import EndpointAlarms
     from cdk_triton.hosting.endpoints.monitoring.metrics_config import MetricsConfig
     from cdk_triton.hosting.endpoints.monitoring.monitoring import EndpointMonitoring
     from cdk_triton.hosting.endpoints.scaling.copy_count import ScalableCopyCount
@@ -64,6 +65,7 @@ __all__ = [
     "CodeBuildGpuBuilder",
     "DataCapture",
     "DeploymentPolicy",
+    "EndpointAlarms",
     "EndpointMetrics",
     "EndpointMonitoring",
     "EndpointVariant",

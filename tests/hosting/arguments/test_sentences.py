@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_autoscaling, aws_events
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 
 from cdk_triton.errors import ConfigurationError
@@ -21,6 +20,7 @@ from cdk_triton.hosting import (
     Capacity,
     CodeBuildGpuBuilder,
     DataCapture,
+    EndpointAlarms,
     MetricsConfig,
     Rolling,
     SageMakerProcessingBuilder,
@@ -111,11 +111,12 @@ REFUSED: dict[str, Callable[[Any], object]] = {
     "thresholds of monitor: a dict": lambda g: g.endpoint.monitor(thresholds={"model_latency": 5}),
     "log_retention of monitor: an int": lambda g: g.endpoint.monitor(log_retention=45),
     "topic of add_rollback_notification: a str": lambda g: g.endpoint.add_rollback_notification("arn:aws:sns:x"),
-    "alarms of add_rollback_alarms: with a mappingproxy": lambda g: g.endpoint.add_rollback_alarms(
-        g.monitoring.alarms["AllTraffic"]
+    "alarms of roll_back_on: a str": lambda g: g.endpoint.roll_back_on("ServerErrors"),
+    "alarms of roll_back_on: with the alarms of a variant": lambda g: g.endpoint.roll_back_on(
+        g.monitoring.errors, [g.monitoring.variants["AllTraffic"]]
     ),
-    "alarms of Canary: a mappingproxy": lambda g: Canary(
-        size=Capacity(25), wait=MINUTES, alarms=g.monitoring.alarms["AllTraffic"]
+    "alarms of Canary: the alarms of a variant": lambda g: Canary(
+        size=Capacity(25), wait=MINUTES, alarms=g.monitoring.variants["AllTraffic"]
     ),
     "wait of Canary: an int": lambda g: Canary(size=Capacity(25), wait=wrong(600)),
     "rollback_batch of Rolling: an int": lambda g: Rolling(batch=Capacity(25), wait=MINUTES, rollback_batch=wrong(25)),
@@ -196,12 +197,9 @@ def test_a_refused_construct_leaves_nothing_behind(given: Any) -> None:
     assert [child.node.path for child in given.scope.node.find_all()] == before
 
 
-def test_a_misspelt_alarm_is_answered_with_the_nearest(messages: Messages, given: Any) -> None:
-    alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = given.monitoring.alarms
-    with messages.raises(ConfigurationError) as error:
-        alarms["AllTraffic"]["ServerErors"]
-    assert "'ServerErrors'" in str(error.value)
+def test_a_misspelt_variant_is_answered_with_the_nearest(messages: Messages, given: Any) -> None:
+    variants: Mapping[str, EndpointAlarms] = given.monitoring.variants
     with messages.raises(ConfigurationError):
-        alarms["B"]
-    assert alarms.get("B") is None
-    assert "ServerErors" not in alarms["AllTraffic"]
+        variants["AllTrafic"]
+    assert variants.get("B") is None
+    assert "B" not in variants

@@ -210,7 +210,7 @@ def test_the_validation_of_cdk_and_cfn_lint_accept_all_of_it(world: World) -> No
             ssm_parameter_path=f"/search/{number}",
         )
         topic = endpoint.add_rollback_notification()
-        endpoint.add_rollback_alarms(*endpoint.monitor(topic=topic).alarms["AllTraffic"].values())
+        endpoint.roll_back_on(endpoint.monitor(topic=topic).alarms)
         endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
     TritonEndpoint.from_endpoint_arn(stack, "Other", ARN).grant_invoke(theirs, target_models=["text"])
 

@@ -48,7 +48,7 @@ class TestAlarms:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         alarm = endpoint.metric_invocations().create_alarm(endpoint, "Busy", threshold=1, evaluation_periods=1)
 
-        endpoint.add_rollback_alarms(alarm)
+        endpoint.roll_back_on(alarm)
 
         (name,) = world.resources(stack, "AWS::CloudWatch::Alarm")  # Template.from_stack refuses a cycle
         assert properties(world, stack)["DeploymentConfig"]["AutoRollbackConfiguration"] == {
@@ -64,7 +64,7 @@ class TestAlarms:
         alarm = endpoint.metric_invocations().create_alarm(endpoint, "Busy", threshold=1, evaluation_periods=1)
 
         with messages.raises(ConfigurationError):
-            endpoint.add_rollback_alarms(alarm)
+            endpoint.roll_back_on(alarm)
 
         l1 = endpoint.node.default_child
         assert isinstance(l1, cdk.CfnResource)
@@ -76,7 +76,7 @@ class TestAlarms:
         alarm = outside_alarm(stack)
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[alarm, alarm])
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
-        endpoint.add_rollback_alarms(alarm)
+        endpoint.roll_back_on(alarm)
 
         rollback = properties(world, stack)["DeploymentConfig"]["AutoRollbackConfiguration"]
         assert rollback == {"Alarms": [{"AlarmName": "Outside"}]}
@@ -89,9 +89,9 @@ class TestAlarms:
         composite = cloudwatch.CompositeAlarm(stack, "Composite", alarm_rule=rule)
 
         with messages.raises(ConfigurationError):
-            endpoint.add_rollback_alarms(composite)
+            endpoint.roll_back_on(composite)
         with messages.raises(ConfigurationError):
-            endpoint.add_rollback_alarms()
+            endpoint.roll_back_on()
 
     @pytest.mark.parametrize("nested", [False, True], ids=["same stack", "nested stack"])
     @pytest.mark.parametrize("expression", [False, True], ids=["metric", "expression"])
@@ -106,7 +106,7 @@ class TestAlarms:
         alarm = cloudwatch.Alarm(scope, "Busy", metric=watched, threshold=1, evaluation_periods=1)
 
         with messages.raises(ConfigurationError):
-            endpoint.add_rollback_alarms(alarm)
+            endpoint.roll_back_on(alarm)
 
     def test_an_alarm_that_names_the_endpoint_by_its_logical_id_is_refused(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel
@@ -119,7 +119,7 @@ class TestAlarms:
         alarm = cloudwatch.Alarm(stack, "Busy", metric=metric, threshold=1, evaluation_periods=1)
 
         with messages.raises(ConfigurationError):
-            endpoint.add_rollback_alarms(alarm)
+            endpoint.roll_back_on(alarm)
 
     def test_an_alarm_may_name_another_endpoint_by_an_attribute(
         self, world: World, stack: cdk.Stack, model: TritonModel
@@ -127,7 +127,7 @@ class TestAlarms:
         other = TritonEndpoint(stack, "Other", model=model)
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         alarm = other.metric_invocations().create_alarm(stack, "Busy", threshold=1, evaluation_periods=1)
-        endpoint.add_rollback_alarms(alarm)
+        endpoint.roll_back_on(alarm)
 
         assert world.resources(stack, "AWS::CloudWatch::Alarm")  # and no cycle
 
@@ -150,7 +150,7 @@ class TestAlarms:
         arn = f"arn:aws:cloudwatch:{region}:{account}:alarm:Busy"
 
         with messages.raises(ConfigurationError):
-            endpoint.add_rollback_alarms(cloudwatch.Alarm.from_alarm_arn(stack, "Busy", arn) if imported else made)
+            endpoint.roll_back_on(cloudwatch.Alarm.from_alarm_arn(stack, "Busy", arn) if imported else made)
 
     def test_an_imported_alarm_is_where_its_arn_says(self, world: World) -> None:
         app = world.app()
@@ -169,7 +169,7 @@ class TestAlarms:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         dimensions = {**endpoint.metric_dimensions, "EndpointConfigName": endpoint.endpoint_config_name}
         metric = cloudwatch.Metric(namespace="AWS/SageMaker", metric_name="ModelLatency", dimensions_map=dimensions)
-        endpoint.add_rollback_alarms(metric.create_alarm(stack, "Slow", threshold=1, evaluation_periods=1))
+        endpoint.roll_back_on(metric.create_alarm(stack, "Slow", threshold=1, evaluation_periods=1))
 
         (config,) = world.resources(stack, "AWS::SageMaker::EndpointConfig")  # and no cycle
         found = world.only(stack, "AWS::CloudWatch::Alarm")["Properties"]["Dimensions"]
@@ -193,7 +193,7 @@ class TestAlarms:
         endpoint = TritonEndpoint(
             stack, "Endpoint", variants=variants, endpoint_name="search", deployment_policy=policy
         )
-        endpoint.add_rollback_alarms(second)
+        endpoint.roll_back_on(second)
 
         policies = world.resources(stack, "AWS::IAM::ManagedPolicy")
         ((name, found),) = ((n, p) for n, p in policies.items() if n.startswith("EndpointRollbackAlarms"))
@@ -215,7 +215,7 @@ class TestAlarms:
             Canary(size=Capacity(10), wait=cdk.Duration.seconds(0), alarms=[alarm])
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search")
         with messages.raises(ConfigurationError):
-            endpoint.add_rollback_alarms(alarm)
+            endpoint.roll_back_on(alarm)
 
     def test_ten_alarms_are_watched_and_no_more(self, messages: Messages, stack: cdk.Stack, model: TritonModel) -> None:
         alarms = [outside_alarm(stack, f"Alarm{number}") for number in range(11)]
@@ -224,7 +224,7 @@ class TestAlarms:
         policy = AllAtOnce(termination_wait=MINUTE, alarms=alarms[:10])
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
         with messages.raises(ConfigurationError):
-            endpoint.add_rollback_alarms(alarms[10])
+            endpoint.roll_back_on(alarms[10])
 
     def test_a_role_that_nobody_changes_stays_as_it_is(self, world: World, stack: cdk.Stack) -> None:
         arn = "arn:aws:iam::111122223333:role/theirs"

@@ -169,7 +169,7 @@ class TestAlarms:
         alarms: Sequence[cloudwatch.IAlarm] = [cloudwatch.Alarm.from_alarm_arn(stack, "Outside", arn)]
         endpoint = self.endpoint(stack, model, AllAtOnce(termination_wait=MINUTE, alarms=[] if later else alarms))
         if later:
-            endpoint.add_rollback_alarms(*alarms)
+            endpoint.roll_back_on(*alarms)
 
         assert warnings(stack, "UpdateWithoutAlarms") == []
         assert warnings(stack, "RollbackAlarmTooSlow") == []  # of an imported one nothing is known
@@ -205,7 +205,7 @@ class TestAlarms:
         endpoint = self.endpoint(stack, model, policy)
         metric = endpoint.metric_model_latency(period=cdk.Duration.minutes(5))
         alarm = metric.create_alarm(stack, "Slow", threshold=1, evaluation_periods=5, datapoints_to_alarm=3)
-        endpoint.add_rollback_alarms(alarm)
+        endpoint.roll_back_on(alarm)
 
         found = warnings(stack, "RollbackAlarmTooSlow")
         assert len(found) == (watched is not None)
@@ -220,7 +220,7 @@ class TestAlarms:
         twice = cloudwatch.MathExpression(
             expression="2 * m", using_metrics={"m": endpoint.metric_invocations()}, period=cdk.Duration.minutes(2)
         )
-        endpoint.add_rollback_alarms(twice.create_alarm(stack, "Busy", threshold=1, evaluation_periods=2))
+        endpoint.roll_back_on(twice.create_alarm(stack, "Busy", threshold=1, evaluation_periods=2))
 
         (warning,) = warnings(stack, "RollbackAlarmTooSlow")
         messages.record("cdk-triton:RollbackAlarmTooSlow", warning)
@@ -230,8 +230,8 @@ class TestAlarms:
         self, messages: Messages, stack: cdk.Stack, model: TritonModel
     ) -> None:
         endpoint = self.endpoint(stack, model, AllAtOnce(termination_wait=cdk.Duration.minutes(10)))
-        alarms = endpoint.monitor().alarms["AllTraffic"]
-        endpoint.add_rollback_alarms(*(alarms[name] for name in ("ServerErrors", "Memory", "Disk")))
+        alarms = endpoint.monitor().variants["AllTraffic"]
+        endpoint.roll_back_on(alarms.server_errors, [alarms.memory, alarms.disk])
 
         (warning,) = warnings(stack, "RollbackAlarmTooSlow")
         messages.record("cdk-triton:RollbackAlarmTooSlow", warning)
@@ -247,7 +247,7 @@ class TestAlarms:
         step = Capacity(instances=number) if minutes == "instances" else TEN
         endpoint = self.endpoint(stack, model, Linear(step=step, wait=wait))
         alarm = endpoint.metric_invocations().create_alarm(stack, "Busy", threshold=1, evaluation_periods=60)
-        endpoint.add_rollback_alarms(alarm)
+        endpoint.roll_back_on(alarm)
 
         assert warnings(stack, "RollbackAlarmTooSlow") == []
 
@@ -256,8 +256,8 @@ class TestAlarms:
     ) -> None:
         five, ten = (cdk.Duration.minutes(minutes) for minutes in (5, 10))
         endpoint = self.endpoint(stack, model, Canary(size=Capacity(25), wait=ten, termination_wait=five))
-        alarms = endpoint.monitor().alarms["AllTraffic"]
-        endpoint.add_rollback_alarms(alarms["ServerErrors"], alarms["ModelLatency"])
+        monitoring = endpoint.monitor()
+        endpoint.roll_back_on(monitoring.errors, monitoring.latency)
 
         assert warnings(stack, "RollbackAlarmTooSlow") == []
 
@@ -268,7 +268,7 @@ class TestAlarms:
         model = TritonModel(stack, "Model", store=store, repository=world.repository(), platform=world.platform)
         endpoint = self.endpoint(stack, model, AllAtOnce(termination_wait=cdk.Duration.minutes(5)))
         metric = endpoint.metric_invocations()
-        endpoint.add_rollback_alarms(metric.create_alarm(alarms, "Busy", threshold=1, evaluation_periods=1))
+        endpoint.roll_back_on(metric.create_alarm(alarms, "Busy", threshold=1, evaluation_periods=1))
         app.synth()
 
         assert "Fn::ImportValue" in json.dumps(world.only(stack, "AWS::SageMaker::Endpoint"))
@@ -282,7 +282,7 @@ class TestAlarms:
         endpoint = self.endpoint(stack, model, AllAtOnce(termination_wait=cdk.Duration.minutes(5)))
         nested = cdk.NestedStack(stack, "Nested")
         arn = "arn:aws:cloudwatch:us-east-1:111122223333:alarm:Outside"
-        endpoint.add_rollback_alarms(
+        endpoint.roll_back_on(
             endpoint.metric_invocations().create_alarm(nested, "Busy", threshold=1, evaluation_periods=1),
             cloudwatch.Alarm.from_alarm_arn(other, "Outside", arn),
         )

@@ -135,7 +135,7 @@ def test_what_is_added_to_a_policy_warns_too(world: World, stack: cdk.Stack) -> 
     )
     metric = cloudwatch.Metric(namespace="Own", metric_name="Failures")
     for name in ("First", "Second"):
-        endpoint.add_rollback_alarms(metric.create_alarm(stack, name, threshold=1, evaluation_periods=1))
+        endpoint.roll_back_on(metric.create_alarm(stack, name, threshold=1, evaluation_periods=1))
 
     found = Annotations.from_stack(stack).find_warning(f"/{endpoint.node.path}", NOT_GRANTED)
     assert len(found) == 2

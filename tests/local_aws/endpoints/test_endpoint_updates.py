@@ -58,8 +58,8 @@ class Search:
             data_capture=DataCapture(bucket=bucket, sampling_percentage=100, encryption_key=key),
             ssm_parameter_path="/search/production",
         )
-        alarms = endpoint.monitor().alarms["Green"]
-        endpoint.add_rollback_alarms(alarms["ServerErrors"], alarms["ModelLatency"])
+        green = endpoint.monitor().variants["Green"]
+        endpoint.roll_back_on(green.server_errors, green.model_latency)
         endpoint.variant("Green").auto_scale_instance_count(min_capacity=1, max_capacity=8)
         endpoint.add_rollback_notification()
         return dict(Template.from_stack(stack).to_json())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import jsii
@@ -25,6 +25,7 @@ from cdk_triton.hosting.endpoints.data_capture import DataCapture, allow_capture
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
 from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
 from cdk_triton.hosting.endpoints.parameters import check_parameters, parameter_names, put_parameters
+from cdk_triton.hosting.endpoints.updates.rollback_alarms import alarms_of
 from cdk_triton.hosting.endpoints.updates.settings import EndpointUpdates, check_deployment, require_name
 from cdk_triton.hosting.endpoints.variants.capacity_reservations import check_reservations
 from cdk_triton.hosting.endpoints.variants.endpoint_variant import EndpointVariant
@@ -351,7 +352,7 @@ class TritonEndpoint(Resource, VariantMetrics):
                 account, in all regions. By default CloudFormation generates one.
 
         Returns:
-            The dashboard and the alarms. You can add other actions to the alarms.
+            The dashboard and the alarms. You can add other actions to the alarms, and pass them to `roll_back_on`.
 
         Raises:
             ConfigurationError: the endpoint already has monitoring; the topic is known to be in another region;
@@ -372,19 +373,22 @@ class TritonEndpoint(Resource, VariantMetrics):
             dashboard_name=dashboard_name,
         )
 
-    @checked
-    def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
-        """Let SageMaker roll back an update during which an alarm goes off, such as an alarm on the endpoint's metrics.
+    def roll_back_on(self, *alarms: cloudwatch.IAlarm | Iterable[cloudwatch.IAlarm]) -> None:
+        """Let SageMaker roll back an update during which an alarm goes off.
 
         SageMaker watches the alarms while the deployment policy waits. If one is in ALARM when the update begins, the
         update stops at once.
+
+        Args:
+            *alarms: alarms, or groups of them such as `errors` and `latency` of the result of `monitor`; at most 10
+                together with the alarms of the deployment policy.
 
         Raises:
             ConfigurationError: the endpoint has no deployment policy that waits; `endpoint_name` is not given as
                 literal text; no alarm is given, or more than SageMaker watches; or an alarm is composite, belongs to
                 another account or region, or refers to the endpoint by an attribute.
         """
-        self._updates.add_alarms(alarms)
+        self._updates.add_alarms(alarms_of("roll_back_on()", alarms))
 
     @checked
     def add_rollback_notification(self, topic: sns.ITopic | None = None) -> sns.ITopic:

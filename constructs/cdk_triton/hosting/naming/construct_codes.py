@@ -395,7 +395,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:UpdateWithoutAlarms",
         "a deployment policy waits, but has no alarms",
-        "The wait costs money, but cannot lead to a rollback. Pass alarms=, or call add_rollback_alarms.",
+        "The wait costs money, but cannot lead to a rollback. Pass alarms=, or call roll_back_on.",
         "Updates",
     ),
     ConstructCode(

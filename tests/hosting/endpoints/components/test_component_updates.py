@@ -87,7 +87,7 @@ def test_cloudformation_takes_a_policy_with_alarms(world: World) -> None:
     model = TritonModel(stack, "Model", repository=world.repository(), platform=PLATFORM)
     components = TritonComponents(stack, "Components", platform=PLATFORM, max_instance_count=2)
     component = components.add_component("Text", model=model, **COPY, copies=2, deployment_policy=POLICY)
-    component.add_rollback_alarms(busy(component))
+    component.roll_back_on(busy(component))
 
     app.synth()
 
@@ -136,7 +136,7 @@ def test_alarms_of_the_components_own_metrics_come_before_it(
 ) -> None:
     component = components.add_component("Text", model=text, **COPY, copies=2, deployment_policy=POLICY)
 
-    component.add_rollback_alarms(busy(component))
+    component.roll_back_on(busy(component))
 
     (name,) = world.resources(stack, ALARM)  # Template.from_stack rejects a cycle
     assert deployment_config(world, stack)["AutoRollbackConfiguration"] == {"Alarms": [{"AlarmName": {"Ref": name}}]}
@@ -148,7 +148,7 @@ def test_both_roles_may_look_at_the_alarms(
     world: World, stack: cdk.Stack, components: TritonComponents, text: TritonModel
 ) -> None:
     component = components.add_component("Text", model=text, **COPY, copies=2, deployment_policy=POLICY)
-    component.add_rollback_alarms(busy(component))
+    component.roll_back_on(busy(component))
 
     (name,) = world.resources(stack, ALARM)
     for role in ("ComponentsRole", "TextModelRole"):
@@ -162,7 +162,7 @@ def test_an_alarm_is_named_once(
     outside = cloudwatch.Alarm.from_alarm_arn(stack, "Outside", "arn:aws:cloudwatch:us-east-1:111122223333:alarm:Out")
     policy = Rolling(batch=Capacity(50), wait=MINUTE, alarms=[outside])
     component = components.add_component("Text", model=text, **COPY, copies=2, deployment_policy=policy)
-    component.add_rollback_alarms(outside)
+    component.roll_back_on(outside)
 
     rollback = deployment_config(world, stack)["AutoRollbackConfiguration"]
     assert rollback == {"Alarms": [{"AlarmName": "Out"}]}
@@ -188,7 +188,7 @@ def test_an_alarm_that_needs_the_component_or_its_endpoint_first_is_rejected(
     value = component.component_name if attribute == "component" else components.endpoint_name
     metric = cloudwatch.Metric(namespace="Shop", metric_name="Orders", dimensions_map={"Of": value})
     with messages.raises(ConfigurationError):
-        component.add_rollback_alarms(metric.create_alarm(stack, "Orders", threshold=1, evaluation_periods=1))
+        component.roll_back_on(metric.create_alarm(stack, "Orders", threshold=1, evaluation_periods=1))
 
 
 def test_alarms_that_nobody_would_watch_are_rejected(
@@ -196,12 +196,12 @@ def test_alarms_that_nobody_would_watch_are_rejected(
 ) -> None:
     without = components.add_component("Without", model=text, **COPY)
     with messages.raises(ConfigurationError):
-        without.add_rollback_alarms(busy(without))
+        without.roll_back_on(busy(without))
     component = components.add_component("Text", model=text, **COPY, copies=2, deployment_policy=POLICY)
     with messages.raises(ConfigurationError):
-        component.add_rollback_alarms()
+        component.roll_back_on()
     with messages.raises(ConfigurationError):
-        component.add_rollback_alarms(*(busy(component, id=f"Busy{number}") for number in range(11)))
+        component.roll_back_on(*(busy(component, id=f"Busy{number}") for number in range(11)))
 
 
 # Warnings.
@@ -218,7 +218,7 @@ def test_a_policy_that_goes_well_is_silent(
     messages: Messages, stack: cdk.Stack, components: TritonComponents, text: TritonModel
 ) -> None:
     component = components.add_component("Text", model=text, **COPY, copies=4, deployment_policy=POLICY)
-    component.add_rollback_alarms(busy(component))
+    component.roll_back_on(busy(component))
     check(messages, stack)
 
 
@@ -226,7 +226,7 @@ def test_one_copy_has_no_half(
     messages: Messages, stack: cdk.Stack, components: TritonComponents, text: TritonModel
 ) -> None:
     component = components.add_component("Text", model=text, **COPY, deployment_policy=POLICY)
-    component.add_rollback_alarms(busy(component))
+    component.roll_back_on(busy(component))
     check(messages, stack, "UpdateStep")
 
 
@@ -234,7 +234,7 @@ def test_a_scaled_component_may_have_one_copy(
     messages: Messages, stack: cdk.Stack, components: TritonComponents, text: TritonModel
 ) -> None:
     component = components.add_component("Text", model=text, **COPY, copies=2, deployment_policy=POLICY)
-    component.add_rollback_alarms(busy(component))
+    component.roll_back_on(busy(component))
     component.scale_to_zero("Idle", max_capacity=4, max_requests_per_second=10)
     found = warnings(stack)
     assert "may be scaled to 1 copy" in found["UpdateStep"]
@@ -246,7 +246,7 @@ def test_waits_without_alarms_and_slow_alarms_are_warned_of(
     policy = Rolling(batch=Capacity(50), wait=MINUTE, rollback_batch=Capacity(50))
     components.add_component("Silent", model=text, **COPY, copies=2, deployment_policy=policy)
     slow = components.add_component("Slow", model=text, **COPY, copies=2, deployment_policy=policy)
-    slow.add_rollback_alarms(
+    slow.roll_back_on(
         slow.metric_invocations(period=cdk.Duration.minutes(5)).create_alarm(
             slow, "Slow", threshold=1, evaluation_periods=1
         )
@@ -260,7 +260,7 @@ def test_a_large_batch_and_a_rollback_at_once_need_room(
     """Eight GPUs: six copies leave two, a batch of three needs three, and a rollback without a batch six."""
     policy = Rolling(batch=Capacity(50), wait=MINUTE)
     component = components.add_component("Text", model=text, **COPY, copies=6, deployment_policy=policy)
-    component.add_rollback_alarms(
+    component.roll_back_on(
         component.metric_invocations(period=cdk.Duration.seconds(10)).create_alarm(
             component, "Busy", threshold=1, evaluation_periods=1
         )
@@ -275,5 +275,5 @@ def test_a_rollback_at_once_needs_more_room_than_the_update(
     """Eight GPUs: seven copies in an update of six, and twelve in a rollback."""
     policy = Rolling(batch=Capacity(copies=1), wait=cdk.Duration.minutes(10))
     component = components.add_component("Text", model=text, **COPY, copies=6, deployment_policy=policy)
-    component.add_rollback_alarms(busy(component))
+    component.roll_back_on(busy(component))
     check(messages, stack, "CopiesWaitForInstances", "NoRoomForRollback")

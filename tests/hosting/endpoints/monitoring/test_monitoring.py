@@ -126,12 +126,13 @@ class TestAlarms:
         endpoint = TritonEndpoint(
             stack, "Endpoint", variants=[TritonVariant(model=model, variant_name=name) for name in ("Blue", "Green")]
         )
-        made = endpoint.monitor().alarms
+        monitoring = endpoint.monitor()
+        made = monitoring.variants
 
         assert set(made) == {"Blue", "Green"}
-        assert set(made["Blue"]) == set(made["Green"]) == set(documented(1)["single-model"])
+        assert len(monitoring.alarms) == 2 * len(documented(1)["single-model"])
         for variant, of_variant in made.items():
-            for alarm in of_variant.values():
+            for alarm in of_variant.alarms:
                 (found,) = (
                     resource["Properties"]
                     for name, resource in Template.from_stack(stack).find_resources(ALARM).items()
@@ -203,19 +204,48 @@ class TestAlarms:
         shadow = TritonVariant(model=model, variant_name="Shadow")
         monitoring = TritonEndpoint(stack, "Endpoint", variants=[TritonVariant(model=model)], shadow=shadow).monitor()
 
-        assert set(monitoring.alarms) == {"AllTraffic"}
+        assert set(monitoring.variants) == {"AllTraffic"}
         body = json.dumps(Template.from_stack(stack).find_resources("AWS::CloudWatch::Dashboard"))
         assert "## Variant Shadow: 25.09-a10g on ml.g5.2xlarge" in body
 
-    def test_they_can_roll_back_an_update(self, stack: cdk.Stack, model: TritonModel) -> None:
-        policy = AllAtOnce(termination_wait=cdk.Duration.minutes(10))
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
-        endpoint.add_rollback_alarms(endpoint.monitor().alarms["AllTraffic"]["ServerErrors"])
+    def test_those_of_every_variant_can_roll_back_an_update(self, stack: cdk.Stack, model: TritonModel) -> None:
+        endpoint = TritonEndpoint(
+            stack,
+            "Endpoint",
+            variants=[TritonVariant(model=model, variant_name=name) for name in ("Blue", "Green")],
+            endpoint_name="search",
+            deployment_policy=AllAtOnce(termination_wait=cdk.Duration.minutes(10)),
+        )
+        monitoring = endpoint.monitor()
+        endpoint.roll_back_on(monitoring.errors, monitoring.latency, monitoring.variants["Blue"].memory)
 
         template = Template.from_stack(stack)  # which says so where there is a dependency cycle
         (resource,) = template.find_resources("AWS::SageMaker::Endpoint").values()
-        (alarm,) = resource["Properties"]["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
-        assert "AlarmsServerErrors" in alarm["AlarmName"]["Ref"]
+        alarms = resource["Properties"]["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
+        assert [re.sub(r"Endpoint(.*)[0-9A-F]{8}", r"\1", each["AlarmName"]["Ref"]) for each in alarms] == [
+            "VariantBlueAlarmsServerErrors",
+            "VariantBlueAlarmsModelErrors",
+            "VariantGreenAlarmsServerErrors",
+            "VariantGreenAlarmsModelErrors",
+            "VariantBlueAlarmsModelLatency",
+            "VariantGreenAlarmsModelLatency",
+            "VariantBlueAlarmsMemory",
+        ]
+
+    def test_each_is_an_attribute(self, stack: cdk.Stack, model: TritonModel) -> None:
+        alarms = TritonEndpoint(stack, "Endpoint", model=model).monitor().variants["AllTraffic"]
+
+        assert (alarms.server_errors, alarms.model_latency, alarms.gpu_memory, alarms.disk) == tuple(
+            each for each in alarms.alarms if each.node.id in {"ServerErrors", "ModelLatency", "GpuMemory", "Disk"}
+        )
+
+    def test_one_that_does_not_exist_is_a_sentence(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        off = AlarmThresholds(disk_percent=None)
+        alarms = TritonEndpoint(stack, "Endpoint", model=model).monitor(thresholds=off).variants["AllTraffic"]
+        with messages.raises(ConfigurationError):
+            _ = alarms.disk
 
 
 class TestTopic:

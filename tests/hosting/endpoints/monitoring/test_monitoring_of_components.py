@@ -59,11 +59,11 @@ def test_a_component_has_the_alarms_of_the_page(
     world: World, stack: cdk.Stack, components: TritonComponents, text: TritonModel
 ) -> None:
     components.add_component("Text", model=text, **COPY)
-    made = components.monitor().alarms
+    made = components.monitor().components["Text"]
 
     alarms = found(world, stack, "Text")
     assert {name: row(alarm) for name, alarm in alarms.items()} == documented(1)["components"]
-    assert set(made["Text"]) == set(alarms)
+    assert {each.node.id for each in made.alarms} == set(alarms)
     assert len(alarms) == 8
     for alarm in alarms.values():
         assert alarm["Dimensions"] == [
@@ -80,7 +80,8 @@ def test_a_component_that_is_added_later_is_monitored_too(
     monitoring = components.monitor(topic=topic)
     components.add_component("Second", model=text, **COPY)
 
-    assert set(monitoring.alarms) == {"First", "Second"}
+    assert set(monitoring.components) == {"First", "Second"}
+    assert len(monitoring.errors) == 4
     alarms = found(world, stack, "Second")
     assert set(alarms) == set(found(world, stack, "First"))
     assert all(alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)] for alarm in alarms.values())
@@ -161,7 +162,7 @@ def test_alarms_of_the_monitoring_roll_an_update_back(
 ) -> None:
     policy = Rolling(batch=Capacity(50), wait=cdk.Duration.minutes(10))
     component = components.add_component("Text", model=text, **COPY, copies=2, deployment_policy=policy)
-    component.add_rollback_alarms(components.monitor().alarms["Text"]["ServerErrors"])
+    component.roll_back_on(components.monitor().components["Text"].server_errors)
 
     Template.from_stack(stack)  # which rejects a dependency cycle
 
@@ -174,6 +175,6 @@ def test_a_second_call_and_an_unknown_name_are_rejected(
     with messages.raises(ConfigurationError):
         components.monitor()
     with messages.raises(ConfigurationError):
-        _ = monitoring.alarms["Txt"]
+        _ = monitoring.components["Txt"]
     with messages.raises(ConfigurationError):
-        _ = monitoring.alarms["Text"]["Disk"]
+        _ = monitoring.components["Text"].disk

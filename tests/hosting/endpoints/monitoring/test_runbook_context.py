@@ -48,7 +48,7 @@ def test_the_alarms_of_an_endpoint_link_to_it(world: World, stack: cdk.Stack) ->
     monitoring = endpoint(world, stack).monitor()
 
     assert all(f" Runbook: {WIKI}#" in text for text in descriptions(stack))
-    assert len(descriptions(stack)) == len(monitoring.alarms["AllTraffic"])
+    assert len(descriptions(stack)) == len(monitoring.alarms)
 
 
 def test_the_dashboard_links_to_it(world: World, stack: cdk.Stack) -> None:
@@ -70,7 +70,7 @@ def test_the_alarms_of_components_link_to_it(world: World, stack: cdk.Stack) -> 
 
 
 def test_the_alarm_of_a_publisher_links_to_it(world: World, stack: cdk.Stack) -> None:
-    TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform).add_publisher()
+    TritonMultiModel(stack, "Fleet", platform=world.platform).add_publisher()
 
     (text,) = descriptions(stack)
     assert text.endswith(f" Runbook: {WIKI}#publisherfailures")

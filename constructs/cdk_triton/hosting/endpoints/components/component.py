@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from aws_cdk import Duration, Resource
@@ -18,6 +18,7 @@ from cdk_triton.hosting.endpoints.components.updates import ComponentUpdates, ba
 from cdk_triton.hosting.endpoints.parameters import allow_component_reading, put_component_parameter
 from cdk_triton.hosting.endpoints.scaling.capacities import capacity_range
 from cdk_triton.hosting.endpoints.updates.policies import Capacity, Rolling
+from cdk_triton.hosting.endpoints.updates.rollback_alarms import alarms_of
 from cdk_triton.hosting.endpoints.variants.metrics import ComponentMetrics
 from cdk_triton.hosting.endpoints.variants.variant import default_timeouts
 from cdk_triton.hosting.models.interface import ITritonModel
@@ -221,21 +222,21 @@ class TritonComponent(Resource, ComponentMetrics):
         count._start_from_zero()
         return count
 
-    @checked
-    def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
-        """Let SageMaker roll back an update during which an alarm goes off, such as one on the component's metrics.
+    def roll_back_on(self, *alarms: cloudwatch.IAlarm | Iterable[cloudwatch.IAlarm]) -> None:
+        """Let SageMaker roll back an update during which an alarm goes off.
 
         SageMaker watches the alarms while the deployment policy waits after each batch.
 
         Args:
-            alarms: at most 10 together with the alarms of the deployment policy.
+            *alarms: alarms, or groups of them such as `monitoring.components["Text"].errors`; at most 10 together with
+                the alarms of the deployment policy.
 
         Raises:
             ConfigurationError: the component has no deployment policy that waits; no alarm or more than 10 are given;
                 or an alarm is composite, belongs to another account or region, or refers to the component or its
                 endpoint by an attribute.
         """
-        self._updates.add_alarms(alarms)
+        self._updates.add_alarms(alarms_of("roll_back_on()", alarms))
 
     @checked
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:

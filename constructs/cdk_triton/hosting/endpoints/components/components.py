@@ -335,7 +335,8 @@ class TritonComponents(Resource):
                 default CloudFormation generates one.
 
         Returns:
-            The dashboard, and the alarms by the component's id. You may add other actions to the alarms.
+            The dashboard and the alarms. You may add other actions to the alarms, and pass them to
+            `TritonComponent.roll_back_on`.
 
         Raises:
             ConfigurationError: the endpoint is monitored already; the topic is known to be in another region;
@@ -351,7 +352,6 @@ class TritonComponents(Resource):
             self,
             ID,
             endpoint_name=self.endpoint_name,
-            kind="component",
             log_group=component_log_group_name("<component>"),
             topic=topic,
             thresholds=thresholds,

@@ -101,7 +101,7 @@ class ComponentUpdates:
                 "pass deployment_policy=Rolling(…) to add_component"
             )
         if not alarms:
-            raise ConfigurationError(f"add_rollback_alarms() of {path} has no alarm: pass one, or remove the call")
+            raise ConfigurationError(f"roll_back_on() of {path} has no alarm: pass one, or remove the call")
         known = {alarm.node.path for alarm in self._alarms}
         new = list({alarm.node.path: alarm for alarm in alarms if alarm.node.path not in known}.values())
         self._policy._check_alarms([*self._alarms, *new])

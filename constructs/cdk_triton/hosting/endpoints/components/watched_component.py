@@ -78,6 +78,7 @@ class WatchedComponent(Watched):
         component: the component.
     """
 
+    kind = "component"
     rules = COMPONENT_RULES
 
     def __init__(self, component: TritonComponent) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Final
+from typing import ClassVar, Final, Literal
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -309,11 +309,13 @@ class Watched(ABC):
     """A variant or a component, as alarms and dashboard look at it.
 
     Attributes:
+        kind: which of the two.
         name: its name, under which its alarms are found.
         construct: has the alarms.
         rules: the rows of its alarms.
     """
 
+    kind: ClassVar[Literal["variant", "component"]]
     name: str
     construct: Construct
     rules: Sequence[AlarmRule]

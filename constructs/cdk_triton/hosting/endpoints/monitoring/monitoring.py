@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -19,6 +19,7 @@ from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.keys import warn_about_topic
 from cdk_triton.hosting.endpoints.monitoring.alarms import AlarmThresholds, Watched, add_alarms
+from cdk_triton.hosting.endpoints.monitoring.endpoint_alarms import EndpointAlarms
 from cdk_triton.hosting.endpoints.monitoring.log_retention import LogRetention
 from cdk_triton.hosting.endpoints.monitoring.widgets import COLUMNS
 from cdk_triton.hosting.naming.name_lookup import NameLookup
@@ -53,14 +54,15 @@ class EndpointMonitoring(Construct):
 
     Attributes:
         dashboard: the endpoint's dashboard, with a section for each variant or component.
-        alarms: the alarms, by the variant's name or the component's id, and then by the alarm's name. An unknown name
-            raises a ConfigurationError. A shadow variant has no alarms, because callers do not get its answers.
+        variants: the alarms of each production variant by its name, such as
+            `monitoring.variants["AllTraffic"].server_errors`. A shadow variant has no alarms, because callers do not
+            get its answers.
+        components: the alarms of each inference component by its id, of `TritonComponents`.
 
     Args:
         scope: the endpoint.
         id: the construct's id.
         endpoint_name: the endpoint's name; the name may be a token.
-        kind: the kind of part that has alarms, `variant` or `component`.
         log_group: the name of the log group on the dashboard.
         topic: the topic that every alarm notifies, or None.
         thresholds: the thresholds of the alarms.
@@ -76,7 +78,6 @@ class EndpointMonitoring(Construct):
         id: str,
         *,
         endpoint_name: str,
-        kind: str,
         log_group: str,
         topic: sns.ITopic | None,
         thresholds: AlarmThresholds | None,
@@ -96,12 +97,15 @@ class EndpointMonitoring(Construct):
             reason = f"alarms publish to topics of their own region only: use a topic in {region_of(scope)}"
             require_own_region(scope, topic, reason)
         super().__init__(scope, id)
-        self._kind = kind
         self._limits = AlarmThresholds() if thresholds is None else thresholds
         self._runbook = runbook
         self._retention = log_retention
-        self._alarms: dict[str, Mapping[str, cloudwatch.Alarm]] = NameLookup(f"there are no alarms of a {kind}", {})
-        self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(self._alarms)
+        self._of = {
+            kind: NameLookup[EndpointAlarms](f"there are no alarms of a {kind}", {})
+            for kind in ("variant", "component")
+        }
+        self.variants: Mapping[str, EndpointAlarms] = MappingProxyType(self._of["variant"])
+        self.components: Mapping[str, EndpointAlarms] = MappingProxyType(self._of["component"])
         self._action: cloudwatch_actions.SnsAction | None = None
         if topic is not None:
             # A topic whose policy says anything, such as that it wants TLS, has no default policy that lets alarms in.
@@ -115,12 +119,29 @@ class EndpointMonitoring(Construct):
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=dashboard_name)
         self.dashboard.add_widgets(cloudwatch.TextWidget(markdown=links, width=COLUMNS, height=2))
 
+    @property
+    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
+        """Every alarm of the endpoint; those of a component that is added later are not in it yet."""
+        return self._those(lambda each: each.alarms)
+
+    @property
+    def errors(self) -> tuple[cloudwatch.Alarm, ...]:
+        """The `errors` of every variant or component, for `roll_back_on`."""
+        return self._those(lambda each: each.errors)
+
+    @property
+    def latency(self) -> tuple[cloudwatch.Alarm, ...]:
+        """The `latency` of every variant or component, for `roll_back_on`."""
+        return self._those(lambda each: each.latency)
+
+    def _those(self, of: Callable[[EndpointAlarms], tuple[cloudwatch.Alarm, ...]]) -> tuple[cloudwatch.Alarm, ...]:
+        return tuple(alarm for named in self._of.values() for each in named.values() for alarm in of(each))
+
     def _watch(self, watched: Watched, *, has_alarms: bool = True) -> None:
         """Add the alarms and the section of a variant or a component."""
         alarms = add_alarms(watched, self._limits, self._runbook) if has_alarms else {}
         if has_alarms:
-            named = NameLookup(f"{self._kind} {watched.name!r} has no alarm", alarms)
-            self._alarms[watched.name] = MappingProxyType(named)
+            self._of[watched.kind][watched.name] = EndpointAlarms(f"{watched.kind} {watched.name!r}", alarms)
         if self._action is not None:
             for alarm in alarms.values():
                 alarm.add_alarm_action(self._action)

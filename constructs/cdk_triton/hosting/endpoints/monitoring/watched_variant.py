@@ -27,6 +27,7 @@ class WatchedVariant(Watched):
         variant: the variant.
     """
 
+    kind = "variant"
     rules = RULES
 
     def __init__(self, variant: EndpointVariant) -> None:
@@ -101,7 +102,6 @@ def monitor_variants(
         scope,
         ID,
         endpoint_name=endpoint_name,
-        kind="variant",
         log_group=log_group,
         topic=topic,
         thresholds=thresholds,

@@ -108,7 +108,7 @@ class DeploymentPolicy(ABC):
 
     Attributes:
         alarms: at most 10 alarms that roll an update back. They are created before the endpoint, which needs a literal
-            `endpoint_name`. Add alarms on its own metrics by `TritonEndpoint.add_rollback_alarms`.
+            `endpoint_name`. Add alarms on its own metrics by `TritonEndpoint.roll_back_on`.
         maximum_time: how long the whole update may take, 600 to 28800 seconds. It must be longer than all waiting times
             together. None: SageMaker's default, which AWS does not document.
     """

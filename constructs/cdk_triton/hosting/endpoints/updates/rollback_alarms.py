@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from aws_cdk import (
     Annotations,
@@ -21,6 +21,7 @@ from aws_cdk import (
 )
 from constructs import Construct
 
+from cdk_triton._arguments import has_attribute, listed, several
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.stacks import are_deployed_together, root_stack, stack_of
@@ -28,9 +29,30 @@ from cdk_triton.hosting.naming.stacks import are_deployed_together, root_stack, 
 if TYPE_CHECKING:  # takes a while: for updates with alarms
     from aws_cdk import aws_cloudwatch as cloudwatch
 
-__all__ = ["check_rollback_alarm", "warn_about_stack"]
+__all__ = ["alarms_of", "check_rollback_alarm", "warn_about_stack"]
 
 ALARM_STACK_WARNING = "cdk-triton:AlarmInAnotherStack"
+
+
+_ALARMS: Final = several(
+    has_attribute("alarm_arn"), "pass alarms, or groups of them such as monitoring.errors of endpoint.monitor()"
+)
+
+
+def alarms_of(what: str, given: Iterable[cloudwatch.IAlarm | Iterable[cloudwatch.IAlarm]]) -> list[cloudwatch.IAlarm]:
+    """The alarms that are given one by one or in groups.
+
+    Args:
+        what: the method that takes them, as messages call it.
+        given: alarms and groups of alarms.
+
+    Raises:
+        ConfigurationError: something else is given.
+    """
+    found: list[object] = []
+    for each in given:
+        found += each if isinstance(each, Iterable) and not isinstance(each, str) else [each]
+    return list(listed(f"alarms of {what}", found, _ALARMS))
 
 
 def check_rollback_alarm(

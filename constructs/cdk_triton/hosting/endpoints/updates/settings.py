@@ -136,7 +136,7 @@ class EndpointUpdates:
                 "deployment_policy=AllAtOnce(termination_wait=…)"
             )
         if not alarms:
-            raise ConfigurationError(f"add_rollback_alarms() of {path} has no alarm: pass one, or remove the call")
+            raise ConfigurationError(f"roll_back_on() of {path} has no alarm: pass one, or remove the call")
         require_name(self._endpoint.endpoint_name, path, "rollback alarms")
         known = {alarm.node.path for alarm in self._alarms}
         new = list({alarm.node.path: alarm for alarm in alarms if alarm.node.path not in known}.values())

@@ -131,7 +131,7 @@ def warn_about_alarms(
         notes.add_warning_v2(
             NO_ALARMS_WARNING,
             f"{name} makes an update wait, but no alarm can roll the update back during the wait, so the wait only "
-            "costs money: pass alarms=, or call add_rollback_alarms",
+            "costs money: pass alarms=, or call roll_back_on",
         )
     watched = policy._watched_seconds(most)
     slow = [

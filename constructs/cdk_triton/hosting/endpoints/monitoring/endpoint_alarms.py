@@ -1,0 +1,126 @@
+"""`EndpointAlarms`: the alarms of a variant or of a component, as a user finds them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from cdk_triton._wording import in_words
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["EndpointAlarms"]
+
+
+class EndpointAlarms:
+    """The alarms of one variant or of one inference component, each as an attribute.
+
+    A kind of endpoint has only some of these alarms, and a threshold that is None omits its alarm. The attribute of an
+    alarm that does not exist raises a ConfigurationError, which lists those that do.
+
+    Args:
+        owner: the variant or component, as messages call it.
+        alarms: the alarms by their construct ids, such as `ServerErrors`.
+    """
+
+    def __init__(self, owner: str, alarms: Mapping[str, cloudwatch.Alarm]) -> None:
+        self._owner = owner
+        self._made = {re.sub("(?<!^)(?=[A-Z])", "_", name).lower(): alarm for name, alarm in alarms.items()}
+
+    @property
+    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
+        """All of them."""
+        return tuple(self._made.values())
+
+    @property
+    def errors(self) -> tuple[cloudwatch.Alarm, ...]:
+        """Those that go off if the model or the endpoint fails: `server_errors`, `model_errors`, `failed_requests`.
+
+        `client_errors` is not among them, because callers cause it.
+        """
+        return self._those("server_errors", "model_errors", "failed_requests")
+
+    @property
+    def latency(self) -> tuple[cloudwatch.Alarm, ...]:
+        """Those that go off if answers take long: `model_latency`."""
+        return self._those("model_latency")
+
+    def _those(self, *names: str) -> tuple[cloudwatch.Alarm, ...]:
+        return tuple(self._made[name] for name in names if name in self._made)
+
+    @property
+    def server_errors(self) -> cloudwatch.Alarm:
+        """A share of the requests gets a 5xx status."""
+        return self._one("server_errors")
+
+    @property
+    def model_errors(self) -> cloudwatch.Alarm:
+        """A share of the requests fails or times out in the container. Not of an asynchronous endpoint."""
+        return self._one("model_errors")
+
+    @property
+    def client_errors(self) -> cloudwatch.Alarm:
+        """A share of the requests gets a 4xx status."""
+        return self._one("client_errors")
+
+    @property
+    def model_latency(self) -> cloudwatch.Alarm:
+        """The model takes long."""
+        return self._one("model_latency")
+
+    @property
+    def gpu_utilization(self) -> cloudwatch.Alarm:
+        """The GPUs are busy."""
+        return self._one("gpu_utilization")
+
+    @property
+    def gpu_memory(self) -> cloudwatch.Alarm:
+        """The memory of the GPUs is nearly full. Not of a multi-model endpoint."""
+        return self._one("gpu_memory")
+
+    @property
+    def memory(self) -> cloudwatch.Alarm:
+        """The memory is nearly full."""
+        return self._one("memory")
+
+    @property
+    def disk(self) -> cloudwatch.Alarm:
+        """The disk is nearly full. Not of a component."""
+        return self._one("disk")
+
+    @property
+    def cache_misses(self) -> cloudwatch.Alarm:
+        """Few requests find their archive loaded. Of a multi-model endpoint only."""
+        return self._one("cache_misses")
+
+    @property
+    def loading_wait(self) -> cloudwatch.Alarm:
+        """Requests wait long until their archive is loaded. Of a multi-model endpoint only."""
+        return self._one("loading_wait")
+
+    @property
+    def failed_requests(self) -> cloudwatch.Alarm:
+        """Requests have failed. Of an asynchronous endpoint only."""
+        return self._one("failed_requests")
+
+    @property
+    def expired_requests(self) -> cloudwatch.Alarm:
+        """Requests have expired in the queue. Of an asynchronous endpoint only."""
+        return self._one("expired_requests")
+
+    @property
+    def oldest_request(self) -> cloudwatch.Alarm:
+        """A request has waited for long. Of an asynchronous endpoint only."""
+        return self._one("oldest_request")
+
+    @property
+    def no_capacity(self) -> cloudwatch.Alarm:
+        """Requests find no copy. Of a component only."""
+        return self._one("no_capacity")
+
+    def _one(self, name: str) -> cloudwatch.Alarm:
+        if name not in self._made:
+            fix = f"use {in_words(self._made)}" if self._made else "every threshold is None"
+            raise ConfigurationError(f"{self._owner} has no alarm {name}: {fix}")
+        return self._made[name]
