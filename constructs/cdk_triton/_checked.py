@@ -132,7 +132,22 @@ class _Type(NamedTuple):
     besides: str = ""
 
 
+def _is_repository(value: object) -> bool:
+    return isinstance(value, str | PurePath) or _is_of("cdk_triton", "ModelRepository")(value)
+
+
 _KINDS: Final[Mapping[str, Kind]] = {
+    "Mapping[str, ModelRepository | str | Path]": by_name(
+        _is_repository, "use a mapping from names, such as {'text': 'models/text'}, or a ModelRepository for each name"
+    ),
+    "ModelRepository | str | Path": one(
+        _is_repository, "use a ModelRepository, such as ModelRepository.from_directory('models'), or its directory"
+    ),
+    "ServingPlatform | str": one(
+        lambda value: isinstance(value, str) or _is_of("cdk_triton", "ServingPlatform")(value),
+        "use a ServingPlatform, such as ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge'), or its short "
+        "form '25.09/ml.g5.2xlarge'",
+    ),
     "Progress": one(callable, "use a function that takes the bytes that are read"),
     "str | Path": one(lambda value: isinstance(value, str | PurePath), "use a path, such as 'model.tar.gz'"),
     "str | bytes": one(lambda value: isinstance(value, str | bytes), "use the text of the file"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -110,9 +110,10 @@ def test_an_unknown_mode_is_refused(messages: Messages, write: Write) -> None:
         write().check("serverless")  # type: ignore[arg-type]
 
 
-def test_a_platform_in_words_is_refused(messages: Messages, write: Write) -> None:
+@pytest.mark.parametrize("platform", ["ml.g5.xlarge", 25.09])
+def test_what_is_no_platform_is_refused(messages: Messages, write: Write, platform: Any) -> None:
     with messages.raises(ConfigurationError):
-        write().check(platform="25.09/ml.g5.xlarge")  # type: ignore[arg-type]
+        write().check(platform=platform)
 
 
 class TestLoadedModels:

@@ -46,7 +46,7 @@ class DeployedFleet:
         context = json.loads((ROOT / "cdk.json").read_text())["context"]
         app = cdk.App(outdir=str(directory / "cdk.out"), context=context, builtin_cloud_formation_validation=False)
         stack = cdk.Stack(app, "Serving", env=cdk.Environment(account=aws.account, region=aws.region))
-        self.fleet = TritonMultiModel(stack, "Fleet", ensembles={}, platform=platform)
+        self.fleet = TritonMultiModel(stack, "Fleet", platform=platform)
         self.fleet.add_publisher(**publisher)
         extend(stack, self.fleet)
         app.synth()

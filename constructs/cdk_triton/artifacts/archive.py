@@ -37,6 +37,7 @@ from cdk_triton.artifacts.contents import ArchiveFile, archive_files
 from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, read_blocks
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
+from cdk_triton.triton.repository import repository_of
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -66,7 +67,7 @@ class Archive:
 
 @checked
 def write_archive(
-    source: str | Path | ModelRepository, target: str | Path, *, progress: Progress | None = None
+    source: ModelRepository | str | Path, target: str | Path, *, progress: Progress | None = None
 ) -> Archive:
     """Pack a model repository into one `.tar.gz`.
 
@@ -82,7 +83,7 @@ def write_archive(
         ArchiveError: the target is inside the repository, or cannot be written, for example because the disk is full;
             a link leaves the repository; or a file cannot be read, or changed after the repository was read.
     """
-    repository = source if isinstance(source, ModelRepository) else ModelRepository.from_directory(source)
+    repository = repository_of(source)
     target = Path(target)
     files = archive_files(repository)
     root = repository.root.resolve()

@@ -12,7 +12,7 @@ from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import CRASH, Need, Rule
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.sagemaker.platform import PLATFORM
+from cdk_triton.sagemaker.platform import PLATFORM, platform_of
 from cdk_triton.tensorrt_models.sources import plans_without_network
 from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
 from cdk_triton.triton.findings import Finding
@@ -50,7 +50,7 @@ class Report:
 def check_repository(
     repository: ModelRepository,
     mode: Mode = "single",
-    platform: ServingPlatform | None = None,
+    platform: ServingPlatform | str | None = None,
     *,
     default_model: str | None = None,
     additional_models: Iterable[str] = (),
@@ -65,6 +65,7 @@ def check_repository(
     ):
         if value is not None:
             require_type(what, value, kind)
+    platform = None if platform is None else platform_of(platform)
     require_type("preflight", preflight, FLAG)
     others = listed("additional_models", additional_models, TEXTS)
     if preflight:

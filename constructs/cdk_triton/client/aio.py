@@ -27,6 +27,8 @@ from cdk_triton.client.submission import PERMISSION, Submission
 from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cdk_triton.client.async_result import AsyncResult
     from cdk_triton.client.many import Arrays
     from cdk_triton.client.payload import InferenceResult
@@ -112,7 +114,9 @@ class AsyncTritonClient:
         return self._open[1].endpoint_name
 
     @takes(TargetOptions)
-    def for_repository(self, repository: ModelRepository, **target: Unpack[TargetOptions]) -> AsyncRepositoryClient:
+    def for_repository(
+        self, repository: ModelRepository | str | Path, **target: Unpack[TargetOptions]
+    ) -> AsyncRepositoryClient:
         """Return a client that checks requests against the repository, as `TritonClient.for_repository` does."""
         return AsyncRepositoryClient(self, Contract.of(repository), target)
 

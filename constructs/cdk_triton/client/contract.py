@@ -12,6 +12,8 @@ from cdk_triton.client.tensors import datatype_of, numpy_type
 from cdk_triton.errors import ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy.typing as npt
     from tritonclient.http import InferRequestedOutput
 
@@ -138,14 +140,18 @@ class Contract:
     max_batch_size: int
 
     @classmethod
-    def of(cls, repository: ModelRepository) -> Contract:
+    def of(cls, repository: ModelRepository | str | Path) -> Contract:
         """Read the configuration of a repository's entry model.
 
         Raises:
             ConfigurationError: the repository does not have one entry model, or the configuration of that model does
                 not have inputs and outputs.
             ModelConfigError: the configuration cannot be read.
+            RepositoryError: the directory cannot be read.
         """
+        from cdk_triton.triton.repository import repository_of  # takes a while: for clients that check requests
+
+        repository = repository_of(repository)
         model = repository.entry_model()
         if model is None:
             raise ConfigurationError(

@@ -34,6 +34,8 @@ from cdk_triton.client.submission import PERMISSION, Submission
 from cdk_triton.errors import CdkTritonError, InvocationError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cdk_triton.client.async_result import AsyncResult
     from cdk_triton.client.many import Arrays
     from cdk_triton.client.payload import InferenceResult
@@ -114,17 +116,20 @@ class TritonClient:
         return client
 
     @takes(TargetOptions)
-    def for_repository(self, repository: ModelRepository, **target: Unpack[TargetOptions]) -> RepositoryClient:
+    def for_repository(
+        self, repository: ModelRepository | str | Path, **target: Unpack[TargetOptions]
+    ) -> RepositoryClient:
         """Return a client that checks requests against the repository's `config.pbtxt` before it sends them.
 
         Args:
-            repository: the repository that the endpoint serves.
+            repository: the repository that the endpoint serves, or its directory.
             **target: names the model, as for `infer`; `TargetOptions` has the list.
 
         Raises:
             ConfigurationError: the repository does not determine which model callers invoke, or its configuration has
                 no inputs and outputs.
             ModelConfigError: the model's configuration cannot be read.
+            RepositoryError: the directory cannot be read.
         """
         return RepositoryClient(self, Contract.of(repository), target)
 

@@ -17,7 +17,7 @@ from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
 from cdk_triton.triton.releases import Release, releases
 from cdk_triton.triton.releases import release as release_facts
 
-__all__ = ["DERIVED", "PLATFORM", "ServingPlatform", "derived_host_ami"]
+__all__ = ["DERIVED", "PLATFORM", "ServingPlatform", "derived_host_ami", "platform_of"]
 
 DERIVED: Final = "derived"
 """Makes `ServingPlatform` derive the host AMI from the CUDA version of its release and from its GPU."""
@@ -37,7 +37,9 @@ _HOST_AMI = re.compile(r"[a-z0-9]+-ami-sagemaker-inference-[a-z0-9-]+")
 class ServingPlatform:
     """The Triton release and the instance type that serve; they determine the image, the GPU and the host AMI.
 
-    Two platforms with the same `label` have the same image and the same kind of GPU, so they load the same archives.
+    Constructs and checks also take the short form of a platform with SageMaker's image, such as
+    `platform="25.09/ml.g5.2xlarge"`. Two platforms with the same `label` have the same image and the same kind of GPU,
+    so they load the same archives.
 
     Attributes:
         instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
@@ -165,10 +167,28 @@ class ServingPlatform:
 
 
 PLATFORM: Final = one(
-    lambda value: isinstance(value, ServingPlatform),
-    "use a ServingPlatform, such as ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge')",
+    lambda value: isinstance(value, ServingPlatform | str),
+    "use a ServingPlatform, such as ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge'), or its short form "
+    "'25.09/ml.g5.2xlarge'",
 )
 """As an argument."""
+
+
+def platform_of(platform: ServingPlatform | str) -> ServingPlatform:
+    """The platform, also of its short form, such as "25.09/ml.g5.2xlarge".
+
+    Raises:
+        ConfigurationError: the text lacks one of the two, or there is no such platform.
+    """
+    if isinstance(platform, ServingPlatform):
+        return platform
+    release, _, instance_type = platform.partition("/")
+    if not (release and instance_type):
+        raise ConfigurationError(
+            f"the platform {quoted(platform)} is not a release and an instance type: write both, such as "
+            "'25.09/ml.g5.2xlarge'"
+        )
+    return ServingPlatform(release=release, instance_type=instance_type)
 
 
 def _reject_non_text(platform: ServingPlatform) -> None:

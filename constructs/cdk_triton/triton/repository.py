@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cdk_triton.checks import Report
     from cdk_triton.sagemaker import ServingPlatform
 
-__all__ = ["Mode", "ModelRepository", "PromisedFiles", "Recipe", "RepositoryFile"]
+__all__ = ["Mode", "ModelRepository", "PromisedFiles", "Recipe", "RepositoryFile", "repository_of"]
 
 Mode = Literal["single", "multi"]
 """How an endpoint serves the repository: `single` (one archive per container) or `multi` (a multi-model endpoint)."""
@@ -199,7 +199,7 @@ class ModelRepository:
     def check(
         self,
         mode: Mode = "single",
-        platform: ServingPlatform | None = None,
+        platform: ServingPlatform | str | None = None,
         *,
         default_model: str | None = None,
         additional_models: Iterable[str] = (),
@@ -210,8 +210,8 @@ class ModelRepository:
 
         Args:
             mode: how an endpoint will serve the repository: `single` or `multi`.
-            platform: the release and instance type that will serve the repository. Without it, the rules that need one
-                are skipped.
+            platform: the release and instance type that will serve the repository, also as "25.09/ml.g5.2xlarge".
+                Without it, the rules that need one are skipped.
             default_model: the model that a single-model container loads; by default `entry_model()`.
             additional_models: further models that a single-model container loads (`--load-model`).
             environment: the container's other settings. Without an environment, the rules that need one assume nothing,
@@ -223,7 +223,7 @@ class ModelRepository:
             The findings, errors first, then by path, code and field. The tuple may be empty.
 
         Raises:
-            ConfigurationError: the mode is neither `single` nor `multi`, the platform is a `str`, or the extra
+            ConfigurationError: the mode is neither `single` nor `multi`, there is no such platform, or the extra
                 `preflight` is not installed.
         """
         return self.report(
@@ -238,7 +238,7 @@ class ModelRepository:
     def report(
         self,
         mode: Mode = "single",
-        platform: ServingPlatform | None = None,
+        platform: ServingPlatform | str | None = None,
         *,
         default_model: str | None = None,
         additional_models: Iterable[str] = (),
@@ -257,6 +257,15 @@ class ModelRepository:
             environment=environment,
             preflight=preflight,
         )
+
+
+def repository_of(repository: ModelRepository | str | Path) -> ModelRepository:
+    """The repository, also of its directory.
+
+    Raises:
+        RepositoryError: the directory cannot be read.
+    """
+    return repository if isinstance(repository, ModelRepository) else ModelRepository.from_directory(repository)
 
 
 def _acknowledgements(settings: RepositorySettings, given: Mapping[str, str]) -> Mapping[str, str]:

@@ -37,7 +37,7 @@ def main(assets: str, output: str) -> None:
         )
         home, stack = (cdk.Stack(app, each, env=PLACE) for each in ("Home", "Serving"))
         store = TritonArtifactStore(home, "Store", builders=[CodeBuildGpuBuilder()])
-        fleet = TritonMultiModel(stack, "Fleet", ensembles={}, platform=platform, store=store)
+        fleet = TritonMultiModel(stack, "Fleet", platform=platform, store=store)
         fleet.add_publisher(recipes=[TensorRTPlan("net")], next_platform=next_platform)
         endpoint = TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path="/serving")
         if fails:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -63,10 +62,8 @@ def wrong(value: object) -> Any:
 
 
 REFUSED: dict[str, Callable[[Any], object]] = {
-    "repository of TritonModel: a str": lambda g: single(g, repository="models"),
-    "repository of TritonModel: a PosixPath": lambda g: single(g, repository=Path("models")),
     "repository of TritonModel: None": lambda g: single(g, repository=None),
-    "platform of TritonModel: a str": lambda g: single(g, platform="25.09/ml.g5.xlarge"),
+    "platform of TritonModel: a float": lambda g: single(g, platform=25.09),
     "store of TritonModel: a str": lambda g: single(g, store="arn:aws:s3:::store"),
     "store of TritonModel: a DataCapture": lambda g: single(
         g, store=DataCapture(bucket=g.bucket, sampling_percentage=1)
@@ -79,7 +76,7 @@ REFUSED: dict[str, Callable[[Any], object]] = {
     "security_groups of TritonModel: a SecurityGroup": lambda g: single(g, vpc=g.vpc, security_groups=g.group),
     "vpc_subnets of TritonModel: a list": lambda g: single(g, vpc=g.vpc, vpc_subnets=g.vpc.private_subnets),
     "network_isolation of TritonModel: a str": lambda g: single(g, network_isolation="no"),
-    "ensembles of TritonMultiModel: with a str": lambda g: many(g, ensembles={"a": "models"}),
+    "ensembles of TritonMultiModel: with an int": lambda g: many(g, ensembles={"a": wrong(7)}),
     "ensembles of TritonMultiModel: a list": lambda g: many(g, ensembles=[g.repository]),
     "ensembles of TritonMultiModel: the name 1": lambda g: many(g, ensembles={1: g.repository}),
     "ensemble of target_model: a list": lambda g: g.fleet.target_model(["text"]),

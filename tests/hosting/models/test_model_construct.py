@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -16,7 +17,7 @@ from cdk_nag import AwsSolutionsChecks
 
 from cdk_triton import ContainerEnvironment, ServingPlatform, TritonArtifactStore, TritonModel
 from cdk_triton.artifacts import artifact_key
-from cdk_triton.errors import ConfigurationError
+from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.triton import ModelRepository
 
 if TYPE_CHECKING:
@@ -45,6 +46,23 @@ def test_the_archives_key_is_in_the_models_url(world: World, stack: cdk.Stack, f
     assert flattened(container["ModelDataUrl"]) == f"s3://<{bucket}>/artifacts/text/{key}/model.tar.gz"
     assert container["Mode"] == "SingleModel"
     assert "ModelName" not in world.only(stack, MODEL)["Properties"]
+
+
+@pytest.mark.parametrize("kind", [str, Path], ids=["text", "path"])
+def test_a_directory_and_the_short_form_of_a_platform_are_enough(
+    world: World, stack: cdk.Stack, kind: Callable[[Path], str | Path]
+) -> None:
+    repository = world.repository("text")
+    model = TritonModel(stack, "Model", repository=kind(repository.root), platform="25.09/ml.g5.2xlarge")
+
+    assert (model.platform, model.repository.name) == (world.platform, "text")
+    url = json.dumps(world.only(stack, MODEL)["Properties"]["PrimaryContainer"]["ModelDataUrl"])
+    assert artifact_key(repository, world.platform) in url
+
+
+def test_a_directory_that_does_not_exist_is_a_sentence(messages: Messages, world: World, stack: cdk.Stack) -> None:
+    with messages.raises(RepositoryError):
+        TritonModel(stack, "Model", repository="nowhere", platform=world.platform)
 
 
 def test_the_container_starts_the_ensemble_quietly(world: World, stack: cdk.Stack) -> None:

@@ -254,3 +254,23 @@ def test_the_construct_paths_are_a_contract(world: World, stack: cdk.Stack) -> N
 
     assert [child.node.id for child in fleet.node.children] == ["Artifacts", "Role", "Permissions", "Resource"]
     assert fleet.name_in_store.startswith("stack-fleet-")
+
+
+def test_a_directory_and_the_short_form_of_a_platform_are_repository_and_platform(world: World) -> None:
+    repository = world.repository()
+    stacks = [cdk.Stack(world.app(f"cdk.out.{name}"), "Stack") for name in ("objects", "texts")]
+    directories = dict.fromkeys("ab", str(repository.root))
+    objects = TritonMultiModel(stacks[0], "Fleet", ensembles=dict.fromkeys("ab", repository), platform=world.platform)
+    texts = TritonMultiModel(stacks[1], "Fleet", ensembles=directories, platform="25.09/ml.g5.2xlarge")
+
+    assert texts.platform == objects.platform
+    assert texts.ensembles["a"] is texts.ensembles["b"]
+    assert texts.target_models == objects.target_models
+
+
+@pytest.mark.parametrize("text", ["25.09", "/ml.g5.2xlarge"])
+def test_a_text_that_is_no_platform_is_a_sentence(
+    messages: Messages, world: World, stack: cdk.Stack, text: str
+) -> None:
+    with messages.raises(ConfigurationError):
+        TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=text)

@@ -16,6 +16,7 @@ from cdk_triton._checked import checked
 from cdk_triton.hosting.naming.literals import is_whole
 from cdk_triton.hosting.naming.service_names import check_sagemaker_name
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.sagemaker.platform import platform_of
 
 __all__ = ["ImportedModel"]
 
@@ -53,7 +54,7 @@ class ImportedModel(Resource):
         id: str,
         *,
         model_name: str,
-        platform: ServingPlatform,
+        platform: ServingPlatform | str,
         role: iam.IRole,
         target_models: Mapping[str, str] | None = None,
         size: int = 0,
@@ -62,7 +63,7 @@ class ImportedModel(Resource):
         require_type("size", size, _BYTES)
         super().__init__(scope, id)
         self._name = model_name
-        self.platform = platform
+        self.platform = platform_of(platform)
         self.role = role
         self.target_models: Mapping[str, str] = MappingProxyType(dict(target_models or {}))
         self.is_multi_model = target_models is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from aws_cdk import Size
 from aws_cdk import aws_ec2 as ec2
@@ -19,8 +20,10 @@ from cdk_triton.hosting.models.served_model import ServedModel
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.sagemaker.platform import platform_of
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
+from cdk_triton.triton.repository import repository_of
 
 __all__ = ["TritonModel"]
 
@@ -41,9 +44,10 @@ class TritonModel(ServedModel):
     Args:
         scope: the stack or construct that the model belongs to.
         id: the construct's id.
-        repository: the repository. The name of its directory becomes part of the archive's URL. A role that may read
-            one archive of that name may read all of them, so give each repository a name of its own.
-        platform: release and instance type.
+        repository: the repository, or its directory, such as `models/search`. The name of the directory becomes part of
+            the archive's URL. A role that may read one archive of that name may read all of them, so give each
+            repository a name of its own.
+        platform: release and instance type, also as "25.09/ml.g5.2xlarge".
         store: the store that keeps the archive; by default a store of the stack's own.
         environment: how the container starts Triton; by default Triton loads the entry model, with the verbose log off.
         role: the execution role; by default a new one. The construct adds the permissions that the role needs.
@@ -88,8 +92,8 @@ class TritonModel(ServedModel):
         scope: Construct,
         id: str,
         *,
-        repository: ModelRepository,
-        platform: ServingPlatform,
+        repository: ModelRepository | str | Path,
+        platform: ServingPlatform | str,
         store: ITritonArtifactStore | None = None,
         environment: ContainerEnvironment | None = None,
         role: iam.IRole | None = None,
@@ -101,6 +105,7 @@ class TritonModel(ServedModel):
         metadata: Mapping[str, str] | None = None,
         max_payload: Size | None = None,
     ) -> None:
+        repository, platform = repository_of(repository), platform_of(platform)
         check_name(repository.name, "the repository's directory")
         super().__init__(
             scope,
@@ -142,7 +147,7 @@ class TritonModel(ServedModel):
         id: str,
         *,
         model_name: str,
-        platform: ServingPlatform,
+        platform: ServingPlatform | str,
         role: iam.IRole,
         size: int = 0,
     ) -> ImportedModel:
@@ -152,7 +157,8 @@ class TritonModel(ServedModel):
             scope: the stack or construct that uses the model.
             id: the construct's id.
             model_name: the name of the SageMaker Model.
-            platform: the release and instance type for which the model was made. SageMaker does not report them.
+            platform: the release and instance type for which the model was made, also as "25.09/ml.g5.2xlarge".
+                SageMaker does not report them.
             role: the execution role of the model.
             size: bytes of the model's files before compression, on which the default timeouts of `TritonVariant`
                 depend.

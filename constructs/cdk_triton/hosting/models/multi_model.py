@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ from cdk_triton.hosting.models.served_model import ServedModel
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.sagemaker.platform import platform_of
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
 
@@ -55,11 +58,11 @@ class TritonMultiModel(ServedModel):
     Args:
         scope: the stack or construct that the model belongs to.
         id: the construct's id.
-        ensembles: name of an ensemble → its repository. Each repository must contain one model, or one ensemble and the
-            models that it uses. The ensembles of different repositories may have the same model name. Give the other
-            models different names. Give an empty mapping if you publish all ensembles without a deployment, see
-            `add_publisher`.
-        platform: release and instance type.
+        platform: release and instance type, also as "25.09/ml.g5.2xlarge".
+        ensembles: name of an ensemble → its repository, or the directory of it. Each repository must contain one model,
+            or one ensemble and the models that it uses. The ensembles of different repositories may have the same model
+            name. Give the other models different names. Without ensembles, the model needs a publisher, which publishes
+            ensembles without a deployment, see `add_publisher`.
         store: the store that keeps the archives; by default a store of the stack's own.
         environment: how the container starts Triton; by default with the verbose log off.
         role: the execution role; by default a new one. The construct adds the permissions that the role needs.
@@ -99,8 +102,8 @@ class TritonMultiModel(ServedModel):
         scope: Construct,
         id: str,
         *,
-        ensembles: Mapping[str, ModelRepository],
-        platform: ServingPlatform,
+        platform: ServingPlatform | str,
+        ensembles: Mapping[str, ModelRepository | str | Path] = {},
         store: ITritonArtifactStore | None = None,
         environment: ContainerEnvironment | None = None,
         role: iam.IRole | None = None,
@@ -111,7 +114,9 @@ class TritonMultiModel(ServedModel):
         model_cache: bool = True,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        for name, repository in ensembles.items():
+        platform = platform_of(platform)
+        repositories = _read(ensembles)
+        for name, repository in repositories.items():
             check_name(name, "the ensemble")
             check_name(repository.name, "the repository's directory")
             _check_target_model(name, platform)
@@ -127,13 +132,13 @@ class TritonMultiModel(ServedModel):
             network_isolation=network_isolation,
             metadata=metadata,
         )
-        if not ensembles:
+        if not repositories:
             self.node.add_validation(_NeedsEnsemble(self))
-        self.ensembles: Mapping[str, ModelRepository] = MappingProxyType(dict(ensembles))
+        self.ensembles: Mapping[str, ModelRepository] = MappingProxyType(repositories)
         self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         self._uses_of_catalogue: list[Callable[[str], object]] = []
         self._environment = settings = ContainerEnvironment() if environment is None else environment
-        artifacts = self._deliver(ensembles, "multi", settings, multi_model=self.name_in_store)
+        artifacts = self._deliver(repositories, "multi", settings, multi_model=self.name_in_store)
         prepared = {name: each.prepared for name, each in artifacts.items()}
         variables = container_variables(settings, multi_model=True)
         warn_about_multi_model(self, platform, settings, variables, prepared)
@@ -159,7 +164,7 @@ class TritonMultiModel(ServedModel):
         id: str,
         *,
         model_name: str,
-        platform: ServingPlatform,
+        platform: ServingPlatform | str,
         role: iam.IRole,
         target_models: Mapping[str, str],
     ) -> ImportedModel:
@@ -169,7 +174,8 @@ class TritonMultiModel(ServedModel):
             scope: the stack or construct that uses the model.
             id: the construct's id.
             model_name: the name of the SageMaker Model.
-            platform: the release and instance type for which the model was made. SageMaker does not report them.
+            platform: the release and instance type for which the model was made, also as "25.09/ml.g5.2xlarge".
+                SageMaker does not report them.
             role: the execution role of the model.
             target_models: name of an ensemble → its `TargetModel`, such as `{"text": "text-0f3c9a81d2.tar.gz"}`.
 
@@ -187,7 +193,7 @@ class TritonMultiModel(ServedModel):
         max_concurrency: int = 8,
         recipes: Sequence[BuildRecipe] = (),
         max_builds: int = 1,
-        next_platform: ServingPlatform | None = None,
+        next_platform: ServingPlatform | str | None = None,
         runbook_url: str | None = None,
     ) -> TritonPublisher:
         """Add a state machine that publishes ensembles without a deployment, with its functions and an alarm.
@@ -228,7 +234,7 @@ class TritonMultiModel(ServedModel):
             self._environment,
             max_concurrency=max_concurrency,
             recipes=lambda served: declared_recipes(self, served, recipes, max_builds),
-            next_platform=next_platform,
+            next_platform=None if next_platform is None else platform_of(next_platform),
             runbook_url=runbook_url,
         )
         check_platform_changes(self, self._served(), self._delivery)
@@ -299,6 +305,12 @@ class _NeedsEnsemble:
             f"{self._model.node.path} has neither an ensemble nor a publisher, so its endpoint answers nothing: give "
             "at least one, as ensembles={'text': repository}, or call add_publisher()"
         ]
+
+
+def _read(ensembles: Mapping[str, ModelRepository | str | Path]) -> dict[str, ModelRepository]:
+    """The repositories by ensemble; a directory is read once, however many ensembles have it."""
+    read = functools.cache(ModelRepository.from_directory)
+    return {name: each if isinstance(each, ModelRepository) else read(each) for name, each in ensembles.items()}
 
 
 def _check_target_model(name: str, platform: ServingPlatform) -> None:

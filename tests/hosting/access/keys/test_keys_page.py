@@ -51,7 +51,7 @@ def test_the_policy_of_an_imported_key_is_that_of_a_key_of_the_app(
     world: World, stack: cdk.Stack, flattened: Callable[[Any], str]
 ) -> None:
     store = TritonArtifactStore(stack, "Store", encryption_key=kms.Key(stack, "Key"))
-    model = TritonMultiModel(stack, "Model", ensembles={}, platform=world.platform, store=store)
+    model = TritonMultiModel(stack, "Model", platform=world.platform, store=store)
     model.add_publisher()
 
     statements = key_statements(world, stack, flattened)

@@ -27,7 +27,7 @@ def published(
     world: World, stack: cdk.Stack, key: kms.IKey | None, next_platform: ServingPlatform | None = None
 ) -> TritonPublisher:
     store = TritonArtifactStore(stack, "Store", encryption_key=key)
-    model = TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store)
+    model = TritonMultiModel(stack, "Fleet", platform=world.platform, store=store)
     return model.add_publisher(next_platform=next_platform)
 
 

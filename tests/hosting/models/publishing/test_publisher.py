@@ -46,7 +46,7 @@ class Fleet:
             artifacts, "Store", encryption_key=key, former_keys=[former] if has_former_key else []
         )
         given = {"platform": world.platform, **properties}
-        self.model = TritonMultiModel(self.stack, "Fleet", ensembles={}, store=self.store, **given)
+        self.model = TritonMultiModel(self.stack, "Fleet", store=self.store, **given)
 
     def add_publisher(self, **arguments: Any) -> TritonPublisher:
         return self.model.add_publisher(**arguments)
@@ -308,7 +308,7 @@ def test_a_deployment_that_changes_the_platform_is_checked_before_anything_else(
 def test_the_handler_of_another_app_s_store_may_read_the_status_of_the_stack(world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
     store = TritonArtifactStore.from_exports(stack, "Store", "triton")
-    TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store).add_publisher()
+    TritonMultiModel(stack, "Fleet", platform=world.platform, store=store).add_publisher()
     (granted,) = Template.from_stack(stack).find_resources("AWS::IAM::Policy").values()
     assert "triton:HandlerRole" in json.dumps(granted["Properties"]["Roles"])
 
@@ -347,7 +347,7 @@ def test_a_concurrency_that_step_functions_does_not_have_is_rejected(
 def test_the_functions_run_in_the_vpc_of_the_store(world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
     store = TritonArtifactStore(stack, "Store", vpc=ec2.Vpc(stack, "Vpc"))
-    model = TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store)
+    model = TritonMultiModel(stack, "Fleet", platform=world.platform, store=store)
     model.add_publisher()
     functions = Template.from_stack(stack).find_resources("AWS::Lambda::Function").values()
     networks = {each["Properties"]["Handler"]: each["Properties"]["VpcConfig"] for each in functions}
@@ -361,7 +361,7 @@ def test_a_vpc_without_internet_needs_what_the_check_of_the_platform_calls(messa
     subnets = ec2.SubnetConfiguration(name="Isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
     vpc = ec2.Vpc(stack, "Vpc", max_azs=2, subnet_configuration=[subnets])
     store = TritonArtifactStore(stack, "Store", vpc=vpc)
-    TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store).add_publisher()
+    TritonMultiModel(stack, "Fleet", platform=world.platform, store=store).add_publisher()
     vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
     vpc.add_interface_endpoint("States", service=ec2.InterfaceVpcEndpointAwsService.STEP_FUNCTIONS)
 
@@ -376,7 +376,7 @@ def test_the_check_of_the_platform_waits_for_the_endpoint_that_it_calls(world: W
     subnets = ec2.SubnetConfiguration(name="Isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
     vpc = ec2.Vpc(stack, "Vpc", max_azs=2, subnet_configuration=[subnets])
     store = TritonArtifactStore(stack, "Store", vpc=vpc)
-    TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store).add_publisher()
+    TritonMultiModel(stack, "Fleet", platform=world.platform, store=store).add_publisher()
     add_vpc_endpoints(vpc, store_functions=True)
 
     assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("NoWayOut"))
@@ -388,7 +388,7 @@ def test_a_store_that_promotes_has_no_publisher(messages: Messages, world: World
     stack = cdk.Stack(world.app(), "Stack")
     bucket = cdk.aws_s3.Bucket.from_bucket_name(stack, "Tested", "tested-artifacts")
     store = TritonArtifactStore(stack, "Store", promotes_from=TritonArtifactStore.from_bucket(bucket))
-    model = TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store)
+    model = TritonMultiModel(stack, "Fleet", platform=world.platform, store=store)
     with messages.raises(ConfigurationError):
         model.add_publisher()
 

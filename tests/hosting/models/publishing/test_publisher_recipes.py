@@ -174,7 +174,7 @@ def test_what_a_publisher_cannot_build_is_rejected(messages: Messages, fleet: Fl
 def test_a_store_without_a_builder_for_the_gpu_is_rejected(messages: Messages, world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
     store = TritonArtifactStore(stack, "Store", builders=[])
-    model = TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store)
+    model = TritonMultiModel(stack, "Fleet", platform=world.platform, store=store)
     with messages.raises(ConfigurationError):
         model.add_publisher(recipes=RECIPES[:1])
 
@@ -182,7 +182,7 @@ def test_a_store_without_a_builder_for_the_gpu_is_rejected(messages: Messages, w
 def test_the_store_of_another_app_cannot_build_for_a_publisher(messages: Messages, world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
     store = TritonArtifactStore.from_exports(stack, "Store", "triton")
-    model = TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store)
+    model = TritonMultiModel(stack, "Fleet", platform=world.platform, store=store)
     with messages.raises(ConfigurationError):
         model.add_publisher(recipes=RECIPES[:1])
 

@@ -51,6 +51,7 @@ from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.service_names import check_sagemaker_name, role_description
 from cdk_triton.hosting.naming.stacks import is_of_another_account, stack_of
 from cdk_triton.sagemaker import CopyRequirements, ServingPlatform, instances_for
+from cdk_triton.sagemaker.platform import platform_of
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_kms as kms
@@ -87,7 +88,8 @@ class TritonComponents(Resource):
     Args:
         scope: the stack or construct that the endpoint belongs to.
         id: the construct's id.
-        platform: the release, instance type and host AMI of the endpoint. Every model must have the same platform.
+        platform: the release, instance type and host AMI of the endpoint, also as "25.09/ml.g5.2xlarge". Every model
+            must have the same platform.
         min_instance_count: the fewest instances. With 0, SageMaker removes the last instance when no component has a
             copy; some regions reject 0.
         max_instance_count: the most instances. An update of a component needs free GPUs, or one more instance.
@@ -113,7 +115,7 @@ class TritonComponents(Resource):
         scope: Construct,
         id: str,
         *,
-        platform: ServingPlatform,
+        platform: ServingPlatform | str,
         max_instance_count: int,
         min_instance_count: int = 1,
         initial_instance_count: int | None = None,
@@ -123,7 +125,7 @@ class TritonComponents(Resource):
         ssm_parameter_path: str | None = None,
         capacity_reservation_arn: str | None = None,
     ) -> None:
-        path = f"{path_of(scope)}/{id}"
+        path, platform = f"{path_of(scope)}/{id}", platform_of(platform)
         initial = _instance_counts(path, min_instance_count, max_instance_count, initial_instance_count)
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
