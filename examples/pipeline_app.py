@@ -84,7 +84,7 @@ class Artifacts(cdk.Stack):
             "Store",
             encryption_key=key,
             access_logs_bucket=logs,
-            promotes_from=TritonArtifactStore.from_bucket(self._tested_bucket()) if promotes else None,
+            promotes_from=TritonArtifactStore.from_bucket(self, "Tested", self._tested_bucket()) if promotes else None,
         )
         cdk.Annotations.of(self.store).acknowledge_warning(
             "@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
@@ -98,7 +98,7 @@ class Artifacts(cdk.Stack):
     def _tested_bucket(self) -> s3.IBucket:
         return s3.Bucket.from_bucket_attributes(
             self,
-            "Tested",
+            "TestedBucket",
             bucket_name=self.node.get_context(TESTED_BUCKET),
             encryption_key=kms.Key.from_key_arn(self, "TestedKey", self.node.get_context(TESTED_KEY)),
         )

@@ -191,7 +191,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
     ),
     "ITritonModel": _Type("a TritonModel or a TritonMultiModel", "TritonModel(self, 'Model', …)", "is_multi_model"),
     "IVpc": _Type("a VPC", "ec2.Vpc.from_lookup(self, 'Vpc', vpc_id='vpc-…')", "select_subnets"),
-    "ImportedArtifactStore": _Type("an imported store", "TritonArtifactStore.from_bucket(bucket)"),
+    "ImportedArtifactStore": _Type("an imported store", "TritonArtifactStore.from_bucket(self, 'Tested', bucket)"),
     "MetricsConfig": _Type("a MetricsConfig", "MetricsConfig(enhanced_metrics=True)"),
     "ModelConfig": _Type("a ModelConfig", "parse_model_config(text)", package="model_config_pb2"),
     "ModelRepository": _Type("a ModelRepository", "ModelRepository.from_directory('models')"),

@@ -158,7 +158,7 @@ REFUSED: dict[str, Callable[[Any], object]] = {
     "access_logs_bucket of TritonArtifactStore: a str": lambda g: TritonArtifactStore(
         g.scope, "S", access_logs_bucket=wrong("name")
     ),
-    "bucket of ImportedArtifactStore: a str": lambda g: TritonArtifactStore.from_bucket(wrong("name")),
+    "bucket of ImportedArtifactStore: a str": lambda g: TritonArtifactStore.from_bucket(g.scope, "S", wrong("name")),
     "timeout of CodeBuildGpuBuilder: an int": lambda g: CodeBuildGpuBuilder(timeout=wrong(60)),
     "timeout of SageMakerProcessingBuilder: a list": lambda g: SageMakerProcessingBuilder(timeout=wrong([1])),
     "vpc of add_vpc_endpoints: a str": lambda g: add_vpc_endpoints(wrong("vpc-1")),

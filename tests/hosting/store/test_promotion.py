@@ -36,7 +36,7 @@ def imported(stack: cdk.Stack, *, key: bool = True) -> ImportedArtifactStore:
         bucket_name="tested-artifacts",
         encryption_key=kms.Key.from_key_arn(stack, "TestedKey", KEY_ARN) if key else None,
     )
-    return TritonArtifactStore.from_bucket(bucket)
+    return TritonArtifactStore.from_bucket(stack, "TestedStore", bucket)
 
 
 @pytest.fixture(name="app")

@@ -245,7 +245,8 @@ def test_a_name_that_no_export_may_have_is_refused(messages: Messages, name: str
 
 
 def test_a_store_that_promotes_is_not_shared(messages: Messages, stack: cdk.Stack) -> None:
-    tested = TritonArtifactStore.from_bucket(s3.Bucket.from_bucket_name(stack, "Tested", "tested"))
+    bucket = s3.Bucket.from_bucket_name(stack, "Tested", "tested")
+    tested = TritonArtifactStore.from_bucket(stack, "TestedStore", bucket)
     with messages.raises(ConfigurationError):
         TritonArtifactStore(stack, "Store", promotes_from=tested, export_prefix=NAME)
 

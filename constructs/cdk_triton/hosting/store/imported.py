@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
-from constructs import IConstruct
+from constructs import Construct, IConstruct
 
 from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
@@ -23,31 +22,35 @@ from cdk_triton.protocol.layout import ARTIFACTS_PREFIX
 __all__ = ["ImportedArtifactStore", "allow_promotion", "check_promotion", "grant_read_of_artifacts", "keys_of"]
 
 
-@checked
-@dataclass(frozen=True)
-class ImportedArtifactStore:
+class ImportedArtifactStore(Construct):
     """A store in another account or region. A store in this stack may copy its committed archives.
 
-    The store in this stack copies each archive once, and does not need the imported one for it any more. Endpoints do
-    not read from an imported store, because SageMaker reads models from its own region only, a multi-model endpoint
-    needs a prefix that this app can write to, and `cdk-triton artifacts gc` in the other account does not find the
-    models of this account.
+    `TritonArtifactStore.from_bucket` returns it. The store in this stack copies each archive once, and does not need
+    the imported one for it any more. Endpoints do not read from an imported store, because SageMaker reads models from
+    its own region only, a multi-model endpoint needs a prefix that this app can write to, and `cdk-triton artifacts gc`
+    in the other account does not find the models of this account.
 
     Attributes:
         bucket: the imported store's bucket. The bucket's `encryption_key` is the key of that store.
+        former_keys: the keys that the imported store had before.
+
+    Args:
+        scope: the stack or construct that uses the store.
+        id: the construct's id.
+        bucket: the imported store's bucket.
         former_keys: the keys that the imported store had before.
 
     Raises:
         ConfigurationError: a key is asymmetric or for HMAC, or is an alias that was imported by its name only.
     """
 
-    bucket: s3.IBucket
-    former_keys: Sequence[kms.IKey] = ()
-
-    def __post_init__(self) -> None:
-        """Reject aliases: they are of this account and region, and stand for no key of another one."""
-        for key in self._keys:
-            require_key(key, f"a key of the imported artifact store {path_of(self.bucket)}")
+    @checked
+    def __init__(self, scope: Construct, id: str, *, bucket: s3.IBucket, former_keys: Sequence[kms.IKey] = ()) -> None:
+        super().__init__(scope, id)
+        self.bucket = bucket
+        self.former_keys: Sequence[kms.IKey] = tuple(former_keys)
+        for key in self._keys:  # an alias is of this account and region, and stands for no key of another one
+            require_key(key, f"a key of the imported artifact store {path_of(bucket)}")
 
     @property
     def _keys(self) -> list[kms.IKey]:

@@ -231,10 +231,14 @@ class TritonArtifactStore(Construct):
             )
 
     @staticmethod
-    def from_bucket(bucket: s3.IBucket, *, former_keys: Sequence[kms.IKey] = ()) -> ImportedArtifactStore:
+    def from_bucket(
+        scope: Construct, id: str, bucket: s3.IBucket, *, former_keys: Sequence[kms.IKey] = ()
+    ) -> ImportedArtifactStore:
         """Import the store of another account or region, to promote archives from it.
 
         Args:
+            scope: the stack or construct that uses the store.
+            id: the construct's id.
             bucket: the bucket of that store. If the store has an `encryption_key`, import the bucket with it:
                 `s3.Bucket.from_bucket_attributes(self, "Tested", bucket_name="…",
                 encryption_key=kms.Key.from_key_arn(self, "TestedKey", "arn:aws:kms:…"))`.
@@ -243,7 +247,7 @@ class TritonArtifactStore(Construct):
         Raises:
             ConfigurationError: a key is asymmetric or for HMAC, or is an alias that was imported by its name only.
         """
-        return ImportedArtifactStore(bucket, former_keys)
+        return ImportedArtifactStore(scope, id, bucket=bucket, former_keys=former_keys)
 
     @staticmethod
     def from_exports(

@@ -118,9 +118,9 @@ def test_what_keeps_or_reads_archives_refuses_the_name_of_an_alias(stack: cdk.St
     with messages.raises(ConfigurationError):
         TritonArtifactStore(stack, "Former", former_keys=[alias])
     with messages.raises(ConfigurationError):
-        TritonArtifactStore.from_bucket(bucket)
+        TritonArtifactStore.from_bucket(stack, "OfAnAlias", bucket)
     with messages.raises(ConfigurationError):
-        TritonArtifactStore.from_bucket(plain, former_keys=[alias])
+        TritonArtifactStore.from_bucket(stack, "OfKeys", plain, former_keys=[alias])
     with messages.raises(ConfigurationError):
         TritonArtifactStore.from_exports(stack, "Shared", "triton", encryption_keys=[alias])
     with messages.raises(ConfigurationError):

@@ -115,7 +115,8 @@ def test_a_store_that_promotes_reads_with_former_keys_of_the_other_store(world: 
     there = s3.Bucket.from_bucket_attributes(
         stack, "Tested", bucket_name="tested", encryption_key=kms.Key.from_key_arn(stack, "New", NEW)
     )
-    origin = TritonArtifactStore.from_bucket(there, former_keys=[kms.Key.from_key_arn(stack, "Old", OLD)])
+    old = kms.Key.from_key_arn(stack, "Old", OLD)
+    origin = TritonArtifactStore.from_bucket(stack, "TestedStore", there, former_keys=[old])
     TritonArtifactStore(stack, "Store", promotes_from=origin)
 
     (keys,) = decrypting(world.template(stack)).values()

@@ -387,7 +387,8 @@ def test_the_check_of_the_platform_waits_for_the_endpoint_that_it_calls(world: W
 def test_a_store_that_promotes_has_no_publisher(messages: Messages, world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack")
     bucket = cdk.aws_s3.Bucket.from_bucket_name(stack, "Tested", "tested-artifacts")
-    store = TritonArtifactStore(stack, "Store", promotes_from=TritonArtifactStore.from_bucket(bucket))
+    tested = TritonArtifactStore.from_bucket(stack, "TestedStore", bucket)
+    store = TritonArtifactStore(stack, "Store", promotes_from=tested)
     model = TritonMultiModel(stack, "Fleet", platform=world.platform, store=store)
     with messages.raises(ConfigurationError):
         model.add_publisher()
