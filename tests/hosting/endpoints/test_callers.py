@@ -7,13 +7,14 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import (
@@ -167,18 +168,43 @@ def test_the_arn_of_a_named_endpoint_is_in_lower_case_for_other_environments(wor
     assert outputs["Name"]["Value"] == "Search"
 
 
-def test_a_consumer_of_a_target_model_can_wait_for_the_fleet(
-    world: World, stack: cdk.Stack, fleet: TritonMultiModel
+@pytest.mark.parametrize("where", ["same stack", "other stack", "nested stack"])
+def test_what_has_a_target_model_comes_after_its_archive(
+    world: World, stack: cdk.Stack, fleet: TritonMultiModel, where: str
 ) -> None:
-    """The name is text and carries no dependency: across stacks it could not be changed while somebody uses it."""
-    consumer = cdk.CfnResource(stack, "Consumer", type="AWS::SNS::Topic")
-    consumer.add_property_override("DisplayName", fleet.target_model("text"))
-    consumer.node.add_dependency(fleet)
+    app = cast(cdk.App, stack.node.root)
+    home = stack
+    if where != "same stack":
+        home = cdk.Stack(app, "Callers") if where == "other stack" else cdk.NestedStack(stack, "Nested")
+    sns.Topic(home, "Caller", display_name=f"calls {fleet.target_model('text')}")
+    cdk.CfnOutput(home, "TextModel", value=fleet.target_model("text"))
+
+    assembly = app.synth()
 
     (delivery,) = world.resources(stack, "Custom::TritonArtifacts")
-    found = world.only(stack, "AWS::SNS::Topic")
-    assert found["Properties"]["DisplayName"] == fleet.target_model("text")
-    assert delivery in found["DependsOn"]
+    caller = world.only(home, "AWS::SNS::Topic")
+    # No reference, and so no export, which could not be changed while it is imported.
+    assert caller["Properties"]["DisplayName"] == f"calls {fleet.target_models['text']}"
+    if where == "same stack":
+        assert delivery in caller["DependsOn"]
+    elif where == "nested stack":
+        assert delivery in world.only(stack, "AWS::CloudFormation::Stack")["DependsOn"]
+    else:
+        assert stack.artifact_id in [each.id for each in assembly.get_stack_by_name("Callers").dependencies]
+
+
+def test_a_pipeline_may_have_the_target_model_of_its_stage(world: World) -> None:
+    app = world.app()
+    stage = cdk.Stage(app, "Live", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+    stack = cdk.Stack(stage, "Stack")
+    fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
+    pipeline = cdk.Stack(app, "Pipeline")
+    consumer = cdk.CfnResource(pipeline, "Consumer", type="AWS::SNS::Topic")
+    consumer.add_property_override("DisplayName", fleet.target_model("text"))
+
+    found = world.only(pipeline, "AWS::SNS::Topic")
+    assert found["Properties"]["DisplayName"] == fleet.target_models["text"]
+    assert "DependsOn" not in found
 
 
 def test_the_validation_of_cdk_and_cfn_lint_accept_all_of_it(world: World) -> None:
@@ -239,8 +265,8 @@ class TestParameters:
         assert self.parameters(world, stack) == {
             "/search/production/endpoint-name": stack.resolve(endpoint.endpoint_name),
             "/search/production/endpoint-arn": stack.resolve(endpoint.endpoint_arn),
-            "/search/production/target-models/text": fleet.target_model("text"),
-            "/search/production/target-models/text-large": fleet.target_model("text-large"),
+            "/search/production/target-models/text": fleet.target_models["text"],
+            "/search/production/target-models/text-large": fleet.target_models["text-large"],
         }
 
     @pytest.mark.parametrize("narrowed", [False, True], ids=["all", "one ensemble"])
@@ -342,8 +368,8 @@ class TestParameters:
             TritonEndpoint(stack, "Endpoint", variants=variants, ssm_parameter_path="/search")
         said = str(caught.value)
         for fleet in fleets:
-            assert fleet.target_model("text") in said
-            said = said.replace(fleet.target_model("text"), f"text of {fleet.node.id}")
+            assert fleet.target_models["text"] in said
+            said = said.replace(fleet.target_models["text"], f"text of {fleet.node.id}")
         messages.record("ConfigurationError", said)
 
     @pytest.mark.parametrize(

@@ -187,8 +187,8 @@ class TestGrants:
 
         patterns = ["text-??????????.tar.gz"]
         assert self.statement(world, stack)["Condition"] == {"StringLike": {"sagemaker:TargetModel": patterns}}
-        assert len(fleet.target_model("text")) == len(patterns[0])
-        assert len(fleet.target_model("text-large")) != len(patterns[0])
+        assert len(fleet.target_models["text"]) == len(patterns[0])
+        assert len(fleet.target_models["text-large"]) != len(patterns[0])
 
     @pytest.mark.parametrize("of_the_stack", [None, ["text"]])
     def test_published_ensembles_are_allowed_by_a_pattern_of_their_names(

@@ -297,7 +297,7 @@ class TestTargetModels:
             variants=[TritonVariant(model=old, variant_name="A"), TritonVariant(model=new, variant_name="B")],
         )
         (warning,) = warnings(stack, self.CODE)
-        missing = ", ".join(map(repr, sorted([old.target_model("image"), new.target_model("image")])))
+        missing = ", ".join(map(repr, sorted([old.target_models["image"], new.target_models["image"]])))
         assert missing in warning
         messages.record(self.CODE, warning.replace(missing, "OLD, NEW"))
 

@@ -91,8 +91,8 @@ def test_target_models_are_flat_and_named_by_their_source(messages: Messages, wo
     repository = world.repository()
     fleet, _ = fleets.synthesised({"text": repository})
 
-    assert fleet.target_model("text") == f"text-{source_key(repository)[:10]}.tar.gz"
-    assert fleet.target_models == {"text": fleet.target_model("text")}
+    assert fleet.target_models == {"text": f"text-{source_key(repository)[:10]}.tar.gz"}
+    assert cdk.Stack.of(fleet).resolve(fleet.target_model("text")) == fleet.target_models["text"]
     with messages.raises(ConfigurationError) as caught:
         fleet.target_model("txt")
     assert str(caught.value).endswith(" 'text'")
@@ -113,7 +113,7 @@ def test_another_content_changes_the_plan_and_nothing_else(world: World, fleets:
     new, after = fleets.synthesised({"text": world.repository(weights="2")})
 
     assert fleets.changed(before, after) == {only(before, DELIVERY)[0]: {"PlanKey", "PlanSha256"}}
-    assert old.target_model("text") != new.target_model("text")
+    assert old.target_models != new.target_models
 
 
 def test_a_diff_shows_which_ensembles_change(world: World, fleets: Fleets, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_diff_shows_which_ensembles_change(world: World, fleets: Fleets, tmp_p
 
     assert done.returncode == 0, done.stderr
     changed = [line.split() for line in done.stdout.splitlines() if ".tar.gz" in line]
-    assert [line[-1] for line in changed] == [old.target_model("text"), new.target_model("text")]
+    assert [line[-1] for line in changed] == [old.target_models["text"], new.target_models["text"]]
 
 
 def test_the_names_that_a_diff_shows_stay_within_a_template(world: World, fleets: Fleets) -> None:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import jsii
-from aws_cdk import Names
+from aws_cdk import CfnResource, Names
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -22,6 +22,7 @@ from cdk_triton.hosting.models.imported import ImportedModel
 from cdk_triton.hosting.models.multi_model_warnings import warn_about_multi_model
 from cdk_triton.hosting.models.publishing.grants import Served, grant_read_catalogue
 from cdk_triton.hosting.models.served_model import ServedModel
+from cdk_triton.hosting.naming.dependent_text import dependent_text
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
@@ -50,9 +51,8 @@ class TritonMultiModel(ServedModel):
         ensembles: name of an ensemble → its repository.
         name_in_store: the name of the model's prefix in the store, derived from the construct's path.
         platform: the platform that serves the ensembles.
-        target_models: name of an ensemble → the name that callers send as `TargetModel`. The target models are plain
-            text without a CDK dependency. If a construct of the same stack uses a target model, call
-            `construct.node.add_dependency(model)`.
+        target_models: name of an ensemble → the name that callers send as `TargetModel`, as plain text. In another
+            construct of the app use `target_model(ensemble)`, which also orders the deployment.
         role: the execution role.
 
     Args:
@@ -279,7 +279,11 @@ class TritonMultiModel(ServedModel):
 
     @checked
     def target_model(self, ensemble: str) -> str:
-        """The name that a caller sends as `TargetModel` to reach an ensemble, such as `text-0f3c9a81d2.tar.gz`.
+        """The name that a caller sends as `TargetModel` to reach an ensemble, for another construct of the app.
+
+        It is a token. A template contains the name itself, such as `text-0f3c9a81d2.tar.gz`, and a resource with it is
+        deployed after the archive is where the endpoint finds it, in another stack too. `target_models` has the names
+        as plain text, for programs that read them during synthesis.
 
         Raises:
             ConfigurationError: the model does not have the ensemble.
@@ -288,7 +292,9 @@ class TritonMultiModel(ServedModel):
             raise ConfigurationError(
                 f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(map(repr, self.target_models))}"
             )
-        return self.target_models[ensemble]
+        delivery = self._delivery.node.default_child
+        assert isinstance(delivery, CfnResource)  # as CDK makes it
+        return dependent_text(self.target_models[ensemble], delivery)
 
 
 @jsii.implements(IValidation)

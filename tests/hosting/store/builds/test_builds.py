@@ -134,7 +134,7 @@ class TestThePlan:
             100,
         )
         assert plan.fleet is not None
-        assert plan.fleet.target_models["b"] == f"b-{source_key(built)[:10]}.tar.gz" == fleet.target_model("b")
+        assert plan.fleet.target_models["b"] == f"b-{source_key(built)[:10]}.tar.gz" == fleet.target_models["b"]
 
     def test_without_recipes_builds_nothing(self, world: World) -> None:
         app = world.app()

@@ -1,0 +1,41 @@
+"""Texts that order a deployment: what has one in its properties comes after a resource, and nothing is exported."""
+
+from __future__ import annotations
+
+import jsii
+from aws_cdk import CfnResource, IResolveContext, IStringProducer, Lazy, Stage
+
+__all__ = ["dependent_text"]
+
+
+def dependent_text(text: str, resource: CfnResource) -> str:
+    """A token with a text; every resource that has it in its properties depends on another resource.
+
+    `Fn::GetAtt` would order the two as well, but between stacks it is an export, and CloudFormation does not change an
+    export that another stack imports: no text could ever change.
+
+    Args:
+        text: what the template contains.
+        resource: what comes first.
+    """
+    return Lazy.uncached_string(_DependentText(text, resource))
+
+
+@jsii.implements(IStringProducer)
+class _DependentText:
+    def __init__(self, text: str, resource: CfnResource) -> None:
+        self._text = text
+        self._resource = resource
+
+    def produce(self, context: IResolveContext) -> str:
+        """Give the text, and order the resource that contains it; the CDK asks for each before it writes a template."""
+        user = context.scope
+        if context.preparing and isinstance(user, CfnResource) and self._may_order(user):
+            user.add_resource_dependency(self._resource)
+        return self._text
+
+    def _may_order(self, user: CfnResource) -> bool:
+        """Whether it is another resource of the same stage; a pipeline that deploys the stage is not."""
+        stages = [Stage.of(each) for each in (user, self._resource)]
+        paths = {None if stage is None else stage.node.path for stage in stages}
+        return len(paths) == 1 and user.node.path != self._resource.node.path
