@@ -19,7 +19,6 @@ except ImportError as error:
     )
 
 from cdk_triton import ModelRepository
-from cdk_triton.errors import CdkTritonError
 from examples.reference_systems.artifacts import Artifacts
 from examples.reference_systems.assets import ASSETS, PREPARED
 from examples.reference_systems.image_classification import ImageClassification
@@ -54,7 +53,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except CdkTritonError as error:
-        sys.exit(f"app.py: {error}")
+    main()

@@ -11,7 +11,6 @@ From then on each push deploys: the pipeline itself first, then Test and, when s
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +32,6 @@ from cdk_triton import (
     TritonEndpoint,
     TritonModel,
 )
-from cdk_triton.errors import CdkTritonError
 
 
 @dataclass(frozen=True)
@@ -182,7 +180,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except CdkTritonError as error:
-        sys.exit(f"pipeline_app.py: {error}")
+    main()

@@ -69,4 +69,5 @@ def test_tenants_share_one_build_and_more_of_them_touch_no_endpoint(
 @pytest.mark.parametrize("given", ["191", "six"])
 def test_a_number_of_tenants_that_cannot_be_is_one_sentence(example_app: Any, messages: Any, given: str) -> None:
     said = example_app.cdk("synth", STACK, "-c", f"tenants={given}", status=1)
-    messages.record("app.py", next(line for line in said.splitlines() if line.startswith("app.py: ")))
+    (line,) = (line for line in said.splitlines() if line.startswith("cdk_triton.errors.ConfigurationError: "))
+    messages.record(*line.removeprefix("cdk_triton.errors.").split(": ", 1))

@@ -12,7 +12,7 @@ import pytest
 from tests.docs.blocks import of_kind
 
 import cdk_triton.cli
-from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan, artifacts
+from cdk_triton import ModelRepository, ServingPlatform, artifacts
 
 PAGES = ("builds.md", "recipes.md")
 BLOCKS = of_kind("hosting/store/builds/test_builds_page.py")
@@ -71,16 +71,6 @@ FILES: dict[str, str | bytes] = {
     "exported/bert/export.py": "def export(path): ...\n",
     "exported/bert/requirements.txt": f"onnx==1.19.0 --hash=sha256:{'0' * 64}\n",
 }
-
-
-def test_the_app_of_the_page_prints_the_sentence_of_an_error() -> None:
-    def main() -> None:
-        TensorRTPlan("bert", onnx="bert.onnx", workspace_mib=-1)
-
-    (example,) = (each for each in examples("python") if "main()" in each)
-    with pytest.raises(SystemExit, match=r"^app\.py: .*workspace_mib") as ended:
-        exec(example, {"main": main})
-    assert isinstance(ended.value.code, str)  # which Python prints, and no traceback
 
 
 def test_the_command_takes_what_the_page_says_is_produced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
