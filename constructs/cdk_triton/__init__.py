@@ -1,5 +1,8 @@
 """AWS CDK constructs that put NVIDIA Triton model ensembles on Amazon SageMaker GPU endpoints.
 
+All names below are public. docs/stability.md lists them by task, with those of `client`, `errors`, `checks`, `triton`
+and `artifacts` that are public, too. Everything else is internal.
+
 The names below are imported when they are first used, so that `import cdk_triton` starts neither Node.js nor anything
 else that the packages `triton`, `sagemaker`, `artifacts` and `client` do not need.
 """
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
         Tolerance,
         WheelEnvironment,
     )
-    from cdk_triton.checks import Report, SkippedRule
+    from cdk_triton.checks import Report
     from cdk_triton.hosting import (
         AlarmThresholds,
         AllAtOnce,
@@ -32,14 +35,9 @@ if TYPE_CHECKING:
         CodeBuildGpuBuilder,
         DataCapture,
         DeploymentPolicy,
-        EndpointAlarms,
         EndpointMetrics,
         EndpointMonitoring,
         EndpointVariant,
-        ImportedArtifactStore,
-        ImportedEndpoint,
-        ImportedModel,
-        ImportedVariant,
         ITritonArtifactStore,
         ITritonModel,
         Linear,
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
         SageMakerProcessingBuilder,
         ScalableCopyCount,
         ScalableInstanceCount,
-        SharedArtifactStore,
         TritonArtifactStore,
         TritonComponent,
         TritonComponents,
@@ -61,15 +58,11 @@ if TYPE_CHECKING:
         add_vpc_endpoints,
         assert_no_errors,
     )
-    from cdk_triton.sagemaker import GpuInstance, ServingPlatform
+    from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import (
         ContainerEnvironment,
         Finding,
-        Model,
         ModelRepository,
-        Recipe,
-        Release,
-        RepositoryFile,
         Severity,
     )
 
@@ -86,29 +79,19 @@ __all__ = [
     "DaliPipeline",
     "DataCapture",
     "DeploymentPolicy",
-    "EndpointAlarms",
     "EndpointMetrics",
     "EndpointMonitoring",
     "EndpointVariant",
     "Finding",
-    "GpuInstance",
     "ITritonArtifactStore",
     "ITritonModel",
-    "ImportedArtifactStore",
-    "ImportedEndpoint",
-    "ImportedModel",
-    "ImportedVariant",
     "Linear",
     "MetricsConfig",
-    "Model",
     "ModelRepository",
     "NamePrefix",
     "OnnxExport",
     "Parity",
-    "Recipe",
-    "Release",
     "Report",
-    "RepositoryFile",
     "Rolling",
     "S3File",
     "SageMakerProcessingBuilder",
@@ -116,8 +99,6 @@ __all__ = [
     "ScalableInstanceCount",
     "ServingPlatform",
     "Severity",
-    "SharedArtifactStore",
-    "SkippedRule",
     "TensorRTPlan",
     "Tolerance",
     "TritonArtifactStore",

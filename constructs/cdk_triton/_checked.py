@@ -150,8 +150,6 @@ _KINDS: Final[Mapping[str, Kind]] = {
     ),
     "Progress": one(callable, "use a function that takes the bytes that are read"),
     "str | Path": one(lambda value: isinstance(value, str | PurePath), "use a path, such as 'model.tar.gz'"),
-    "str | bytes": one(lambda value: isinstance(value, str | bytes), "use the text of the file"),
-    "Version": one(lambda value: isinstance(value, tuple), "use the numbers of a version, such as (10, 13)"),
 }
 """The kinds of annotations without a class of their own."""
 
@@ -163,13 +161,11 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "Capacity": _Type("a Capacity", "Capacity(25) for 25 % or Capacity(instances=1)"),
     "Construct": _Type("the stack or construct that is to contain it", "self", "node"),
     "ContainerEnvironment": _Type("a ContainerEnvironment", "ContainerEnvironment(variables={'NAME': 'value'})"),
-    "CopyRequirements": _Type("CopyRequirements", "CopyRequirements(accelerators=1, memory_mib=1024)"),
     "DataCapture": _Type("a DataCapture", "DataCapture(bucket=bucket, sampling_percentage=10)"),
     "DeploymentPolicy": _Type(
         "AllAtOnce, Canary, Linear or Rolling", "Canary(size=Capacity(25), wait=Duration.minutes(10))"
     ),
     "Duration": _Type("a `Duration` of aws_cdk", "Duration.seconds(…)", package="aws_cdk"),
-    "GpuInstance": _Type("a GpuInstance", "gpu_instance('ml.g5.xlarge')"),
     "IAlarm": _Type("an alarm", "cloudwatch.Alarm.from_alarm_name(self, 'Alarm', 'name')", "alarm_arn"),
     "IBucket": _Type("a bucket", "s3.Bucket.from_bucket_name(self, 'Bucket', 'name')", "bucket_arn"),
     "IFleet": _Type("a fleet", "codebuild.Fleet.from_fleet_arn(self, 'Fleet', 'arn:aws:codebuild:…')", "fleet_arn"),
@@ -193,7 +189,6 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "IVpc": _Type("a VPC", "ec2.Vpc.from_lookup(self, 'Vpc', vpc_id='vpc-…')", "select_subnets"),
     "ImportedArtifactStore": _Type("an imported store", "TritonArtifactStore.from_bucket(self, 'Tested', bucket)"),
     "MetricsConfig": _Type("a MetricsConfig", "MetricsConfig(enhanced_metrics=True)"),
-    "ModelConfig": _Type("a ModelConfig", "parse_model_config(text)", package="model_config_pb2"),
     "ModelRepository": _Type("a ModelRepository", "ModelRepository.from_directory('models')"),
     "RemovalPolicy": _Type("a `RemovalPolicy` of aws_cdk", "RemovalPolicy.DESTROY", package="aws_cdk"),
     "RetentionDays": _Type(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from tritonclient.http import InferRequestedOutput
 
-from cdk_triton.client import RepositoryClient, TritonClient
+from cdk_triton.client import TritonClient
+from cdk_triton.client.endpoint import RepositoryClient
 from cdk_triton.errors import ConfigurationError, InvocationError, ModelConfigError
 from cdk_triton.triton import ModelRepository
 

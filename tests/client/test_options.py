@@ -11,7 +11,9 @@ from unittest.mock import create_autospec
 import numpy as np
 import pytest
 
-from cdk_triton.client import AsyncRepositoryClient, AsyncTritonClient, RepositoryClient, TritonClient
+from cdk_triton.client import AsyncTritonClient, TritonClient
+from cdk_triton.client.aio import AsyncRepositoryClient
+from cdk_triton.client.endpoint import RepositoryClient
 from cdk_triton.triton import ModelRepository
 
 X: Any = {"x": np.zeros((1, 2), np.float32)}

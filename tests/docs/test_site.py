@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 from tests.docs.blocks import ROOT
-
-import cdk_triton
+from tools.generate.public_surface import public_names
 
 
 @dataclass
@@ -54,27 +50,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
     return pages
 
 
-def public_modules() -> list[ModuleType]:
-    """The modules whose names docs/stability.md promises."""
-    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
-    (promise,) = re.findall(r"^\| Python names \| .* direct packages and modules: (.*) \|$", page, re.MULTILINE)
-    return [cdk_triton, *(importlib.import_module(f"cdk_triton.{name}") for name in re.findall(r"`(\w+)`", promise))]
-
-
-def address(module: ModuleType, name: str) -> str:
-    """The id of a name on the pages; a function with the name of its file has the name twice."""
-    found = f"{module.__name__}.{name}"
-    return f"{found}.{name}" if sys.modules.get(found, getattr(module, name)) is not getattr(module, name) else found
-
-
 def test_the_api_has_every_public_name(site: dict[Path, Page]) -> None:
     """Once: a name that two modules offer is on the page of one."""
     ids = {each for page in site.values() for each in page.ids}
-    modules = public_modules()
-    assert len(modules) == 8
-    names = {name for module in modules for name in module.__all__}
-    offering = {name: [module for module in modules if name in module.__all__] for name in names}
-    assert [name for name in sorted(names) if not ids & {address(module, name) for module in offering[name]}] == []
+    places: dict[str, set[str]] = {}
+    for module, names in public_names().items():
+        for name in names:
+            places.setdefault(name, set()).add(f"{module}.{name}")
+    assert len(places) > 60
+    assert [name for name, addresses in places.items() if not ids & addresses] == []
 
 
 def test_every_link_of_a_page_leads_somewhere(site: dict[Path, Page]) -> None:

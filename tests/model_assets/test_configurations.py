@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk_triton import Model, ModelRepository
+from cdk_triton.triton import Model, ModelRepository
 from cdk_triton.triton.schema import ModelConfig
 from examples.reference_systems.bert import BERT, SHAPES
 

@@ -1,27 +1,60 @@
 """The names and members that users may rely on: tests/architecture/public_surface.txt, which shows each change of them.
 
-A line without indentation is a public name of `cdk_triton`. Below a class stand its public members. Members that a
-construct inherits from the CDK are not listed.
+docs/stability.md lists the names, and the API pages have the classes of the objects that they return, too. A line
+without indentation is a name, and below a class stand its public members. Members that a construct inherits from the
+CDK are not listed.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
-from tools.generate import Files, Generator
-
-import cdk_triton
+from tools.generate import ROOT, Files, GenerateError, Generator
 
 PATH = "tests/architecture/public_surface.txt"
+PAGE = "docs/stability.md"
+WHOLE = ("cdk_triton", "cdk_triton.client")
+"""The modules whose names are all public."""
+
+
+def public_names() -> dict[str, list[str]]:
+    """Module → the names of it that the page lists.
+
+    Raises:
+        GenerateError: a module whose names are all public has others than the page.
+    """
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    names: dict[str, list[str]] = {}
+    for module, listed in re.findall(r"^\| [^|]* \| `(cdk_triton[.\w]*)` \| (.*) \|$", page, re.MULTILINE):
+        names.setdefault(module, []).extend(re.findall(r"`(\w+)`", listed))
+    for module in WHOLE:
+        if different := set(names[module]) ^ set(import_module(module).__all__):
+            raise GenerateError(f"{PAGE} and {module}.__all__ differ: {', '.join(sorted(different))}")
+    return {module: sorted(of_module) for module, of_module in names.items()}
 
 
 def _files() -> Files:
-    values = {name: getattr(cdk_triton, name) for name in cdk_triton.__all__}
-    return {PATH: "".join(f"{line}\n" for name, value in values.items() for line in _lines(name, value)).encode()}
+    listed = {(module, name) for module, names in public_names().items() for name in names}
+    lines = [
+        line
+        for module, name in sorted(listed | set(_described()))
+        for line in _lines(f"{module}.{name}", getattr(import_module(module), name))
+    ]
+    return {PATH: "".join(f"{line}\n" for line in lines).encode()}
+
+
+def _described() -> Iterator[tuple[str, str]]:
+    """The classes and functions on the API pages, as module and name."""
+    for page in (ROOT / "docs" / "api").glob("*.md"):
+        for module, name in re.findall(r"^::: ([\w.]+)\.(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            if not inspect.ismodule(getattr(import_module(module), name)):
+                yield module, name
 
 
 def _lines(name: str, value: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from html import escape
 from tools.generate import Files, GenerateError, Generator
 from tools.generate._shapes import for_dark_pages
 
-from cdk_triton import Model, ModelRepository
+from cdk_triton.triton import Model, ModelRepository
 from cdk_triton.triton.schema import DataType, ModelConfig
 from examples.reference_systems.assets import ASSETS, PLATFORM
 

@@ -1,6 +1,7 @@
 """From sources to archives in the store: recipes, keys, digests, build plans, the archive writer, the bucket's layout.
 
-Nothing here imports `aws_cdk`.
+The package is internal but for `write_archive`; users import the recipes from `cdk_triton`. Nothing here imports
+`aws_cdk`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cdk_triton._checked import checked
 from cdk_triton.artifacts.keys import Keys, keys_and_files
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.errors import ConfigurationError
@@ -40,7 +39,6 @@ _ENSEMBLE_MINUTES: Final = 0.5
 """For an archive to be unpacked and packed."""
 
 
-@checked
 def ensemble_document(repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
     """The build of a repository: sources, further inputs, steps in order of execution, and files to remove at the end.
 
@@ -121,7 +119,6 @@ def build_inputs(
     )
 
 
-@checked
 def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
     """The values that a build expects of the machine and the image. A value without a source is `None`."""
     versions = platform.versions

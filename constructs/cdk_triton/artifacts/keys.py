@@ -11,7 +11,6 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cdk_triton._checked import checked
 from cdk_triton._tokens import reject_token
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.digests import file_digests
@@ -80,7 +79,6 @@ def keys_and_files(
     return Keys(*inputs.keys(files), _FILES.source_key(files)), files
 
 
-@checked
 def source_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
     """The key of a repository's files and recipes, without a platform: 64 hexadecimal digits.
 
@@ -95,7 +93,6 @@ def source_key(repository: ModelRepository, *, progress: Progress | None = None)
     return _inputs(repository, _FILES).source_key(file_keys(repository, progress=progress))
 
 
-@checked
 def sources_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
     """The key of a repository's files alone, without its recipes. It names the archive of the sources.
 
@@ -120,7 +117,6 @@ def file_keys(repository: ModelRepository, *, progress: Progress | None = None) 
     return {file.path: _EMPTY_SHA256 if file.source is None else digests[file.source] for file in files}
 
 
-@checked
 def artifact_key(
     repository: ModelRepository,
     platform: ServingPlatform,

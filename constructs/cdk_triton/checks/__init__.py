@@ -18,7 +18,8 @@ subject, and a code begins with the digit of its subject:
 A new rule is written in one place: `catalogue` imports every module. Values that several rules derive from a
 repository are in `derived`, or beside the reader of their kind; `per_check` computes each of them once per check.
 
-The names below are imported when they are first used: an app whose answers are cached loads no rule.
+Public are the names for rules of one's own, which docs/stability.md lists; the rest is internal. The names below are
+imported when they are first used: an app whose answers are cached loads no rule.
 """
 
 from __future__ import annotations

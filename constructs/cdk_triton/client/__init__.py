@@ -12,16 +12,14 @@ loaded by the first use. It never imports `aws_cdk`.
 
 from __future__ import annotations
 
-from cdk_triton.client.aio import AsyncRepositoryClient, AsyncTritonClient
+from cdk_triton.client.aio import AsyncTritonClient
 from cdk_triton.client.async_result import AsyncResult
-from cdk_triton.client.endpoint import RepositoryClient, TritonClient
+from cdk_triton.client.endpoint import TritonClient
 from cdk_triton.client.payload import InferenceResult
 
 __all__ = [
-    "AsyncRepositoryClient",
     "AsyncResult",
     "AsyncTritonClient",
     "InferenceResult",
-    "RepositoryClient",
     "TritonClient",
 ]

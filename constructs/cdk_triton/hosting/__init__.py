@@ -8,7 +8,8 @@ Five layers, each of which imports only those below it:
 * `access`: roles, keys, buckets, networks, images;
 * `naming`: findings, acknowledgements, names, and what every layer asks the CDK.
 
-The names below are imported when they are first used: a plain endpoint takes no alarms and no scaling.
+The package is internal: users import from `cdk_triton`. The names below are imported when they are first used: a plain
+endpoint takes no alarms and no scaling.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What SageMaker has for serving Triton: images and accounts, GPU instances, host AMIs, build machines, limits.
 
-`ServingPlatform` puts them together. Nothing here imports `aws_cdk`.
+`ServingPlatform` puts them together, and users import it from `cdk_triton`: the package is internal. Nothing here
+imports `aws_cdk`.
 """
 
 from cdk_triton.sagemaker import limits

@@ -10,7 +10,6 @@ from functools import cache
 from importlib.resources import files
 from typing import TypedDict
 
-from cdk_triton._checked import checked
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instances
 
 __all__ = ["codebuild_gpu", "codebuild_gpu_regions", "processing_instance"]
@@ -42,7 +41,6 @@ def codebuild_gpu_regions() -> tuple[str, ...]:
     return tuple(_table()["codebuild"]["regions"])
 
 
-@checked
 def processing_instance(instance: GpuInstance) -> GpuInstance | None:
     """The instance type on which a Processing job builds for an endpoint's instance type.
 

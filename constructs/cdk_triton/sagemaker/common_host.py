@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker.host_amis import HOST_AMIS, warning_about_host_ami
 from cdk_triton.sagemaker.platform import ServingPlatform, derived_host_ami
@@ -16,7 +15,6 @@ from cdk_triton.sagemaker.platform import ServingPlatform, derived_host_ami
 __all__ = ["common_host_ami"]
 
 
-@checked
 def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | None:
     """The host AMI of a variant that runs on several platforms of one image; None: SageMaker's default host.
 

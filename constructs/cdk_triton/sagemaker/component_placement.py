@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cdk_triton._checked import checked
 from cdk_triton.sagemaker.instances import GpuInstance
 
 __all__ = ["CopyRequirements", "instances_for"]
@@ -63,7 +62,6 @@ class _FreeResources:
         return True
 
 
-@checked
 def instances_for(copies: Iterable[CopyRequirements], instance: GpuInstance) -> int:
     """How many instances of a type the copies need together. Each copy must fit an empty instance.
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker.instances import GpuInstance
 
@@ -70,7 +69,6 @@ _DEFAULT_DRIVERS = {
 """Family to driver and CUDA of SageMaker's default host."""
 
 
-@checked
 def host_ami(cuda: str | None, compute_capability: str) -> str | None:
     """The host AMI for an image on a GPU; None: SageMaker's default host.
 

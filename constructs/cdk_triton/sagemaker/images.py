@@ -13,7 +13,6 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TypedDict
 
-from cdk_triton._checked import checked
 from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
 
@@ -61,7 +60,6 @@ def image_releases() -> tuple[str, ...]:
     return tuple(_table()["releases"])
 
 
-@checked
 def image_name(release: str) -> str:
     """The image of a release without its registry, such as `sagemaker-tritonserver:25.09-py3`.
 
@@ -72,7 +70,6 @@ def image_name(release: str) -> str:
     return f"{REPOSITORY}:{release}-py3"
 
 
-@checked
 def accounts(release: str) -> Mapping[str, str]:
     """The regions that offer the image of a release, each with the account that owns its registry.
 
@@ -95,14 +92,12 @@ def accounts(release: str) -> Mapping[str, str]:
     )
 
 
-@checked
 def registry_accounts(region: str) -> tuple[str, ...]:
     """The accounts that own the registries of any release in a region; empty if SageMaker has no images there."""
     found = (accounts(release).get(region) for release in image_releases())
     return tuple(dict.fromkeys(account for account in found if account is not None))
 
 
-@checked
 def image_uri(release: str, region: str) -> str:
     """The URI of SageMaker's image of a release in a region.
 
@@ -118,7 +113,6 @@ def image_uri(release: str, region: str) -> str:
     return f"{offered[region]}.dkr.ecr.{region}.{url_suffix(region)}/{image_name(release)}"
 
 
-@checked
 def url_suffix(region: str) -> str:
     """The domain of AWS's registries in a region: `amazonaws.com`, or `amazonaws.com.cn` in China."""
     return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"

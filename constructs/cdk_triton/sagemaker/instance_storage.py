@@ -12,7 +12,6 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-from cdk_triton._checked import checked
 from cdk_triton.sagemaker.instances import GpuInstance
 
 __all__ = ["InstanceStorage", "instance_storage"]
@@ -33,7 +32,6 @@ class InstanceStorage:
     takes_volume_size: bool | None
 
 
-@checked
 def instance_storage(instance: GpuInstance) -> InstanceStorage:
     """The storage of an instance type."""
     return _families()[instance.family]

@@ -1,5 +1,7 @@
 """Model configuration, repositories, releases and options of the Triton server.
 
+The package is internal but for `serve_arguments` and `ModelRepository`; users import the rest from `cdk_triton`.
+
 Modules that need protobuf are imported at their first use, because a repository with cached answers is not parsed.
 """
 

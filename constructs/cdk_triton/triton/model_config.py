@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from google.protobuf import text_format
 
-from cdk_triton._checked import checked
 from cdk_triton.errors import ModelConfigError
 from cdk_triton.triton.schema import ModelConfig
 from cdk_triton.triton.text_format_dialect import as_python_reads_it
@@ -20,7 +19,6 @@ __all__ = ["format_model_config", "parse_model_config"]
 _LONG = 400
 
 
-@checked
 def parse_model_config(
     text: str | bytes, *, path: str = "config.pbtxt", allow_unknown_fields: bool = False
 ) -> ModelConfig:
@@ -55,7 +53,6 @@ def parse_model_config(
     return config
 
 
-@checked
 def format_model_config(config: ModelConfig) -> str:
     """Write a model configuration in protobuf's text format, which `parse_model_config` reads back unchanged.
 

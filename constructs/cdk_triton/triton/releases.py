@@ -12,7 +12,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from cdk_triton._checked import checked
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 
@@ -123,7 +122,6 @@ def backends_in(name: str | None) -> frozenset[str]:
     return frozenset(next((names for first, names in reversed(since.items()) if is_at_least(name, first)), ()))
 
 
-@checked
 @cache
 def release(name: str) -> Release:
     """The release of that name.

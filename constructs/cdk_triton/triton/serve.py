@@ -87,7 +87,6 @@ def serve_arguments(
     return fixed + _split_at_blanks(" ".join(arguments))
 
 
-@checked
 def server_environment(environment: Mapping[str, str], model_directories: Iterable[str]) -> dict[str, str]:
     """The environment that tritonserver gets, which differs from the container's.
 

@@ -18,12 +18,12 @@ from cdk_triton import (
     ContainerEnvironment,
     ModelRepository,
     ServingPlatform,
-    SharedArtifactStore,
     TritonArtifactStore,
     TritonEndpoint,
     TritonModel,
     TritonVariant,
 )
+from cdk_triton.hosting import SharedArtifactStore
 
 PLACE = cdk.Environment(account="123456789012", region="us-east-1")
 PREFIX = "triton-artifacts"

@@ -41,22 +41,12 @@ def wrong(value: object) -> Any:
 
 
 MADE_HERE = {
-    "ImportedVariant",
-    *(
-        "DeploymentPolicy",
-        "EndpointMonitoring",
-        "EndpointVariant",
-        "Finding",
-        "GpuInstance",
-        "Model",
-        "ModelRepository",
-    ),
-    *("Release", "Report", "RepositoryFile", "ScalableCopyCount", "ScalableInstanceCount", "SkippedRule"),
-    *("TritonComponent", "TritonPublisher"),
+    *("DeploymentPolicy", "EndpointAlarms", "EndpointMonitoring", "EndpointVariant", "Finding", "ImportedVariant"),
+    *("ModelRepository", "Report", "ScalableCopyCount", "ScalableInstanceCount", "TritonComponent", "TritonPublisher"),
 }
 """Abstract, or made by methods only."""
 
-INTERFACES = {"BuildRecipe", "ITritonArtifactStore", "ITritonModel", "Recipe", "Severity"}
+INTERFACES = {"BuildRecipe", "ITritonArtifactStore", "ITritonModel", "Severity"}
 
 OF_RECIPES = {
     "model": "network",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.protocol.canonical import canonical_json
 from cdk_triton.triton.repository import PromisedFiles
@@ -66,7 +65,6 @@ class BuildRecipe(Protocol):
         """A rough estimate of the build's duration in minutes. Synth warns if a deployment would not wait that long."""
 
 
-@checked
 def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
     """The recipes of a repository, sorted, so that the order in which you gave them does not matter.
 

@@ -10,7 +10,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from cdk_triton._checked import checked
 from cdk_triton.triton.releases import release, tensorrt_bounds
 
 __all__ = ["major_version", "newest_with", "oldest_with", "possible_versions", "trtexec_has_option", "trtexec_versions"]
@@ -24,7 +23,6 @@ def trtexec_versions() -> tuple[Version, ...]:
     return tuple(_numbers(name) for name in _table()["releases"])
 
 
-@checked
 def trtexec_has_option(option: str, version: Version) -> bool:
     """Whether a trtexec has an option.
 
