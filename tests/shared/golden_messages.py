@@ -97,7 +97,7 @@ def _escaped(character: str) -> str:
 @pytest.fixture
 def messages(request: pytest.FixtureRequest, tmp_path: Path) -> Messages:
     """Record texts and look for them in the golden file when the test ends."""
-    assert "long" not in request.keywords, "`make test` leaves out a long test, and misses its texts"
+    assert request.node.get_closest_marker("long") is None, "`make test` leaves out a long test, and misses its texts"
     return Messages(tmp_path)
 
 
