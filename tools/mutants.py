@@ -49,6 +49,8 @@ def first_failure(row: Mapping[str, str]) -> str:
         tests = [f"tests/handlers/{test}" for test in row["by"].split()]
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=no", *tests]
         ran = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    if ran.returncode not in (0, 1):
+        raise SystemExit(f"{row['id']}: pytest cannot run in the copy ({ran.returncode}): {ran.stdout}{ran.stderr}")
     lines = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     first = lines[0].partition("tests/handlers/")[2].partition(" - ")[0] if lines else ""
     if first and "::" not in first:

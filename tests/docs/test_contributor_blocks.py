@@ -50,9 +50,9 @@ def copy(tmp_path: Path) -> Path:
     made = tmp_path / "checkout"
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
+        if (ROOT / name).exists():
             (made / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, made / name)
+            shutil.copy2(ROOT / name, made / name, follow_symlinks=False)
     for name in (".venv", "node_modules"):
         (made / name).symlink_to(ROOT / name)
     run(made, "git init --quiet && git add --all && git commit --quiet --message copy")
