@@ -39,8 +39,9 @@ class Kind(NamedTuple):
     """A kind of argument.
 
     Attributes:
-        fault: the fault of a value, as a sentence goes on after the argument's name; None without a fault.
-        fix: what to do about it, as the sentence ends.
+        fault: gives the fault of a value, as the rest of a sentence that begins with the argument's name; None without
+            a fault.
+        fix: what to do about it, as the end of that sentence.
     """
 
     fault: Callable[[object], str | None]
@@ -64,12 +65,12 @@ def require_type(what: str, value: object, kind: Kind) -> None:
 
 
 def one(fits: Callable[[object], bool], fix: str) -> Kind:
-    """One value; a class is not a value, it has to be called first."""
+    """One value; a class is rejected, because it has to be called first."""
     return Kind(lambda value: None if _is_one(value, fits) else f"is {described(value)}", fix)
 
 
 def several(fits: Callable[[object], bool], fix: str, *, ordered: bool = False) -> Kind:
-    """A list of such values; a text is not a list, although Python takes it for a sequence of letters.
+    """A list of such values; a text is rejected, although it is a sequence in Python.
 
     A set is not one where the order matters.
     """
@@ -85,7 +86,7 @@ def several(fits: Callable[[object], bool], fix: str, *, ordered: bool = False) 
 
 
 def listed(what: str, values: object, kind: Kind) -> tuple[Any, ...]:
-    """The values of any iterable, also of a generator, if they are of a kind that `several` made.
+    """The values of any iterable, such as a generator, checked against a kind that `several` made.
 
     Raises:
         ConfigurationError: a value is of another kind.
@@ -112,7 +113,7 @@ def by_name(fits: Callable[[object], bool], fix: str) -> Kind:
 
 
 def has_attribute(*names: str) -> Callable[[object], bool]:
-    """Checks what satisfies a Protocol by the attributes that nothing else has, without evaluating them."""
+    """Check for a Protocol by attributes that only its implementations have, without evaluating them."""
 
     def fits(value: object) -> bool:
         return any(all(_has(part, name) for name in names) for part in parts_of(value))
@@ -121,7 +122,7 @@ def has_attribute(*names: str) -> Callable[[object], bool]:
 
 
 def described(value: object) -> str:
-    """A value as a sentence shows it: short, and nothing of what may be a secret of a mapping's."""
+    """A value as messages show it: shortened, and without the values of a mapping, which may be secrets."""
     if value is None:
         return "None"
     if is_number_token(value):

@@ -24,7 +24,7 @@ _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 
 def checked(target: _Callable) -> _Callable:
-    """Have a function check its arguments by its annotations before it runs; for a dataclass, its constructor.
+    """Make a function, or the constructor of a dataclass, check its arguments against its annotations before it runs.
 
     Arguments that were not given are not checked. `ConfigurationError` is raised for one of another type.
     """

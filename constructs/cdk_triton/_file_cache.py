@@ -61,12 +61,12 @@ def cache_directory() -> Path:
 
 
 def fingerprint(state: os.stat_result) -> str:
-    """Return everything that changes when a file does; the change time too, as tools set the modification time back."""
+    """Return all that changes when a file does, with the change time, because tools set the modification time back."""
     return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_dev} {state.st_ino}"
 
 
 def is_settled(state: os.stat_result, read_ns: int) -> bool:
-    """Whether the content that was read at a time belongs to this state of the file for certain.
+    """Whether content that was read at a time certainly belongs to this state of the file.
 
     Args:
         state: the file's state.
@@ -77,7 +77,7 @@ def is_settled(state: os.stat_result, read_ns: int) -> bool:
 
 @contextmanager
 def ignoring_values_before(time_ns: int) -> Iterator[None]:
-    """Recall only values that were kept at a time or later. So several processes compute each value again only once.
+    """Recall only values kept since a time, so that several processes together compute each value once.
 
     Args:
         time_ns: nanoseconds since 1970.
@@ -144,7 +144,7 @@ class FileCache:
         return row
 
     def keep(self, kind: str, name: bytes, state: str, value: str) -> None:
-        """Keep a value, in place of the one of another state; `save` writes it."""
+        """Keep a value in place of one for another state; `save` writes it."""
         self._new.append((kind, name, state, time.time_ns(), value))
 
     def save(self) -> None:

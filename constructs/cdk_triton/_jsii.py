@@ -103,7 +103,7 @@ def invoke_for_struct(target: object, method: str, *arguments: object, **members
 
 
 def parts_of(value: object) -> tuple[object, ...]:
-    """The typed objects behind jsii's proxy of an interface, as of an imported construct; else the value itself."""
+    """The typed objects behind jsii's proxy of an interface, such as an imported construct; or the value itself."""
     delegates = getattr(value, "__dict__", {}).get("_delegates")
     return tuple(delegates) if isinstance(delegates, list) and delegates else (value,)
 

@@ -44,7 +44,7 @@ _QUOTED_LINES: Final = 3
 
 
 def load_failures(printed: str, repository: Path) -> str:
-    """The output of a server, as a clause for each model that is at fault, or its last error lines.
+    """A clause for each model that the server's output blames, or the last error lines if it blames none.
 
     Args:
         printed: the server's output, from its start or from the start of the load.
@@ -72,7 +72,7 @@ def load_failures(printed: str, repository: Path) -> str:
 
 
 def rejected_load(answer: str, repository: Path) -> str:
-    """The answer of a server to a request to load a model, as the same clause.
+    """The same clauses, from the server's answer to a request to load a model.
 
     Args:
         answer: the body, JSON with the member `error`.
@@ -86,7 +86,7 @@ def rejected_load(answer: str, repository: Path) -> str:
 
 
 def rejected_model(text: str) -> str | None:
-    """The server's words to a caller whose model does not load, as the same clause; None for all other words."""
+    """The same clause, from the server's answer to a caller whose model does not load; None for any other answer."""
     found = _REPOSITORY.search(text)
     return _clause(text, Path(found["directory"]) if found else None)
 

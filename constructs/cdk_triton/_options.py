@@ -13,7 +13,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def takes(options: type) -> Callable[[_Method], _Method]:
-    """Have a method with `**options` reject an option that it does not have, as Python rejects an unknown argument.
+    """Make a method with `**options` reject an unknown option, as Python rejects an unknown argument.
 
     The method gets the signature with each option as an argument by name, for `help`, notebooks and mocks.
 

@@ -8,7 +8,7 @@ __all__ = ["shipped_directory"]
 
 
 def shipped_directory(name: str) -> Path:
-    """The directory of a program: in a wheel within the package, in a checkout beside `constructs/`."""
+    """The directory of a program: within the package in a wheel, beside `constructs/` in a checkout."""
     package = Path(__file__).parent
     installed = package / f"_{name}"
     return installed if installed.is_dir() else package.parents[1] / name

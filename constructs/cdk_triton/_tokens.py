@@ -30,7 +30,7 @@ _PLACEHOLDERS = {"AWS.Partition": "<partition>", "AWS.Region": "<region>", "AWS.
 
 
 def with_samples(text: str) -> str:
-    """The text with a value for each token, none shorter than it can be: of one that is not known, one letter."""
+    """The text with the shortest possible value for each token: one letter if nothing is known of it."""
     return _TOKEN.sub(lambda token: _SHORTEST.get(_name_of(token), "x"), text)
 
 
@@ -39,7 +39,7 @@ def _name_of(token: re.Match[str]) -> str:
 
 
 def sample_note(text: str) -> str:
-    """A remark for messages with `with_samples` of a text."""
+    """A note for messages that show a text after `with_samples`."""
     return " (with sample values of unresolved tokens)" if has_token(text) else ""
 
 
@@ -48,7 +48,7 @@ def with_placeholders(text: str, **values: str) -> str:
 
     Args:
         text: the text.
-        values: those of `partition`, `region` and `account`, as far as the caller knows them.
+        values: the values of `partition`, `region` and `account` that are known.
     """
     known = {f"<{name}>": value for name, value in values.items()}
 

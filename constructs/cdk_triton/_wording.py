@@ -12,7 +12,7 @@ _SHOWN_OF_A_LONG_ONE = 60
 
 
 def did_you_mean(value: str, known: Iterable[str], *, at_most: int = 2) -> str:
-    """The nearest known values in parentheses, as a question; "" if none is near."""
+    """The known values that are similar, as a question in parentheses; "" if none is."""
     found = nearest(value, known, at_most=at_most)
     return f" (did you mean {in_words(map(repr, found))}?)" if found else ""
 
@@ -29,7 +29,7 @@ def in_words(values: Iterable[str], last: str = "or") -> str:
 
 
 def quoted(value: object) -> str:
-    """A value in quotes; of a long one the beginning, and how long it is."""
+    """A value in quotes; a long one is cut, and followed by its length."""
     text = repr(value)
     if len(text) <= _LONGEST_QUOTE:
         return text
@@ -38,7 +38,7 @@ def quoted(value: object) -> str:
 
 
 def listed(names: Sequence[str], *, shown: int = 8) -> str:
-    """The names, and not a thousand of them: `a, b, c and 4,997 more`."""
+    """The first names, and the number of the others: `a, b, c and 4,997 more`."""
     more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more
 

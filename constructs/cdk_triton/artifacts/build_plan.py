@@ -120,7 +120,7 @@ def build_inputs(
 
 
 def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
-    """The values that a build expects of the machine and the image. A value without a source is `None`."""
+    """The values that a build expects of the machine and the image; `None` where the library has no source for one."""
     versions = platform.versions
 
     def read(program: str) -> str | None:
@@ -179,7 +179,7 @@ def s3_files(recipes: Iterable[BuildRecipe]) -> Mapping[str, S3File]:
     """The files that recipes read from S3, by the path that they get.
 
     Raises:
-        ConfigurationError: two recipes put other objects at one path.
+        ConfigurationError: two recipes put different objects at one path.
     """
     files: dict[str, S3File] = {}
     for recipe in recipes:

@@ -27,8 +27,8 @@ class ArchiveFile(NamedTuple):
     """One file of an archive.
 
     Attributes:
-        path: where it stands in the archive, with `/`.
-        source: where its bytes come from; None: it is empty.
+        path: its path in the archive, with `/`.
+        source: the file with its content; None for an empty file.
         size: its size in bytes when the repository was read.
     """
 

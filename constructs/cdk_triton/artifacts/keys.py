@@ -71,7 +71,7 @@ def keys_and_files(
     uncompressed: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Keys, dict[str, str]]:
-    """The keys of a repository and its `file_keys`, all of one look at its files; see `artifact_key`."""
+    """The keys of a repository and its `file_keys`, computed from one reading of its files; see `artifact_key`."""
     files = file_keys(repository, progress=progress)
     inputs = _inputs(repository, key_inputs(platform))
     if uncompressed:

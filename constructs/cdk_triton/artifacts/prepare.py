@@ -38,7 +38,8 @@ class Prepared:
         repository: the repository.
         platform: what serves it.
         findings: the findings of `ModelRepository.check`, and those about files that no recipe makes.
-        errors: why its recipes cannot be built: those of each recipe, else those between the recipes.
+        errors: why its recipes cannot be built: the faults of single recipes or, if there are none, of their
+            combination.
         backends: the backend of each model, by the model's name; empty if no configuration has it.
         entry_model: the name of the model that callers invoke; None if the repository leaves it open.
         keys: the keys that name it.
@@ -140,7 +141,7 @@ def prepared_document(
     *,
     uncompressed: bool = False,
 ) -> dict[str, Any]:
-    """What a `Prepared` is made of, as JSON values; the arguments and errors are those of `prepare`."""
+    """The content of a `Prepared`, as JSON values; the arguments and errors are those of `prepare`."""
     single = mode == "single"
     named = [*environment.additional_models, *loaded_models(environment.additional_args)]
     findings = repository.check(

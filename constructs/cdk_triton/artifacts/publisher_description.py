@@ -31,7 +31,7 @@ _NOT_CHECKED = frozenset({"variables"})
 
 
 def platform_name(platform: ServingPlatform) -> str:
-    """A platform as the option `--platform` names it: RELEASE/INSTANCE, or the label of one with an own image."""
+    """A platform as `--platform` names it: RELEASE/INSTANCE, or its label if it has an image of your own."""
     return platform.label if platform.image is not None else f"{platform.release}/{platform.instance_type}"
 
 
@@ -62,7 +62,7 @@ class PublisherDescription:
     is_next: bool = False
 
     def document(self) -> dict[str, Any]:
-        """It as JSON."""
+        """The description as JSON."""
         platform = self.platform
         # The registry of an image may be an unresolved token, and no key depends on it.
         image = None if platform.image is None else f"image@{platform.image_identity}"

@@ -37,7 +37,7 @@ def file_state(file: Path) -> os.stat_result:
 
 
 def read_blocks(file: Path, state: os.stat_result) -> Iterator[memoryview]:
-    """The content of a file in full blocks and a last one, all in the same buffer: use one before asking for the next.
+    """The content of a file in blocks. All are in the same buffer, so use each before you take the next.
 
     Raises:
         ArchiveError: the file cannot be read, or is not in the state `state`, before or after.

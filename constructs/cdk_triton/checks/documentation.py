@@ -92,7 +92,7 @@ class Documentation:
         summary: what the rule looks for, in one line.
         explanation: why it matters, in Markdown; "" if the summary is enough.
         example: the section as the docstring has it.
-        instead: the same of the fixed example.
+        instead: the section with the fixed example.
         limits: what the rule does not find; "" if there are no known limits.
     """
 

@@ -48,7 +48,7 @@ def import_own_rules() -> None:
 
 
 def own_rule_files() -> Iterator[Path]:
-    """The files that decide what such rules find: all files of the top packages that the entry points name."""
+    """The files on which the findings of such rules depend: those of the top packages that the entry points name."""
     with _installed_only():
         packages = {found[0] for entry in _entry_points() if (found := re.match(r"\w+", entry.value))}
         specs = [spec for package in sorted(packages) if (spec := find_spec(package)) is not None]

@@ -9,18 +9,18 @@ __all__ = ["Suggestions"]
 
 
 class Suggestions:
-    """Looks for similar names until that has taken long enough: a repository may have thousands of faults and names."""
+    """Finds similar names, with a limited number of comparisons: a repository may have thousands of names."""
 
     def __init__(self, comparisons: int = 20_000) -> None:
         self._left = comparisons
 
     @property
     def are_used_up(self) -> bool:
-        """Whether it has taken long enough."""
+        """Whether the comparisons are used up."""
         return self._left < 0
 
     def closest(self, name: str, known: Collection[str], *, other_than: str | None = None) -> str | None:
-        """The known name that is most like the given one; None where none is like it, or after too many questions."""
+        """The known name most similar to the given one; None if none is similar, or the comparisons are used up."""
         self._left -= len(known)
         if self.are_used_up:
             return None

@@ -33,7 +33,7 @@ class LockedPackage:
         url: where its file is, without the hash.
         name: its name.
         version: its version.
-        algorithm: what its hash is.
+        algorithm: the algorithm of its hash.
         digest: the hash of its file, in hexadecimal.
     """
 
@@ -65,7 +65,7 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Lock
     """The packages of a lock file, and what is wrong with its other lines.
 
     Args:
-        text: the file; without `@EXPLICIT` the first line with a content is a problem.
+        text: the content of the file. If `@EXPLICIT` is missing, the first line that is not empty is a problem.
     """
     packages: dict[str, LockedPackage] = {}
     problems: list[LockFileProblem] = []

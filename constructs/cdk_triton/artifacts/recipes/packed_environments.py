@@ -42,7 +42,7 @@ def archive_target(recipe: BuildRecipe, model: str, archive: str) -> str:
 
 
 def check_host(recipe: BuildRecipe, platform: ServingPlatform) -> None:
-    """Builds run on x86-64, and packages with compiled code are for one processor.
+    """Reject a platform with another processor than that of the builds, x86-64, for which the packages are compiled.
 
     Raises:
         ConfigurationError: the platform's instances have another processor.
@@ -63,13 +63,13 @@ def needed_python(platform: ServingPlatform) -> str | None:
 def check_numpy(
     recipe: BuildRecipe, model: str, versions: Sequence[str], repository: ModelRepository, platform: ServingPlatform
 ) -> None:
-    """The Python backend of older releases misreads arrays of numpy 2: text crashes it, and outputs lose their shape.
+    """Reject numpy 2 for older releases, whose Python backend crashes on text and loses the shape of outputs with it.
 
     Args:
         recipe: the recipe.
         model: its model.
         versions: the locked versions of numpy: more than one if markers choose among them.
-        repository: the repository. A stub of the model's own may be built for any numpy.
+        repository: the repository. If the model has a stub of its own, any numpy is accepted.
         platform: what serves it.
 
     Raises:
@@ -89,7 +89,7 @@ def check_numpy(
 
 
 def check_is_used(recipe: BuildRecipe, model: str, archive: str, repository: ModelRepository) -> None:
-    """A Python model names the environment.
+    """Check that a Python model names the environment.
 
     Raises:
         ConfigurationError: none does.
@@ -106,7 +106,9 @@ def check_is_used(recipe: BuildRecipe, model: str, archive: str, repository: Mod
 def check_is_only_copy(
     recipe: _Recipe, model: str, repository: ModelRepository, packages: Callable[[_Recipe], frozenset[object]]
 ) -> None:
-    """Environments weigh gigabytes, and the server unpacks each archive for itself (python_backend: pb_env.cc).
+    """Reject a second environment with the same packages.
+
+    Environments have gigabytes, and the server unpacks each archive separately (python_backend: pb_env.cc).
 
     Args:
         recipe: one of the repository's.
@@ -115,7 +117,7 @@ def check_is_only_copy(
         packages: the locked packages of a recipe of the same kind.
 
     Raises:
-        ConfigurationError: a recipe before this one packs the same.
+        ConfigurationError: an earlier recipe packs the same packages.
     """
     for other in repository.recipes:
         if other == recipe:

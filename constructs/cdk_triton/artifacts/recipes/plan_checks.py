@@ -62,7 +62,7 @@ def check_model(recipe: str, model: Model) -> ModelConfig:
 
 
 def check_shapes_are_known(recipe: str, config: ModelConfig) -> None:
-    """Reject a configuration from which no optimisation profile follows.
+    """Reject a configuration that does not determine an optimisation profile.
 
     Raises:
         ConfigurationError: the configuration leaves a shape open.

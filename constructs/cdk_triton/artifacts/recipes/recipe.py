@@ -37,7 +37,7 @@ class BuildRecipe(Protocol):
     def consumes(self) -> tuple[str, ...]:
         """The files that only builds read, from the repository or from another recipe. The archive omits them.
 
-        Of an ONNX file among them, the external data is omitted, too.
+        If one is an ONNX file, its external data is omitted, too.
         """
 
     @property

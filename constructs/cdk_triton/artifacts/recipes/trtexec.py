@@ -35,23 +35,23 @@ def trtexec_has_option(option: str, version: Version) -> bool:
 
 
 def oldest_with(option: str) -> str:
-    """The oldest version of the table that has an option, which one has."""
+    """The oldest version of the table that has an option; one must have it."""
     return _version_ranges(option)[0][0]
 
 
 def newest_with(option: str) -> str:
-    """The newest version of the table that has an option, which one has."""
+    """The newest version of the table that has an option; one must have it."""
     return _version_ranges(option)[-1][1]
 
 
 def major_version(name: str) -> int:
-    """The major version of TensorRT in a release of Triton; the build reads the image's own, and ends if it differs."""
+    """The major version of TensorRT in a release of Triton; the build fails if the image has another."""
     return int(release(name).tensorrt.partition(".")[0])
 
 
 @cache
 def possible_versions(name: str) -> tuple[Version, ...]:
-    """The versions of the table that stand for what a release of Triton may have.
+    """The versions of the table that a release of Triton may have.
 
     It is one version if the release's TensorRT was read, and several if it was only recalled. An unread version must
     not cause an error.

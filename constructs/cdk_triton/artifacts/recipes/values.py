@@ -46,7 +46,7 @@ def whole_number(value: object, label: str, lowest: int, highest: int) -> int:
 
 
 def one_of(value: object, label: str, allowed: Iterable[str]) -> str:
-    """One of a few words.
+    """Return the value if it is one of the allowed words.
 
     Raises:
         ConfigurationError: the value is not one of the allowed words.

@@ -85,15 +85,15 @@ class Files:
         return self._files.get(path)
 
     def has(self, path: PurePosixPath) -> bool:
-        """Whether it is a file, now or after the build."""
+        """Whether the path is a file, now or after the build."""
         return path in self._files
 
     def has_directory(self, path: PurePosixPath) -> bool:
-        """Whether it is a directory with something in it."""
+        """Whether the path is a directory that is not empty."""
         return path in self._directories
 
     def finds(self, text: str) -> bool:
-        """Whether the system finds a path: each directory on the way is there, even one that `..` leaves again."""
+        """Whether a path can be opened: each directory on the way exists, even one that `..` leaves again."""
         path = PurePosixPath()
         parts = text.split("/")
         for index, part in enumerate(parts):
@@ -117,10 +117,10 @@ class BackendFile:
         backend: the backend that loads it.
         version: the version's directory.
         path: the file, or the directory of TensorFlow's saved models.
-        name: the file as it is named, relative to the version's directory.
-        alternatives: files that the backend takes where that one is missing.
+        name: the path of the file, relative to the version's directory.
+        alternatives: files that the backend loads if that one is missing.
         files: all files of the model.
-        field: the field that names it, or "" where it is the backend's default.
+        field: the field that names the file, or "" if it is the backend's default.
     """
 
     owner: ConfiguredModel
@@ -157,7 +157,7 @@ class BackendFile:
 
     @cached_property
     def is_there(self) -> bool:
-        """Whether the backend finds it."""
+        """Whether the file exists, or an alternative does."""
         if self.backend == "tensorflow" and self.path.name != "model.graphdef" and self.files.has_directory(self.path):
             return True
         return any(self.files.has(path) for path in (self.path, *self.alternatives))
@@ -171,7 +171,7 @@ class BackendFile:
 
 @per_check
 def repository_files(context: CheckContext) -> Files:
-    """All files, for what may be outside a model's directory."""
+    """All files of the repository, also those outside the models' directories."""
     return Files(context.repository)
 
 
@@ -279,7 +279,7 @@ def _head(path: Path, size: int) -> bytes:
 
 
 def below(directory: PurePosixPath, name: str) -> PurePosixPath:
-    """A name in a version's directory, as the server puts the two together: an absolute one is below it as well."""
+    """The path of a name in a version's directory, as the server joins them: an absolute name is below it, too."""
     if name not in ("", ".", "..") and "/" not in name:
         return directory / name
     return PurePosixPath(normpath(f"{directory}/{name}"))

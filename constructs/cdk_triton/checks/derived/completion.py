@@ -83,7 +83,7 @@ _COMPLETIONS: Mapping[str, _Completion] = {
 
 
 def known_backend(context: CheckContext, model: Model) -> str:
-    """The backend by name, `ensemble`, or "" if unknown code runs the model.
+    """The name of the backend, `ensemble` for an ensemble, or "" if unknown code runs the model.
 
     The code is unknown if `runtime` names it, if the model has its own, and for PyTorch's ahead-of-time compiled
     models. The result is also "" if the server rejects the model because its platform is missing (CT284).
@@ -108,7 +108,7 @@ def _known_backend(context: CheckContext, model: Model) -> str:
 
 
 def completes_nothing(each: ConfiguredModel) -> bool:
-    """Whether the backend is known to make nothing of a missing configuration."""
+    """Whether the backend is known not to complete a missing configuration."""
     sets_it_unchanged = known_backend(each.context, each.model) in ("python", "pytorch")
     return not sets_it_unchanged and _completion(each).side == "never"
 

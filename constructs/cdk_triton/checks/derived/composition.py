@@ -41,18 +41,18 @@ class RunStep(NamedTuple):
 
 
 class End(NamedTuple):
-    """A place that describes an ensemble tensor.
+    """One end of an ensemble tensor: an input or output of the ensemble, or of the model of a step.
 
     Attributes:
         model: the model whose configuration describes it: the ensemble itself, or a step's.
-        what: the place in words.
-        tensor: the name of the input or output there.
-        field: the place as a field of the ensemble's configuration.
-        data_type: as the file spells it; "" if the file has no type.
+        what: the input or output in words.
+        tensor: its name.
+        field: the field of the ensemble's configuration that names it.
+        data_type: the type as the file has it; "" if the file has none.
         dims: the shape without batch dimension; None if the file has no shape, or a wrong one.
-        batches: whether a batch dimension comes before the dims; both where the backend decides.
-        writes: whether the tensor comes from there: from the request, or from a step.
-        reads: whether it goes into a step there.
+        batches: whether a batch dimension precedes the dims; True and False if the backend decides.
+        writes: whether the tensor is written here: by the request, or by a step.
+        reads: whether a step reads it here.
         is_optional: whether it is an input that a request may omit.
     """
 
@@ -69,11 +69,11 @@ class End(NamedTuple):
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shape with its batch dimension; two where the backend decides whether there is one."""
+        """The shape with its batch dimension; two shapes if the backend decides whether there is one."""
         return tuple((-1, *(self.dims or ())) if batch else (self.dims or ()) for batch in self.batches)
 
     def agrees_in_shape(self, other: End) -> bool:
-        """Whether the server takes both for one shape: without batch dimension, or with it."""
+        """Whether the server accepts both shapes as equal, without the batch dimension or with it."""
         if self.dims is None or other.dims is None or fits(self.dims, other.dims):
             return True
         return any(fits(one, another) for one in self.shapes for another in other.shapes)
@@ -118,7 +118,7 @@ def _configuration(context: CheckContext, model: Model) -> ModelConfig | None:
 
 @per_check
 def flow_ends(context: CheckContext) -> Iterator[tuple[ConfiguredModel, dict[str, list[End]]]]:
-    """The ends of each ensemble tensor, in the order in which the server looks at them; the first is its measure.
+    """The ends of each ensemble tensor, in the order in which the server compares them with the first.
 
     The result omits tensors that are written twice, because the intended one is unknown (CT315).
     """

@@ -125,7 +125,7 @@ model_rule = rules_about(configured)
 
 
 def ensembles(context: CheckContext) -> Iterator[ConfiguredModel]:
-    """Those of the configured models that are ensembles."""
+    """The ensembles among the configured models."""
     return (each for each in configured(context) if each.model.is_ensemble)
 
 
@@ -134,7 +134,7 @@ ensemble_rule = rules_about(ensembles)
 
 
 def configured_or_not(context: CheckContext) -> Iterator[ConfiguredModel]:
-    """The loaded models, those without a configuration included: the server begins with an empty one for them."""
+    """The loaded models, also those without a configuration, for which the server begins with an empty one."""
     for model in context.loaded_models:
         if model.config is not None:
             yield ConfiguredModel(context, model, model.config)
@@ -154,7 +154,7 @@ def completes(context: CheckContext) -> bool:
 
 
 def completed_pair(context: CheckContext, model: Model) -> tuple[str, str]:
-    """`platform` and `backend` as the server that serves completes them."""
+    """`platform` and `backend` as the server of the platform completes them."""
     return _completed_pairs(context)[model.name]
 
 
@@ -171,7 +171,7 @@ def _completed_pairs(context: CheckContext) -> Mapping[str, tuple[str, str]]:
 
 
 def is_wrong_pair(platform: str, backend: str, serving: ServingPlatform | None) -> bool:
-    """Whether the server rejects a completed platform beside a completed backend; an ensemble is CT285's."""
+    """Whether the server rejects this completed platform with this completed backend; CT285 reports ensembles."""
     if backend not in PLATFORMS or platform == "ensemble" or f'"{platform}"' in PLATFORMS[backend]:
         return False
     return (platform, backend) != ("torch_aoti", "pytorch") or not knows_aoti(serving)
@@ -180,13 +180,13 @@ def is_wrong_pair(platform: str, backend: str, serving: ServingPlatform | None) 
 def said_name(model: Model) -> str:
     """The name in the server's sentences about a configuration: its `name`, or else the directory's.
 
-    They should be the same (CT104), and the server compares them last.
+    The two should be equal (CT104), which the server checks last.
     """
     return (model.config.name if model.config is not None else "") or model.name
 
 
 def has_argument(context: CheckContext, beginning: str) -> bool:
-    """Whether the container's environment gives the server an argument that begins so; False without an environment.
+    """Whether the container's environment gives the server an argument with this beginning; False without one.
 
     Args:
         context: what the rule may look at.

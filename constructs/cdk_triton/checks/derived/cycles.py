@@ -19,13 +19,13 @@ def ensemble_cycles(context: CheckContext) -> Iterator[tuple[str, ...]]:
 
 
 def cycles(graph: Mapping[Node, Iterable[Node]]) -> list[tuple[Node, ...]]:
-    """One cycle for each group of nodes that all reach each other; a node that leads to itself is one.
+    """One cycle for each group of nodes that all reach each other, such as a node that leads to itself.
 
     Args:
         graph: node → where it leads to; a node that is not a key leads nowhere.
 
     Returns:
-        The nodes of each cycle along their way, the smallest of the group first, and the shortest way back to it.
+        The nodes of each cycle: the smallest of the group, and the shortest way from it back to itself.
     """
     found = []
     for group in _groups(graph):

@@ -43,7 +43,7 @@ def decoupled_models(context: CheckContext) -> Mapping[str, str]:
 
 @per_check
 def mixed_tensors(context: CheckContext) -> Iterator[tuple[ConfiguredModel, EnsembleStep | None, str, str]]:
-    """Places where tensors meet that are not written equally often: the step (None: the response) and two of them."""
+    """Steps (None: the response) that read tensors which are not written equally often, each with two such tensors."""
     decoupled = decoupled_models(context)
     for ensemble in ensembles(context) if decoupled else ():
         origin: dict[str, int] = {tensor.name: -1 for tensor in ensemble.config.input}
@@ -73,7 +73,7 @@ def known_inference_type(context: CheckContext) -> str | None:
 
 
 def way_to_stream(context: CheckContext) -> str:
-    """How the container passes several responses on, as an instruction."""
+    """What to do so that the container passes several responses on."""
     old = context.platform is not None and is_older(context.platform, _SINCE)
     release = f"of {_SINCE} or newer " if old else ""
     return f"use a single-model container {release}with inference_type='generate_stream'"

@@ -18,15 +18,15 @@ _MISSING, _NOT_A_DIRECTORY = "No such file or directory", "Not a directory"
 
 @dataclass(frozen=True)
 class NamedFile:
-    """The thing at a place that a configuration names.
+    """A file or directory that a configuration names.
 
     Attributes:
         spelled: the path as the server opens it, below the repository.
-        path: the place that it leads to, or None where that is outside the repository or not there.
+        path: the file that it leads to, or None if that is outside the repository or missing.
         size: the bytes of the file; None if the file is missing, or if a build makes it.
         error: why the server cannot open it, or "".
-        is_directory: the place is a directory, which the server opens and cannot read.
-        is_known: whether the place is inside the repository, so its state is known.
+        is_directory: whether it is a directory, which the server opens but cannot read.
+        is_known: whether it is inside the repository, so that its state is known.
     """
 
     spelled: str

@@ -64,14 +64,14 @@ def counts_sizes(platform: ServingPlatform | None) -> bool:
 
 
 def is_newer_than_schema(platform: ServingPlatform | None) -> bool:
-    """Whether the server may have fields that the schema of `config.pbtxt` does not have."""
+    """Whether the server may have fields that the library's schema of `config.pbtxt` lacks."""
     if platform is None or platform.release is None:
         return False
     return release_order(platform.release) > release_order(SCHEMA_RELEASE)
 
 
 def knows_aoti(platform: ServingPlatform | None) -> bool:
-    """Whether the server has PyTorch's second platform, `torch_aoti`; True if no release is given."""
+    """Whether the server has the platform `torch_aoti` of PyTorch; True if no release is given."""
     release = platform.release if platform is not None else None
     return release is None or release_order(release) >= release_order(_AOTI_SINCE)
 

@@ -62,7 +62,7 @@ def effective_policies(config: ModelConfig) -> Iterator[tuple[str, ModelQueuePol
 
 
 def least_instances(config: ModelConfig, gpus: int) -> int:
-    """How many instances a model has at least, on a machine with so many GPUs.
+    """The least number of instances of a model on a machine with this number of GPUs.
 
     A group without `gpus` has its count on each GPU, but if the server chooses the kind, it may take the CPU.
     """
@@ -76,7 +76,7 @@ def least_instances(config: ModelConfig, gpus: int) -> int:
 
 @per_check
 def instance_groups(context: CheckContext) -> Iterator[Part[ModelInstanceGroup]]:
-    """The instance groups of every loaded model, ensembles included, which may not have any."""
+    """The instance groups of every loaded model, also of ensembles, which must not have any."""
     for each in configured(context):
         yield from each.parts("instance_group", each.config.instance_group)
 
@@ -86,7 +86,7 @@ instance_group_rule = rules_about(instance_groups)
 
 
 def said_group(group: Part[ModelInstanceGroup]) -> str:
-    """An instance group in the server's words; it gives a group without a name one of its own."""
+    """An instance group in the server's words; the server generates a name for a group without one."""
     model = group.owner.said_name
     return f"instance group {group.message.name or f'{model}_{group.index}'} of model {model}"
 
@@ -94,7 +94,7 @@ def said_group(group: Part[ModelInstanceGroup]) -> str:
 def no_such_gpu(group: Part[ModelInstanceGroup], gpu: int) -> str:
     """The server's sentence about a GPU that it does not have.
 
-    It ends with numbers that depend on the machine. If the server chooses the kind, such a GPU makes it KIND_CPU.
+    The end of the sentence depends on the machine. If the server chooses the kind, it takes KIND_CPU instead.
     """
     if group.message.kind != group.message.KIND_GPU:
         return f"{said_group(group)} has kind KIND_CPU but specifies one or more GPUs"
@@ -115,7 +115,7 @@ def has_freed_memory(platform: ServingPlatform | None) -> bool:
 
 
 def breaks_ordering(each: ConfiguredModel) -> bool:
-    """Whether a cache meets `preserve_ordering`, which servers before 26.11 cannot do both.
+    """Whether a model has both a response cache and `preserve_ordering`, which servers before 26.11 cannot combine.
 
     If no environment is given, only the servers that may crash count.
     """

@@ -22,7 +22,7 @@ class Exchanged(NamedTuple):
     Attributes:
         ensemble: the ensemble.
         step: the step, by its index.
-        kind: which of its maps.
+        kind: `input_map` or `output_map`.
         pairs: the map as it is written.
     """
 
@@ -34,7 +34,7 @@ class Exchanged(NamedTuple):
 
 @per_check
 def exchanged_maps(context: CheckContext) -> Iterator[Exchanged]:
-    """The maps that connect the ensemble if, and only if, they are read the other way round."""
+    """The maps that connect the ensemble only if their keys and values are exchanged."""
     for ensemble in ensembles(context):
         candidates: list[Exchanged] = []
         given = {tensor.name for tensor in ensemble.config.input}

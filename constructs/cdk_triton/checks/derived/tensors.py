@@ -59,7 +59,7 @@ def tensors(context: CheckContext) -> Iterator[ConfiguredTensor]:
 
 
 def named_tensors(context: CheckContext) -> Iterator[ConfiguredTensor]:
-    """Those that have a name; the others are reported by CT201 alone."""
+    """The tensors that have a name; for the others, only CT201 has a finding."""
     return (tensor for tensor in tensors(context) if tensor.name)
 
 

@@ -22,14 +22,14 @@ __all__ = ["LooseEnds", "Source", "key_of", "loose_ends", "loose_ends_rule", "sa
 
 
 class Source(NamedTuple):
-    """A place that writes a tensor which nothing takes from there.
+    """An input or output that writes an ensemble tensor in vain.
 
     Attributes:
-        kind: an ensemble's `input` that no step reads, a step's output that is `unread`, or one that is written `again`
-            although another output has written it.
+        kind: `input` for an input of the ensemble that no step reads, `unread` for an output of a step that nothing
+            reads, or `again` for an output that writes a tensor which another has written already.
         tensor: its name.
-        step: the step that writes it, or -1.
-        output: the output of the step's model, or "".
+        step: the step that writes it; -1 for an input of the ensemble.
+        output: the output of the step's model; "" for an input of the ensemble.
     """
 
     kind: Literal["input", "unread", "again"]
@@ -59,7 +59,7 @@ class LooseEnds:
     unready_outputs: tuple[str, ...] = ()
 
     def of(self, kind: Literal["input", "unread", "again"]) -> Iterator[tuple[Source, EnsembleTensor | None]]:
-        """The sources of one kind, each with the tensor that it is probably meant for."""
+        """The sources of one kind, each with the unwritten tensor that was probably meant."""
         tensors = {tensor.name: tensor for tensor in self.unwritten}
         wanted = {source: tensors[name] for name, source in self.partner.items()}
         for source in self.sources:

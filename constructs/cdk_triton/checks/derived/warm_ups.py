@@ -46,7 +46,7 @@ class WarmUpInput:
     Attributes:
         warm_up: the warm-up.
         name: the input's name.
-        given: what the warm-up contains of it.
+        given: its entry in the warm-up.
     """
 
     warm_up: WarmUp
@@ -94,7 +94,7 @@ class TextElements:
     Attributes:
         count: the elements; the last may be cut off.
         cut_off: the length of the last element and how many bytes of it are there, if it is cut off.
-        rest: the bytes after them, fewer than a length has.
+        rest: the number of bytes after them, too few for the length of another element.
         is_complete: whether the file was read to its end.
     """
 
@@ -105,7 +105,7 @@ class TextElements:
 
 
 def text_elements(path: Path) -> TextElements:
-    """Count the elements of a file."""
+    """Count the texts in a file in Triton's format, without loading it as a whole."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
