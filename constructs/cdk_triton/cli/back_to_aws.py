@@ -29,7 +29,7 @@ def unset_line(variables: Iterable[str] = _VARIABLES) -> str:
     """The line for a shell.
 
     Args:
-        variables: those of the local AWS that has ended, by default those of every one. `NO_PROXY` stays, because its
-            value from before is not known, and a further host in it does no harm.
+        variables: the variables of the local AWS that has ended; by default those of any local AWS. `NO_PROXY` stays,
+            because its earlier value is not known, and a further host in it does no harm.
     """
     return " ".join(["unset", *(name for name in variables if name.upper() != "NO_PROXY")])

@@ -21,7 +21,7 @@ class MissingExtraError(CdkTritonError):
 
 
 def require_extra(extra: str, what: str, *, only: Sequence[str] | None = None) -> None:
-    """Name the packages of an extra that are missing, before something far inside fails to import one.
+    """Reject a missing extra at once, before an import of one of its packages fails somewhere inside.
 
     Args:
         extra: its name.

@@ -289,7 +289,7 @@ def _tell_of_the_foreground(status: DaemonStatus, in_background: str) -> None:
 
 
 def local_hint(dead_url: str = "") -> str:
-    """The end of an error's sentence for a shell that is not led to the local AWS of this directory; "" without one.
+    """The end of an error message for a shell without the variables of this directory's local AWS; "" without one.
 
     Args:
         dead_url: the address of a local AWS that did not answer.

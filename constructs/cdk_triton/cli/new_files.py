@@ -18,7 +18,7 @@ Content = str | Path
 
 
 def require_free(directory: Path, names: Mapping[str, Content], hint: str) -> None:
-    """Reject a directory that has one of these files already, or something else in their way.
+    """Reject a directory in which one of these files, or something else of its name, exists already.
 
     Args:
         directory: where the files will be; it may be missing.

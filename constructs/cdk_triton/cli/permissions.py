@@ -70,7 +70,7 @@ def is_denied(error: ClientError) -> bool:
 
 
 def fix_of(error: ClientError) -> str | None:
-    """The fix of a rejected call, or None if the caller's rights, credentials and clock are not the fault.
+    """The fix of a rejected call; None if the cause is not the caller's permissions, credentials or clock.
 
     Args:
         error: the answer of AWS. Its HTTP status does not decide: services answer 400 or 403 to each of these faults.
@@ -86,7 +86,7 @@ def fix_of(error: ClientError) -> str | None:
 
 
 def permission_of(error: ClientError) -> str:
-    """The permission that a rejected call needs: AWS's reason names it in most cases, and the operation in the others.
+    """The permission that a rejected call needs, from AWS's reason if that names it, or else from the operation.
 
     S3 also needs permissions for the key of a bucket, which only the reason contains.
     """

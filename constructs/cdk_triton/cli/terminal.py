@@ -51,7 +51,7 @@ def columns_of(text: str) -> int:
 
 
 def cropped(text: str, columns: int) -> str:
-    """The text, or of a longer one as much as fits before a `…`."""
+    """The text; a longer one is cut, and ends in `…`."""
     if columns_of(text) <= columns:
         return text.rstrip()
     taken, end = 0, 0
@@ -62,12 +62,12 @@ def cropped(text: str, columns: int) -> str:
 
 
 def bold(text: str) -> str:
-    """The text in bold, on a terminal."""
+    """The text, on a terminal in bold."""
     return _styled(text, None)
 
 
 def coloured(text: str, severity: str) -> str:
-    """The text in the colour of an error or a warning, on a terminal."""
+    """The text, on a terminal in the colour of an error or a warning."""
     return _styled(text, typer.colors.RED if severity == "error" else typer.colors.YELLOW)
 
 

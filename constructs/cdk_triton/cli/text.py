@@ -55,7 +55,7 @@ def headline(path: str, finding: Finding, location: Location | None) -> str:
 
 
 def explanation(code: str) -> str:
-    """The line that leads from a report to the reasons of a rule."""
+    """The line of a report that names the command which explains a rule."""
     return f"{_INDENT}more about a rule: cdk-triton explain {code}"
 
 

@@ -48,7 +48,7 @@ class TensorContract:
             max_batch_size: that of the model; 0: its tensors do not have a batch dimension.
 
         Raises:
-            ConfigurationError: the type or the shape is another one.
+            ConfigurationError: the type or the shape does not fit.
         """
         array = self._typed(value)
         found = self._completed(array.shape, max_batch_size)
@@ -172,7 +172,7 @@ class Contract:
         """Return the inputs of a request as arrays of the right types and shapes.
 
         Raises:
-            ConfigurationError: a name, a type or a shape is another one, or an input is missing.
+            ConfigurationError: a name, a type or a shape does not fit, or an input is missing.
         """
         if not isinstance(inputs, Mapping):
             raise ConfigurationError(

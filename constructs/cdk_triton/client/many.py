@@ -29,9 +29,9 @@ class Batch:
     """Requests that are sent as one.
 
     Attributes:
-        numbers: where each is in the order of the caller.
+        numbers: the position of each in the caller's order.
         requests: their inputs.
-        rows: how many rows each has; one request alone may have inputs without a batch dimension, and 0 here.
+        rows: how many rows each has; 0 for a single request whose inputs have no batch dimension.
     """
 
     numbers: tuple[int, ...]

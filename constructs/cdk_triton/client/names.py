@@ -66,7 +66,7 @@ class Names(Protocol):
         ...
 
     def may_block(self, ensemble: str | None) -> bool:
-        """Whether `target` would read one of them first."""
+        """Whether `target` would first read the Parameter Store or S3."""
         ...
 
     def renew(self, gone: Target) -> bool:
@@ -210,13 +210,13 @@ class ParameterNames:
             return None
 
     def may_block(self, ensemble: str | None) -> bool:
-        """Whether `target` reads the ensemble first: it was not asked for yet, or is published and old."""
+        """Whether `target` reads the name first: it was not read yet, or is published and too old."""
         if ensemble is None or f"{_TARGETS}{ensemble}" in self._values:
             return False
         return not self._published.is_fresh(ensemble)
 
     def renew(self, gone: Target) -> bool:
-        """Look the names up at once, unless somebody just did; return whether there is another target now."""
+        """Look the names up at once, unless another thread just did; return whether there is another target now."""
         with self._renewing:
             if self._known(gone) == gone and self._clock() - self._refreshed_at >= _JUST_NOW_SECONDS:
                 self._refresh()
@@ -270,7 +270,8 @@ class ParameterNames:
 def is_gone(error: InvocationError) -> bool:
     """Whether SageMaker may have rejected a request because its endpoint or target model does not exist any more.
 
-    It answers a ValidationError then, with words that no page lists, and before a container gets the request.
+    In this case SageMaker answers with a ValidationError, whose texts no page lists, before a container gets the
+    request.
     """
     response: Any = getattr(error.__cause__, "response", None) or {}
     return type(error) is InvocationError and response.get("Error", {}).get("Code") == "ValidationError"

@@ -73,7 +73,7 @@ def find(s3: Any, place: Location, *, where: str) -> Stored | None:
     Raises:
         ResultAccessError: the caller may not read it, or not check that it exists.
         ResultExpiredError: the object was there and has been deleted.
-        InvocationError: anything else that S3 or the network did wrong.
+        InvocationError: any other failure of S3 or the network.
     """
     from botocore.exceptions import ClientError
 

@@ -168,9 +168,9 @@ def decode(
 def decode_stored(body: bytes, content_type: str, *, where: str) -> InferenceResult:
     """Return the outputs in an answer that SageMaker stored in S3.
 
-    The object has the container's content type or another one: AWS does not document which. Without the size of the
-    header, the end of the JSON is where it ends. The tensors behind it have to have the length in the JSON, so that a
-    truncated answer is noticed.
+    The object has the container's content type or another one: AWS does not document which. If the content type does
+    not contain the size of the header, the end of the JSON is found by parsing it. The rest has to have the length of
+    the tensors in the JSON, so that a truncated answer is an error.
 
     Raises:
         InvocationError: the body is not a whole inference response of Triton.

@@ -172,7 +172,7 @@ def foreign_errors_translated(where: str, permission: str = "") -> Iterator[None
 
     Args:
         where: the endpoint and what it is asked for, for the message.
-        permission: the permission that a caller needs, if it is another one than that of InvokeEndpoint.
+        permission: the permission that a caller needs, if it differs from that of InvokeEndpoint.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -223,7 +223,7 @@ def model_error(where: str, status: int, words: str, log: str = "") -> ModelErro
         where: the endpoint and what it is asked for, for the message.
         status: the status of its answer; 0 if the container died or took longer than SageMaker waits.
         words: the text of its answer.
-        log: where its log is, as the message ends.
+        log: the place of its log, as the end of the message.
     """
     _, fix = SERVICE_ERRORS["ModelError"]
     outcome = f"answered {status}" if status else "did not answer"
@@ -261,7 +261,7 @@ def _from_botocore(error: BotoCoreError, where: str) -> InvocationError | Config
 
 
 def server_words(original: str) -> str:
-    """Return Triton's text out of its `{"error": …}`, or the original where it is something else."""
+    """Return the text in Triton's `{"error": …}`, or the original if it has another form."""
     try:
         parsed = json.loads(original)
     except ValueError:

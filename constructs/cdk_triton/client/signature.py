@@ -66,7 +66,7 @@ class Signature(SigV4Auth):
         return "\n".join(f"{name}:{' '.join(value.split())}" for name, value in headers_to_sign.items())
 
     def signed_headers(self, headers_to_sign: Any) -> str:
-        """Their names."""
+        """The names of these headers, separated by semicolons."""
         return ";".join(headers_to_sign)
 
     def signature(self, string_to_sign: str, request: Any) -> str:

@@ -42,8 +42,8 @@ class EncodedTensor(NamedTuple):
     """One tensor of a request.
 
     Attributes:
-        entry: what the JSON header has of it.
-        data: its bytes behind the header; None: they are in the entry.
+        entry: its entry in the JSON header.
+        data: its bytes after the header; None if they are in the entry.
     """
 
     entry: dict[str, Any]
@@ -58,8 +58,8 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
     only: what Python calls a number could be any of eleven types.
 
     Raises:
-        ConfigurationError: the value is neither an array nor text nor an `InferInput`, or an `InferInput` stands under
-            another tensor's name; its data type has no counterpart in Triton or cannot travel as JSON.
+        ConfigurationError: the value is neither an array nor text nor an `InferInput`, or an `InferInput` is given
+            under another tensor's name; its data type has no counterpart in Triton or cannot travel as JSON.
     """
     import numpy as np
 
@@ -104,7 +104,7 @@ def decode_tensor(tensor: Mapping[str, Any], body: bytes, offset: int) -> npt.ND
     """Return the array of an output: a view of the body if it came as binary data of a fixed size.
 
     Args:
-        tensor: what the JSON header has of it.
+        tensor: its entry in the JSON header.
         body: the answer.
         offset: where its binary data begins.
 

@@ -39,7 +39,7 @@ class Box:
 
     Attributes:
         key: what arrows refer to; `0` for the first step.
-        name: of the model, or of the box.
+        name: the name of the model, or `request` or `response`.
         backend: what runs the model, in words; "" where no file shows it.
         place: the processor of its instances.
         findings: the numbers of its findings in the diagram, from 1.
@@ -83,7 +83,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Diagram:
-    """An ensemble, or a model that is in none.
+    """An ensemble, or a model that is not a step of one.
 
     Attributes:
         name: of the model.
@@ -103,7 +103,7 @@ class Diagram:
 
     @property
     def title(self) -> str:
-        """The name, and what it is."""
+        """The kind, the name and the largest batch of the model."""
         kind = "ensemble" if self.is_ensemble else "model"
         return f"{kind} {self.name}, " + (
             f"batches of up to {self.max_batch_size}" if self.max_batch_size else "no batches"
@@ -118,7 +118,7 @@ class Diagram:
 
 
 def diagrams(repository: ModelRepository, findings: Iterable[Finding] = ()) -> tuple[Diagram, ...]:
-    """A diagram of each ensemble, and of each model that is a step of none.
+    """A diagram of each ensemble, and of each model that is not a step of one.
 
     Args:
         repository: the repository; it may have errors.

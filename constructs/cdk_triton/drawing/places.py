@@ -41,7 +41,7 @@ def place_of_instances(config: ModelConfig, backend: str) -> Place:
 
 
 def place_of_inputs(config: ModelConfig, backend: str, data_type: str) -> Place:
-    """The place in which a model reads an input; "" if it takes the tensor as it comes."""
+    """The processor on which a model reads an input; "" if it takes the tensor from either."""
     if data_type == "STRING" or backend == "dali":
         return "CPU"
     if backend == "python":
@@ -55,7 +55,7 @@ def _keeps_place(config: ModelConfig) -> bool:
 
 
 def place_of_outputs(model: Model, config: ModelConfig, backend: str, data_type: str) -> Place:
-    """The place in which a model writes an output."""
+    """The processor on which a model writes an output."""
     if data_type == "STRING":
         return "CPU"
     if backend == "python":

@@ -13,7 +13,7 @@ _LONGEST = 40
 
 
 def as_text(diagram: Diagram) -> str:
-    """The diagram as lines; those of its findings are not among them."""
+    """The diagram as lines, without the texts of its findings."""
     names = {box.key: box.name for box in diagram.boxes}
     rows = {box.key: [*_rows(diagram, box, names)] for box in diagram.boxes}
     cells = [row for found in rows.values() for row in found]

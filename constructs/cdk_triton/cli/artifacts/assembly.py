@@ -30,7 +30,7 @@ class Asset:
 
     Attributes:
         path: the file.
-        bucket: where to.
+        bucket: the bucket to which it goes.
         key: its object key there.
         role: the role that publishes it, if the bootstrap has one.
         external_id: the external id that the role requires; None if it requires none.
@@ -47,8 +47,8 @@ class Asset:
 class Planned:
     """The request of one `Custom::TritonArtifacts` resource, without its multi-model archives.
 
-    The index of a multi-model endpoint lists what is deployed, and nothing is deployed here: the deployment makes the
-    copies. A plan without such copies is sent as it is; the same plan goes on at once with a build that it has begun.
+    The index of a multi-model endpoint lists what is deployed, so only a deployment makes the copies. A plan without
+    such copies is sent unchanged: it is then equal to the plan of a deployment, and continues its builds.
 
     Attributes:
         name: the resource's logical id.
@@ -65,7 +65,7 @@ class Planned:
     properties: Mapping[str, Any]
 
     def needs(self, committed: Collection[str]) -> frozenset[str]:
-        """The object keys that it reads from the plan's bucket, where the archives of these keys are committed."""
+        """The object keys that it reads from the plan's bucket if the archives of these keys are already committed."""
         commits = [each for each in self.plan.commits if each.artifact_key not in committed]
         found = {commit.asset for commit in commits}
         found |= {file.asset for commit in commits for file in commit.files or ()}
@@ -97,7 +97,7 @@ def read_stack(app: Path, stack: str, pseudo: Mapping[str, str]) -> StackAssembl
     Args:
         app: the cloud assembly's directory, as `cdk synth` wrote it.
         stack: the stack's name in CloudFormation, or its id or path in the app, as `cdk deploy` takes it.
-        pseudo: the pseudo parameters of the account and region that it is for.
+        pseudo: the pseudo parameters of the account and region of the stack.
 
     Raises:
         ConfigurationError: the cloud assembly or the stack does not exist, the stack is for another account or region,
@@ -140,7 +140,7 @@ def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, 
 
 
 def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list[StackPlan]]]:
-    """Name of each such stack, and the requests of its `Custom::TritonArtifacts`, those of nested stacks included.
+    """The name of each of these stacks, and the requests of its `Custom::TritonArtifacts`, also in nested stacks.
 
     Raises:
         ConfigurationError: a file of the cloud assembly cannot be read.

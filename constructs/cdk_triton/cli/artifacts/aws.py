@@ -52,7 +52,7 @@ class Aws:
     """An account through boto3's usual settings (profile, variables), in the region that `cdk` deploys to.
 
     Args:
-        variables: those of a local AWS, which then count instead of the settings.
+        variables: the variables of a local AWS, which replace these settings.
     """
 
     def __init__(self, variables: Mapping[str, str] | None = None) -> None:
@@ -87,7 +87,7 @@ class Aws:
         return session.create_client(service, region_name=self.region, config=config)
 
     def pages(self, service: str, operation: str, member: str, **arguments: Any) -> Iterator[Any]:
-        """Every item of a listing, over all its pages; a page that fails ends it with an error, never early."""
+        """Every item of a listing, over all its pages. A page that fails raises an error and never shortens it."""
         for page in self.client(service).get_paginator(operation).paginate(**arguments):
             yield from page.get(member, [])
 
@@ -114,7 +114,7 @@ class Aws:
 
     @property
     def is_local(self) -> bool:
-        """Whether the calls go to this machine: those of every service, because one may have a URL of its own."""
+        """Whether the calls of every service go to this machine, because a service may have a URL of its own."""
         return all(
             is_loopback(self.client(each).meta.endpoint_url) for each in ("s3", "sagemaker", "sagemaker-runtime")
         )

@@ -39,7 +39,7 @@ _FOREIGN = ", so cdk-triton did not write this object; restore an earlier versio
 
 @dataclass(frozen=True)
 class StoredFile:
-    """An object of the bucket; `modified` is S3's clock, with its zone, `etag` what a condition compares."""
+    """An object of the bucket. `modified` is S3's time, with its zone; conditions of requests compare `etag`."""
 
     key: str
     size: int
@@ -55,8 +55,8 @@ class StoredArtifact:
         repository: the name of the repository's directory.
         key: the artifact key, 64 hexadecimal digits.
         archive: the archive.
-        manifest: what was written last, or is deleted first.
-        uncompressed: the files, where they are served as they are.
+        manifest: the manifest, which is written last and deleted first.
+        uncompressed: the files, if they are served without an archive.
         sources: the sources of the archive, if a publisher ordered its build.
     """
 
@@ -97,7 +97,7 @@ class MultiModelArchive:
 
 @dataclass(frozen=True)
 class PublishedEnsemble:
-    """An entry of the catalogue, and the prefix that its archives are served from."""
+    """An entry of the catalogue, and the prefix from which its archives are served."""
 
     directory: str
     entry: Entry
@@ -119,7 +119,7 @@ class StoredLock:
 
     @property
     def is_live(self) -> bool:
-        """Whether the key may still come of it; a build that is not there yet, or any more, counts as live."""
+        """Whether the build may still make the archive of the key; true if the state of the build is missing."""
         if self.state is None:
             return True
         members = self.state.get("members")
@@ -128,9 +128,9 @@ class StoredLock:
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything of the bucket that these commands read; other objects are nobody's business here.
+    """All objects of the bucket that these commands read.
 
-    The indexes are by the prefix that they are about, as in `fleets/<name>/<platform>/`.
+    The key of each index is its prefix, such as `fleets/<name>/<platform>/`.
     """
 
     artifacts: tuple[StoredArtifact, ...]
@@ -167,7 +167,7 @@ def read_contents(store: Store) -> Contents:
     """List the bucket.
 
     Raises:
-        StoreError: an index or a lock is not what the handler writes: what it protects cannot be known.
+        StoreError: an index or a lock is not what the handler writes, so it is not known what it protects.
         ClientError, BotoCoreError: a call failed.
     """
     files = _files(store, layout.FLEETS_PREFIX)

@@ -38,7 +38,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """Its name, for a person."""
+        """Its name in the text output."""
         if isinstance(self.item, StoredArtifact):
             return artifact_prefix(self.item.repository, self.item.key).removesuffix("/")
         return self.item.file.key
@@ -53,7 +53,7 @@ class Candidate:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it can be served: an artifact without its manifest was left by a crash, and replaces nothing."""
+        """Whether it can be served. A crash may leave an artifact without its manifest, which replaces nothing."""
         return isinstance(self.item, MultiModelArchive) or self.item.manifest is not None
 
     @property
@@ -63,12 +63,12 @@ class Candidate:
 
     @property
     def manifest(self) -> StoredFile | None:
-        """The object that goes first, by itself."""
+        """The object that is deleted first."""
         return self.item.manifest if isinstance(self.item, StoredArtifact) else None
 
     @property
     def data(self) -> tuple[StoredFile, ...]:
-        """The objects that go next."""
+        """The objects that are deleted after the manifest."""
         return tuple(file for file in self.files if file != self.manifest)
 
     @property
@@ -83,9 +83,9 @@ class Candidate:
 
 
 def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str) -> Mapping[str, tuple[str, ...]]:
-    """The users of each object of the store: by object key, in words; without unused objects.
+    """The users of each object that is in use, in words, by object key.
 
-    The users of an artifact stand at all its objects.
+    All objects of an artifact have the users of the artifact.
 
     Args:
         contents: the contents of the bucket.
@@ -122,11 +122,11 @@ def candidates(
 
     Args:
         contents: what the bucket holds.
-        used: who uses what.
+        used: the users of each object.
         now: the present.
         grace: how old the youngest part has to be, and how old its successor.
-        keep_last: how many of each repository, and of each ensemble of a multi-model endpoint, are kept in any case:
-            those that were stored last.
+        keep_last: how many of the last stored are kept in any case, of each repository and of each ensemble of a
+            multi-model endpoint.
     """
     lines: dict[str, list[Candidate]] = {}
     for each in _all(contents):

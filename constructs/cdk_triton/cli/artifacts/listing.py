@@ -39,7 +39,8 @@ class TargetModel:
     Attributes:
         name: the target model.
         directory: the prefix of the multi-model endpoint, as in `fleets/<name>/<platform>/`.
-        state: `current` or `previous` of the index or the catalogue; `dropped` where neither has it; it stays callable.
+        state: `current` or `previous` according to the index or the catalogue; `dropped` if neither lists it, though
+            callers can still send it.
         artifact_key: the artifact that it is a copy of; None if the object does not contain it.
         since: when it was stored.
         endpoints: the endpoints whose callers may send it.
@@ -60,9 +61,9 @@ class Listing:
     Attributes:
         bucket: the store's bucket.
         rows: each committed artifact with its manifest and its users.
-        locks: those of builds that have not ended.
-        unknown: sentences about uses that nobody can know.
-        target_models: what callers of multi-model endpoints may send.
+        locks: the locks of builds that have not ended.
+        unknown: sentences about users whose archives cannot be found.
+        target_models: the target models that callers of multi-model endpoints may send.
     """
 
     bucket: str

@@ -23,12 +23,12 @@ _LOST = frozenset({"PreconditionFailed", "412"})
 
 
 class Publisher:
-    """Uploads to the bucket of the CDK's bootstrap, as the role that the bootstrap made for it where there is one.
+    """Uploads to the bucket of the CDK's bootstrap, with the role that the bootstrap has for this, if it has one.
 
     Args:
         aws: the account and region.
-        account: its id; a bucket of that name in another account gets nothing.
-        say: is told about each file that is uploaded.
+        account: the account's id; nothing is uploaded to a bucket of another account.
+        say: called with a line for each file that is uploaded.
     """
 
     def __init__(self, aws: Aws, account: str, say: Callable[[str], None]) -> None:

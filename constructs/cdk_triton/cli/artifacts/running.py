@@ -43,11 +43,11 @@ def run(
     """Make every artifact of a stack exist.
 
     Args:
-        store: where.
-        stack: what.
+        store: the store that gets them.
+        stack: the stack that needs them.
         account: the account's id.
-        wait: is called between two polls with the seconds that the handler returns.
-        say: is told what happens.
+        wait: called between two polls with the seconds that the handler returns.
+        say: called with a line for each event.
 
     Returns:
         The number of artifacts.

@@ -23,7 +23,7 @@ class Store:
     Attributes:
         aws: the account and region.
         bucket: its bucket's name.
-        function: the name of the function that makes plans exist.
+        function: the name of the function that carries out plans.
     """
 
     aws: Aws

@@ -67,9 +67,9 @@ class Survey:
 
     Attributes:
         contents: the contents of the bucket.
-        used: who uses which object.
-        free: what may go.
-        obstacles: why nothing may be deleted now; empty if it may.
+        used: the users of each object.
+        free: the candidates that may be deleted.
+        obstacles: why nothing may be deleted now; empty if there is no reason.
     """
 
     contents: Contents
@@ -104,14 +104,15 @@ def survey(
 ) -> Survey:
     """Read everything that the decision needs.
 
-    Deployments are looked for first and uses afterwards. A deployment that is missing in the first list has ended, so
-    its models and indexes are seen. Or it begins later, so it reads the deletions.
+    Deployments are listed first, and users afterwards. A deployment that is not in the first list has either ended, so
+    that its models and indexes are found, or begins later, so that it notices the deletions.
 
     Args:
         store: the store.
-        grace: how old the youngest part of what goes has to be.
-        going: what is being deleted: its users are looked for as if all of it were there, and are obstacles.
-        gone: the object keys of it that are deleted: they are an obstacle if they are there again.
+        grace: how old the youngest part of a candidate has to be.
+        going: the candidates that are being deleted. Their users are listed as if no object were deleted yet, and are
+            obstacles.
+        gone: the object keys of these that are deleted; one that exists again is an obstacle.
         keep_last: how many of each repository or ensemble stay in any case.
 
     Raises:
@@ -141,7 +142,7 @@ def _named(user: str) -> str:
 
 
 def delete(store: Store, chosen: Collection[Candidate], look: Look, reason: Reason) -> Swept:
-    """Delete what was chosen; take it back if somebody has come to use it meanwhile, or if no record can be written.
+    """Delete the chosen candidates; restore them if one has a user by then, or if no record can be written.
 
     Args:
         store: the store.
@@ -150,7 +151,7 @@ def delete(store: Store, chosen: Collection[Candidate], look: Look, reason: Reas
         reason: why it is garbage, for the record.
 
     Raises:
-        StoreError: there is an obstacle; then everything is as it was.
+        StoreError: there is an obstacle; then everything is restored.
         ClientError, BotoCoreError: as for `survey`.
     """
     _require_versions(store)

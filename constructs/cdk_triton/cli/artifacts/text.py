@@ -19,7 +19,7 @@ _GAP = "  "
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of columns that stand below each other; the last column is as long as it is."""
+    """The rows as lines with aligned columns; the last column is not padded."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(columns_of, column)) for column in zip(headings, *cells, strict=True)]
     yield bold(_row(headings, widths))
@@ -28,7 +28,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 
 def tree(document: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """A JSON object as indented lines; a list of plain values stands in one line, a command as a shell shows it."""
+    """A JSON object as indented lines; a list of plain values is one line, and a command is quoted as in a shell."""
     for name, value in document.items():
         if isinstance(value, Mapping) and value:
             yield f"{indent}{bold(printable(name))}:"

@@ -26,7 +26,7 @@ class ModelReference:
 
     Attributes:
         user: the name of the user, for a person.
-        bucket: in which bucket; None where the address does not contain it plainly (an access point, https).
+        bucket: their bucket; None if the address does not contain its name (an access point, https).
         path: an object key or a prefix.
         multi_model: a multi-model endpoint's prefix, of which it loads what callers invoke.
     """
@@ -37,7 +37,7 @@ class ModelReference:
     multi_model: bool = False
 
     def covers(self, bucket: str, key: str) -> bool:
-        """Whether an object is among what is referred to."""
+        """Whether the reference includes an object."""
         return self.bucket in (None, bucket) and key.startswith(self.path)
 
 
@@ -47,8 +47,8 @@ class Users:
 
     Attributes:
         references: one or more for each model or component that has its data in S3.
-        unknown: sentences about live endpoints and components whose model or configuration is deleted, so that nobody
-            can say what they refer to.
+        unknown: sentences about live endpoints and components whose model or configuration is deleted, so that their
+            objects cannot be found.
         endpoints: the endpoints that run on a model, by the model's name.
     """
 
@@ -118,7 +118,7 @@ def _urls(container: Mapping[str, Any]) -> Iterator[str]:
 
 
 def addressed(user: str, url: str, *, multi_model: bool = False) -> Iterator[ModelReference]:
-    """The objects of an address; an address without a plain bucket name counts for every store."""
+    """The objects of an address; one without the name of a bucket counts for every store."""
     plain = _PLAIN_S3.fullmatch(url)
     if plain is not None and not plain["bucket"].endswith("-s3alias"):
         yield ModelReference(user, plain["bucket"], plain["path"] or "", multi_model)

@@ -16,8 +16,8 @@ def send_times(rate: float, seconds: float, arrivals: Arrivals, seed: int) -> np
     Args:
         rate: requests per second.
         seconds: how long.
-        arrivals: equal distances, or random ones of independent callers (a Poisson process).
-        seed: of the random ones.
+        arrivals: whether the intervals are equal, or random as those of independent callers (a Poisson process).
+        seed: the seed of the random intervals.
     """
     if arrivals is Arrivals.CONSTANT:
         return np.arange(0, seconds, 1 / rate)

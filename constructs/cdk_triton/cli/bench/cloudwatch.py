@@ -106,7 +106,7 @@ def awaited_load_parts(
         endpoint: its name.
         variant: its variant.
         began: the begin of the first load, in seconds since 1970.
-        count: loads that it has to have; what it has after some minutes is taken all the same.
+        count: the number of loads to wait for. After some minutes, the loads that CloudWatch has by then are returned.
         pause: seconds between two looks.
         wait: waits some seconds.
     """

@@ -42,10 +42,10 @@ class ColdLoad:
 def cold_loads(
     client: TritonClient, bodies: Iterator[tuple[str, Body]], *, wait: Callable[[float], None] = time.sleep
 ) -> Iterator[ColdLoad]:
-    """Ask each target model twice.
+    """Send two requests to each target model.
 
-    SageMaker answers ModelNotReady while a model is being loaded for longer than a request may take. Then it is asked
-    again, and the time goes on.
+    If loading a model takes longer than a request may, SageMaker answers ModelNotReady. The request is then sent again,
+    and its time counts from the first one.
     """
     for target, body in bodies:
         try:

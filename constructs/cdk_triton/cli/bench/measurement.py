@@ -36,9 +36,9 @@ class Measurement:
     Attributes:
         rate: the rate per second that the times of the requests were drawn from.
         seconds: how long they were sent.
-        planned: requests whose time came.
+        planned: the number of requests that were due.
         dropped: requests that were not sent, because too many were without an answer.
-        errors: the others without a good answer, by SageMaker's code.
+        errors: the other requests without a good answer: their number by SageMaker's error code.
         latency: of the good answers, in microseconds from the intended time.
         lateness: how much later than intended each request was sent, in microseconds.
         busy: processor time of the generator, as a share of the time.
@@ -59,7 +59,7 @@ class Measurement:
 
     @property
     def offered(self) -> float:
-        """Requests per second whose time came: random times are not exactly as many as their rate."""
+        """Requests per second that were due. With random times, this differs a little from the rate."""
         return self.planned / self.seconds if self.seconds else 0.0
 
     @property
@@ -69,7 +69,7 @@ class Measurement:
 
     @property
     def achieved(self) -> float:
-        """Good answers per second, until the last of them came: a queue that has grown is part of it."""
+        """Good answers per second, until the last one: if a queue has grown, its answers come late and lower this."""
         return self.answered / max(self.seconds, self.last_answer) if self.seconds else 0.0
 
     @property
@@ -79,7 +79,7 @@ class Measurement:
 
     @property
     def percentiles(self) -> Mapping[float, float]:
-        """Latency in milliseconds by percentile; those that the sample is too small for are not in it."""
+        """Latency in milliseconds by percentile, without the percentiles for which the sample is too small."""
         return {
             each: self.latency.get_value_at_percentile(each) / 1000
             for each in _PERCENTILES
@@ -88,7 +88,7 @@ class Measurement:
 
     @property
     def late_share(self) -> float:
-        """The share of the requests that `late` is about: one in a hundred, and at least ten of them."""
+        """The share of the requests that `late` judges: one in a hundred, but at least ten requests."""
         sent = int(self.lateness.get_total_count())
         return max(0.01, _BEYOND / sent) if sent else 1.0
 
@@ -111,7 +111,7 @@ class Measurement:
 
     @property
     def next_percentile(self) -> tuple[float, int] | None:
-        """The lowest percentile, up to the 99th, that the sample is too small for, and how many answers it needs."""
+        """The lowest percentile up to the 99th for which the sample is too small, and the answers that it needs."""
         for each in _PERCENTILES[:3]:
             if each not in self.percentiles:
                 return each, round(_BEYOND * 100 / (100 - each))

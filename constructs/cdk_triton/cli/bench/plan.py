@@ -91,7 +91,7 @@ def run(
     Raises:
         ClientError, BotoCoreError: AWS did not answer as asked.
         ConfigurationError: the endpoint does not have the variant, or the environment has a proxy or certificates.
-        InvocationError: the first request fails, and not for load.
+        InvocationError: the first request fails, for another reason than load by other callers.
     """
     answering = _answering(endpoint, variant, asked[1])
     report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in answering), 1))
@@ -211,7 +211,7 @@ async def _measure(
 
 
 def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tuple[str, Body]]) -> Report:
-    """Ask each target model twice.
+    """Send two requests to each target model.
 
     Raises:
         ClientError, BotoCoreError: AWS did not answer as asked.

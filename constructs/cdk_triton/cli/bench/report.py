@@ -60,7 +60,7 @@ class Report:
 
     @property
     def lost_knee(self) -> str:
-        """The reason for which the minutes at the knee give no setting; "" if they do."""
+        """Why the measurement at the knee gives no setting; "" if it gives one."""
         return "" if self.at_knee is None else ends_sweep(self.at_knee)
 
     @property

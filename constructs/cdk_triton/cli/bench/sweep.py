@@ -40,10 +40,10 @@ def ends_sweep(measured: Measurement) -> str:
 
 
 def knee(sweep: Sequence[Measurement]) -> Measurement | None:
-    """The highest rate before latency rises: no failure to keep up, and a latency near that of the lowest rate.
+    """The highest rate before latency rises: the endpoint keeps up, and the latency is near that of the lowest rate.
 
-    None where the lowest rate is beyond it already, or the highest rate is not; a sample is too small for a percentile;
-    or the generator or an interruption ended the sweep first.
+    None if all rates of the sweep are below the knee or all are above it, if a sample is too small for a percentile, or
+    if the generator or an interruption ended the sweep first.
     """
     found = None
     for each in sweep:

@@ -26,7 +26,7 @@ class Link:
 
     Attributes:
         source: the output.
-        reason: why it is this one, if its name is another; "" if the names are equal.
+        reason: why this output was chosen although its name differs; "" if the names are equal.
     """
 
     source: Place
@@ -35,12 +35,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Connected:
-    """The models, and what reads what.
+    """The models and their connections.
 
     Attributes:
         faces: the models; what a file does not contain about a tensor is taken from the tensor that it is connected to.
         links: input → the output that it reads; the caller gives the others.
-        open_reasons: input → why it is not connected, although an output might be meant.
+        open_reasons: input → why it is not connected, although an output might be intended for it.
     """
 
     faces: tuple[Face, ...]

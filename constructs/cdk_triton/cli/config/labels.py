@@ -22,14 +22,14 @@ class Labels:
     count: int = 0
 
     def placed(self, outputs: Sequence[Tensor]) -> tuple[tuple[Tensor, ...], dict[str, Path]]:
-        """The outputs, of which those that have as many elements as the file has lines get it; and the file."""
+        """The outputs, with the file added to each that has as many elements as the file has lines; and the file."""
         if self.file is None:
             return tuple(outputs), {}
         found = tuple(replace(each, labels=_NAME) if self._fits(each) else each for each in outputs)
         return found, {_NAME: self.file} if found != tuple(outputs) else {}
 
     def guesses(self, outputs: Sequence[Tensor]) -> list[Guess]:
-        """Why an output has the labels, or none has them."""
+        """Why an output has the labels, or why none has."""
         if self.file is None:
             return []
         named = [index for index, each in enumerate(outputs) if each.labels]

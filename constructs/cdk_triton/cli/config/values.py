@@ -41,7 +41,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Face:
-    """A model as its neighbours need it.
+    """A model with its inputs and outputs, as it is needed to connect it.
 
     Attributes:
         name: the model's name.
@@ -51,7 +51,7 @@ class Face:
         outputs: what it gives.
         files: its files, relative to its own directory, and where they are.
         written: whether one of the files is its configuration.
-        guesses: what no file contains.
+        guesses: the values that no file contains.
     """
 
     name: str

@@ -57,7 +57,7 @@ class Account:
     Attributes:
         id: 12 digits.
         region: such as "us-east-1".
-        session: boto3's.
+        session: the session of boto3.
     """
 
     id: str
@@ -77,7 +77,7 @@ def sign_in() -> tuple[list[Answer], Account | None]:
     """Find out region and account, as the `cdk` command does.
 
     Returns:
-        The answers about region and credentials, and the account if there is one that can be asked.
+        The answers about region and credentials, and the account if the credentials lead to one.
     """
     try:
         session = boto3.Session(region_name=deployment_region())

@@ -41,8 +41,8 @@ MANIFESTS: Final = (
 def image(account: Account, platform: ServingPlatform) -> Answer:
     """SageMaker's image of the release, in the registry of the region.
 
-    Asked with BatchGetImage, the action by which images are pulled: owners of shared registries allow others that one,
-    and often no other.
+    The call is BatchGetImage, by which images are pulled, because the owner of a shared registry often allows others no
+    other action.
     """
     name = platform.image_identity
     try:

@@ -38,8 +38,8 @@ def dangerous_changes(old: Template, new: Template, is_taken: Callable[[str], bo
     """Compare two templates of one stack.
 
     Args:
-        old: the deployed one.
-        new: what would be deployed.
+        old: the deployed template.
+        new: the template that would be deployed.
         is_taken: whether an endpoint of that name exists in the account and region.
     """
     before, after = endpoints(old), endpoints(new)

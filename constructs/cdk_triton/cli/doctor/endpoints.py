@@ -32,7 +32,7 @@ class Endpoint(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The quoted name in parentheses, where the template has it as a text."""
+        """The quoted name in parentheses, if the template has it as a text."""
         return f" ({self.name!r})" if isinstance(self.name, str) else ""
 
 

@@ -35,10 +35,10 @@ class Quota:
 
 
 def quotas(account: Account, service: str, names: Sequence[str]) -> dict[str, Quota]:
-    """The quotas of a service that have these names, as far as there are such.
+    """The quotas of a service that have these names.
 
-    The value that was applied to the account counts; a quota that has none there keeps the service's default, which is
-    listed elsewhere (ListServiceQuotas: "If the applied quota value is not available for a quota, the quota is not
+    The value that was applied to the account counts. A quota without one has the service's default, which another
+    operation lists (ListServiceQuotas: "If the applied quota value is not available for a quota, the quota is not
     retrieved").
 
     Raises:
@@ -72,7 +72,7 @@ def processing_usage(instance_type: str) -> str:
 
 
 def unlisted(subject: str, name: str, account: Account) -> Answer:
-    """The answer where no list has a quota."""
+    """The answer for a quota that no list has."""
     return Answer(
         subject=subject,
         state=State.UNKNOWN,

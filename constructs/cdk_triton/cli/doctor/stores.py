@@ -19,7 +19,7 @@ SUBJECT = "artifact store"
 
 
 def artifact_stores(account: Account, app: Path) -> Iterator[Answer]:
-    """Compare the app's stores with the deployed ones of the same names; nothing where the app has no store for others.
+    """Compare the app's stores for other apps with the deployed ones of the same names.
 
     Args:
         account: where it would be deployed to.

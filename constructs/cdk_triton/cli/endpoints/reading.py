@@ -42,7 +42,7 @@ class TargetModel:
 
     Attributes:
         name: the target model.
-        ensemble: the ensemble that it is the current version of; None where no index lists it.
+        ensemble: the ensemble whose current version it is; None if no index lists it.
     """
 
     name: str
@@ -81,7 +81,7 @@ class ReadEndpoint:
         variants: its production variants.
         targets: the target models of a multi-model endpoint, those of the indexes first.
         components: the inference components.
-        hidden: what could not be read, as a sentence; "" where all was.
+        hidden: a sentence about what could not be read; "" if everything was.
         uploads: the S3 URI below which callers of an asynchronous endpoint upload large requests, by the library's
             default prefixes; None of another endpoint, or with other prefixes.
     """
@@ -110,7 +110,7 @@ class ReadEndpoint:
         ]
 
     def target(self, name: str) -> str:
-        """The target model of a name, which may also be that of its ensemble.
+        """The target model of this name, or of the ensemble of this name.
 
         Raises:
             ConfigurationError: the endpoint does not have it.
@@ -154,7 +154,7 @@ def read_endpoints(aws: Aws) -> list[ReadEndpoint]:
 
 
 def read_endpoint(aws: Aws, name: str) -> ReadEndpoint | None:
-    """One endpoint; None where the caller may invoke it at most, and not describe it.
+    """One endpoint; None if the caller may not describe it, and perhaps may only invoke it.
 
     Raises:
         ConfigurationError: there is no endpoint of this name.

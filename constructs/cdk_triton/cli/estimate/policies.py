@@ -28,7 +28,7 @@ _WHOLE = {"min": "instances", "max": "instances", "out": "minutes", "in": "minut
 
 @dataclass(frozen=True)
 class Schedule:
-    """Other limits from a time on; None leaves one."""
+    """Other limits from a time on; None does not change a limit."""
 
     cron: Cron
     least: int | None
@@ -44,13 +44,13 @@ class Policy:
         instance_type: its instances; None if it is not known.
         least: instances at least.
         most: instances at most.
-        requests: the target of requests per minute and instance; None without such a policy.
-        safety_factor: the target as a share of the measured rate, where it is written so.
+        requests: the target, in requests per minute and instance; None without such a policy.
+        safety_factor: the target as a share of the measured rate, if it was given in this form.
         gpu: the target of the utilization of one GPU in percent; None without such a policy.
         out_cooldown: minutes between additions.
         in_cooldown: minutes between removals.
         schedules: other limits by the clock.
-        not_modelled: what the model omits, by its name.
+        not_modelled: the names of the parts that the model omits.
         steps: step policies.
     """
 
@@ -111,7 +111,7 @@ def of_text(text: str, instance_type: str | None) -> Policy:
 
 
 def of_app(app: Path) -> tuple[list[Policy], list[str]]:
-    """The variants of a cloud assembly, each with what scales it; and those that the model omits, with the reason.
+    """The policies of each variant of a cloud assembly, and the variants that the model omits, with the reason.
 
     Raises:
         ConfigurationError: there is no cloud assembly.

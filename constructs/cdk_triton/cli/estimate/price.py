@@ -21,7 +21,7 @@ _API_REGION = "us-east-1"
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars for an hour of an instance, and where that comes from."""
+    """US dollars for an hour of an instance, with the source."""
 
     per_hour: float
     source: str

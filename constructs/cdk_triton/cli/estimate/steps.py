@@ -48,10 +48,10 @@ class StepPolicy:
         gpus: GPUs of an instance, over which GPUUtilization is a sum.
         period: the period of the alarm.
         periods: periods that the alarm looks at.
-        datapoints: breaching ones among them, from which on it is in ALARM.
+        datapoints: how many of these have to breach the threshold for the state ALARM.
         comparison: the operator of the alarm.
         threshold: the threshold of the alarm.
-        adjustment: how the numbers of the steps are meant.
+        adjustment: what the numbers of the steps mean.
         steps: lower and upper bound, relative to the threshold, and the number.
         least_change: instances that a change in percent adds or takes away at least.
         cooldown: from the end of an activity of this policy.
@@ -110,7 +110,7 @@ class StepState:
         self._values.append(value)
 
     def wanted(self, count: int, minute: int) -> int:
-        """The number of instances by the policy now: an alarm acts again in each minute of its state."""
+        """The number of instances that the policy sets now: an alarm starts it in each minute of the state ALARM."""
         policy = self._policy
         datapoints = self._datapoints()
         if sum(_BREACHES[policy.comparison](each, policy.threshold) for each in datapoints) < policy.datapoints:
@@ -124,7 +124,7 @@ class StepState:
         return max(wanted - added, count)
 
     def acted(self, minute: int, ends: int, added: int) -> None:
-        """Begin the cooldown with the end of an activity; additions within one are counted together."""
+        """Begin the cooldown at the end of an activity; additions within a cooldown count together."""
         before = max(self._added, 0) if minute < self._until and added > 0 else 0
         self._until, self._added = ends + self._policy.cooldown, before + added
 

@@ -40,7 +40,7 @@ def read_catalogue(fleet: Fleet) -> dict[str, Entry]:
     """Every published ensemble by its name.
 
     Raises:
-        StoreError: a document is not one of this version's.
+        StoreError: a document is not of this version's schema.
         ClientError, BotoCoreError: AWS rejected a call.
     """
     found, faults = read_readable(fleet, fleet.description.platform.label)
@@ -50,7 +50,7 @@ def read_catalogue(fleet: Fleet) -> dict[str, Entry]:
 
 
 def read_readable(fleet: Fleet, platform: str) -> tuple[dict[str, Entry], list[StoreError]]:
-    """The published ensembles of a platform by their names, and the faults of documents that are not this version's.
+    """The published ensembles of a platform by name, and the faults of documents of another schema.
 
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.

@@ -26,7 +26,7 @@ class Elsewhere:
     """The catalogues of other platforms.
 
     Attributes:
-        changed: the platform of the last change, by ensemble, where callers get something else here.
+        changed: ensemble → the platform of its last change, if callers get another version here.
         faults: of documents that could not be compared.
     """
 
@@ -38,7 +38,7 @@ def changed_elsewhere(fleet: Fleet, here: Mapping[str, Entry]) -> Elsewhere:
     """Compare the catalogue with those of other platforms.
 
     Another platform that has a publisher is not compared, because the endpoint does not serve it yet. An ensemble that
-    the stack names has archives here and no entry.
+    the stack names has archives but no entry in the catalogue.
 
     Args:
         fleet: the publisher of the platform that the endpoint serves.

@@ -34,7 +34,7 @@ class Outcome:
 
     Attributes:
         name: the execution.
-        succeeded: whether every ensemble is what was asked for.
+        succeeded: whether every ensemble was changed as requested.
         cause: the reason of a failure; "" after a success.
         failures: the reason by ensemble.
     """
@@ -45,7 +45,7 @@ class Outcome:
     failures: dict[str, str]
 
     def reason(self, ensemble: str) -> str:
-        """Why an ensemble was not changed, without the reasons of other ensembles that the cause may have."""
+        """Why an ensemble was not changed; the cause may contain the reasons of other ensembles, which this omits."""
         if ensemble in self.failures or not has_reasons_of_others(self.cause):
             return self.failures.get(ensemble, self.cause)
         return "the execution ended before it changed this ensemble; run the same command again"

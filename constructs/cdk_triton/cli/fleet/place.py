@@ -41,7 +41,7 @@ class Fleet:
 
     @property
     def platform_option(self) -> str:
-        """The option of a command that is to find this publisher again; "" for the one of the present platform."""
+        """The option with which a command finds this publisher; "" for the publisher of the present platform."""
         return f" --platform {platform_name(self.description.platform)}" if self.description.is_next else ""
 
     @property

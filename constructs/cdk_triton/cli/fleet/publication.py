@@ -69,12 +69,12 @@ class Publication:
 
     @cached_property
     def id(self) -> str:
-        """Its name among the publications of the caller."""
+        """Its id, which is unique among the publications of the caller."""
         return sha256_of_json([item.document() for item in self.items])[:_ID_DIGITS]
 
     @property
     def name(self) -> str:
-        """Its name among all publications."""
+        """Its name, which is unique among all publications."""
         return f"{self.caller}/{self.id}"
 
     @property
@@ -88,7 +88,7 @@ class Publication:
 
 
 def is_live(verdict: Verdict, entry: Entry | None) -> bool:
-    """Whether callers of an ensemble get this very archive already."""
+    """Whether callers of an ensemble already get this archive."""
     if entry is None or entry.current != verdict.target_model:
         return False
     keys = {version.target_model: version.artifact_key for version in entry.versions}

@@ -63,8 +63,8 @@ def upload(
     Args:
         fleet: the destination.
         archives: repository by object key.
-        is_as_checked: whether the repository of an object key is still what the checks have read. It is asked after the
-            archive is packed, because later publications find the upload by its key.
+        is_as_checked: whether the repository of an object key is still what the checks have read. It is called after
+            the archive is packed, because later publications find the upload by its key.
         progress: is called with the number of archives that are done, first with 0.
 
     Returns:

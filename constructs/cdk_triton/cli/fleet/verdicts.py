@@ -52,7 +52,7 @@ _WORTH_PROCESSES: Final = 16
 
 @dataclass(frozen=True)
 class Verdict:
-    """A repository before it is published.
+    """The result of the checks of a repository that is to be published.
 
     Attributes:
         listed: the ensemble and the directory.
@@ -121,8 +121,7 @@ def judge(
     Args:
         ensembles: the ensembles.
         publisher: the publisher, for whose platform they are checked.
-        recheck: whether all that earlier runs have cached about files is ignored: verdicts, digests, and what the
-            checks have found in files.
+        recheck: whether to ignore everything that earlier runs have cached: verdicts, digests, and findings in files.
         progress: is called with the number of repositories that are done, first with that of the cached verdicts.
     """
     question = _question(publisher)
@@ -157,7 +156,7 @@ def _kept(file_cache: FileCache, name: bytes, listed: Listed) -> _Answer | None:
 
 
 def is_current(verdict: Verdict, publisher: PublisherDescription) -> bool:
-    """Whether a repository is still what a verdict is about: its files are as they were, or have the same keys."""
+    """Whether a verdict still applies to its repository: the files are unchanged, or have the same keys."""
     if verdict.state is not None and verdict.state == _state(verdict.listed.directory):
         return True
     (again,) = judge([verdict.listed], publisher)

@@ -17,7 +17,7 @@ class Requirement:
 
     Attributes:
         lines: of `requirements.txt`.
-        note: what a reader of the project has to know of it.
+        note: what the project's README has to mention about it.
     """
 
     lines: str

@@ -33,7 +33,7 @@ _GIVE = "give --repository DIR, or write the types, as in --input NAME:FP32=@x.n
 def of_endpoint(
     aws: Aws, endpoint: ReadEndpoint, *, target: str | None, component: str | None, most_bytes: int | None = None
 ) -> Signature:
-    """The signature of what a request names.
+    """The signature of the model that a request names.
 
     Args:
         aws: the account.

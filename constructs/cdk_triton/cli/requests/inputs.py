@@ -40,7 +40,7 @@ class GivenInput:
 
     Attributes:
         name: its name.
-        datatype: its type, if it is written.
+        datatype: its type, if the argument has one.
         file: the file after `@`.
         text: the value, if there is no file.
     """
@@ -87,7 +87,7 @@ def tensors(
 
     Args:
         given: the inputs that are given.
-        signature: what the model takes; None if it is not known, and every input has its type.
+        signature: the inputs of the model; None if they are not known, in which case every input has a type.
         random: whether inputs that are not given get random values.
         dims: without a signature, the dimensions by which values get a missing batch dimension. The server compares
             the rest.

@@ -71,7 +71,7 @@ RepositoryOption = Annotated[
 
 
 def check_sources(context: typer.Context, data: str | None, inputs: Sequence[str], *, random: bool) -> None:
-    """Reject a request of no source, or of two, and a repository for a request that has its types.
+    """Reject a request without a source or with two, and `--repository` for a request that has its types.
 
     Raises:
         BadParameter: nothing is to be sent, or `--data` stands beside the others or beside `--repository`.
@@ -133,7 +133,7 @@ def request_body(
 
     Args:
         aws: the account.
-        endpoint: what is asked; None where the caller may not describe it.
+        endpoint: the endpoint; None if the caller may not describe it.
         asked: the target model and the component.
         data: a file with the whole request.
         inputs: single inputs.
