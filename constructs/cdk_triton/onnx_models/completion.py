@@ -25,8 +25,8 @@ _NO_TYPE = (None, "BF16")  # ConvertFromOnnxDataType
 def completed(context: CheckContext, model: Model) -> ModelConfig | None:
     """A model's configuration as its backend completes it, as far as that is certain.
 
-    An added tensor has no `dims` or no `data_type` where these are open. None stands for no configuration, or one that
-    cannot be read.
+    An added tensor lacks `dims` or `data_type` if these are not known. The result is None if the model has no
+    configuration, or one that cannot be read.
     """
     return _completed(context).get(model.name, model.config)
 

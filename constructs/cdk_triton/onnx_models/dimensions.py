@@ -12,10 +12,10 @@ __all__ = ["output_dims"]
 
 
 def output_dims(context: CheckContext, model: Model) -> Mapping[str, tuple[int, ...]]:
-    """Output → its dimensions, those included that the configuration fixes for an input only.
+    """Output → its dimensions, also those that the configuration fixes only for an input.
 
     A network gives names to variable dimensions. An output `[batch, tokens, 768]` of an input `[batch, tokens]` has 512
-    tokens if the input's `dims` are 512, although the `dims` of the output may be open. Nothing is known of a model
+    tokens if the input's `dims` are 512, although the `dims` of the output may be open. The result is empty for a model
     with several versions.
     """
     networks = [each for each in onnx_models(context) if each.owner.model is model]

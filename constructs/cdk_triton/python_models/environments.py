@@ -30,7 +30,7 @@ class ModelEnvironment:
     Attributes:
         owner: the model, with its configuration.
         written: the path as the configuration writes it.
-        opened: the path that the server opens, relative to the repository, or None where it is outside.
+        opened: the path that the server opens, relative to the repository; None if it is outside.
         files: all files of the repository.
     """
 
@@ -50,17 +50,17 @@ class ModelEnvironment:
 
     @cached_property
     def is_there(self) -> bool:
-        """Whether the system finds it: every directory on the way is there, those before `..` too."""
+        """Whether the path can be opened: every directory on the way exists, also one before `..`."""
         return self.opened is not None and self.files.finds(self.opened)
 
     @property
     def is_misspelt(self) -> bool:
-        """Whether it is outside because the variable stands at another place, or is written in another way."""
+        """Whether it is outside because the variable is misspelt, or not at the beginning."""
         return self.path is None and VARIABLE[2:] in self.written.upper() and not self.written.startswith(VARIABLE)
 
     @property
     def archive(self) -> RepositoryFile | None:
-        """The archive, if it is one that is there."""
+        """The archive, if the path is an archive that exists."""
         return None if self.path is None else self.files.file(self.path)
 
     @property
@@ -71,7 +71,7 @@ class ModelEnvironment:
 
 @per_check
 def environments(context: CheckContext) -> Iterator[ModelEnvironment]:
-    """The environments that the models which the server would load name."""
+    """The environments of the models that the server would load."""
     for each in configured(context):
         if written := written_environment(each.model):
             opened = environment_text(each.model, "/opt/ml/model" if context.mode == "single" else None)
@@ -83,7 +83,7 @@ environment_rule = rules_about(environments)
 
 
 def rejected_member(environment: ModelEnvironment) -> UnsafeMember | None:
-    """The member of an environment's archive that the server does not unpack, on releases that reject some."""
+    """The member of an environment's archive that the server of this release refuses to unpack."""
     context, archive = environment.owner.context, environment.archive
     if archive is None or context.platform is None or not is_at_least(context.platform, SAFE_SINCE):
         return None

@@ -52,7 +52,7 @@ class Module:
         name: its name, `1.model`.
         kind: a file, a package with `__init__.py`, or a directory without.
         path: its file; None where it is a directory without `__init__.py`.
-        directories: where its modules are looked for, if it is a package.
+        directories: the directories in which Python looks for its modules, if it is a package.
     """
 
     name: str
@@ -68,10 +68,10 @@ class ImportedModule:
     Attributes:
         owner: the model's file.
         importer: the file that imports.
-        line: where it imports.
+        line: the line of the import.
         path: the file that is imported; None if the module has no file here.
-        source: what that file is; None where it is missing or no source.
-        said: Python's message about a missing one.
+        source: the content of that file; None if it is missing or is not a source.
+        said: Python's message if it is missing.
     """
 
     owner: BackendFile
@@ -116,7 +116,7 @@ def python_models(context: CheckContext) -> Iterator[tuple[BackendFile, Read]]:
 
 @per_check
 def python_sources(context: CheckContext) -> Iterator[PythonModel]:
-    """Those of these models whose source Python understands."""
+    """The models among these whose source Python can parse."""
     for each, source in python_models(context):
         if isinstance(source, PythonSource):
             yield PythonModel(each, source)
@@ -205,14 +205,14 @@ def _file(files: Files, directory: PurePosixPath, stem: str) -> PurePosixPath | 
 
 @per_check
 def imported_modules(context: CheckContext) -> Iterator[ImportedModule]:
-    """The modules of the repository that Python models import whatever happens, and the imports of these modules."""
+    """The modules of the repository that Python models import unconditionally, and those that these modules import."""
     for each, source in python_sources(context):
         yield from _Imports(context, each, source).found()
 
 
 @per_check
 def needed_modules(context: CheckContext) -> Iterator[ImportedModule]:
-    """The modules that Python models import for certain when they are loaded or called, and so on for these modules."""
+    """The modules that Python models certainly import when they are loaded or called, directly or indirectly."""
     for each, source in python_sources(context):
         yield from _Imports(context, each, source, is_needed=True).found()
 
@@ -234,7 +234,7 @@ def has_module(owner: BackendFile, name: str) -> bool:
 
 
 def own_module(owner: BackendFile, name: str) -> Module | None:
-    """The top-level module of a name in the directories that the server appends to Python's path; None for none."""
+    """The top-level module of this name in the directories that the server appends to Python's path, or None."""
     return _look(owner.files, name, name, _path_of_model(owner))
 
 

@@ -16,7 +16,7 @@ _ARCHIVES = (".zip", ".whl", ".egg", ".pth")  # Python may find modules through 
 
 
 def widest(searches: Iterable[Search]) -> Search:
-    """The widest of some searches."""
+    """The search that finds the most."""
     found = set(searches)
     return "anywhere" if "anywhere" in found else "repository" if "repository" in found else "usual"
 

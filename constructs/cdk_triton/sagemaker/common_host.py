@@ -18,8 +18,8 @@ __all__ = ["common_host_ami"]
 def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | None:
     """The host AMI of a variant that runs on several platforms of one image; None: SageMaker's default host.
 
-    An AMI that you gave a platform must suit the others, too. If you gave none, it is a derived AMI that suits every
-    GPU.
+    An AMI that you gave one of the platforms must suit the others, too. If you gave none, the result is a derived AMI
+    that suits every GPU.
 
     Args:
         what: the variant, as error messages name it.

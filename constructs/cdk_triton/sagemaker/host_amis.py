@@ -97,7 +97,7 @@ def host_ami(cuda: str | None, compute_capability: str) -> str | None:
 
 
 def warning_about_host_ami(name: str | None, cuda: str | None, instance: GpuInstance) -> str | None:
-    """The reason against a host AMI for an image on an instance type; None where nothing is known to.
+    """Why a host AMI may not fit an image on an instance type; None if no reason is known.
 
     Args:
         name: the host AMI, or None for SageMaker's default host.

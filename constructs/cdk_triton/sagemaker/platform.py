@@ -141,8 +141,8 @@ class ServingPlatform:
     def label(self) -> str:
         """Image and GPU in one word, such as "25.09-a10g", for names and S3 prefixes.
 
-        That of an image of your own contains the first 12 digits of its digest, because it may differ from SageMaker's
-        image of the same release, and begins with `own` without a release.
+        The label of an image of your own contains the first 12 digits of its digest, because the image may differ from
+        SageMaker's of the same release. Without a release, it begins with `own`.
         """
         parts = [self.release or "own"]
         if self.image is not None:
@@ -175,7 +175,7 @@ PLATFORM: Final = one(
 
 
 def platform_of(platform: ServingPlatform | str) -> ServingPlatform:
-    """The platform, also of its short form, such as "25.09/ml.g5.2xlarge".
+    """The platform, which may be given in its short form, such as "25.09/ml.g5.2xlarge".
 
     Raises:
         ConfigurationError: the text lacks one of the two, or there is no such platform.
@@ -284,7 +284,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def derived_host_ami(platform: ServingPlatform) -> str | None:
-    """The host AMI that a platform has unless it was given one."""
+    """The host AMI that a platform has by default."""
     if platform.versions is None:
         return None
     return host_ami(platform.versions.cuda, platform.compute_capability)

@@ -17,7 +17,7 @@ class ProfileShapes:
 
     Attributes:
         minimum: the smallest that the plan takes.
-        optimum: the one that TensorRT makes it fastest for.
+        optimum: the shape for which the plan is fastest.
         maximum: the largest that the plan takes.
     """
 
@@ -65,10 +65,10 @@ def open_shape(config: ModelConfig) -> str:
 
 
 def configured_profile(config: ModelConfig) -> Profile:
-    """The shapes that a plan has to take for a configuration that leaves none open (`open_shape`).
+    """The shapes that a plan has to accept for a configuration in which every shape is known (`open_shape`).
 
-    Batches go from 1 to `max_batch_size`, which is also what the plan is made fastest for; everything else is as large
-    as in `dims`, or `reshape` where there is one.
+    Batches go from 1 to `max_batch_size`, for which the plan is fastest. The other dimensions are those of `dims`, or
+    of `reshape` if there is one.
     """
     shapes = {tensor.name: dims_in_plan(tensor) for tensor in config.input}
     most = config.max_batch_size

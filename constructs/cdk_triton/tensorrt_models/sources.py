@@ -51,7 +51,7 @@ class PlanSource:
         network: the ONNX file.
         onnx: the description of its network; None if the file cannot be read.
         profiles: the optimisation profiles; empty if no file and no recipe has them.
-        recipe: builds the plan. None: nothing builds it, and the profiles are those of the configuration.
+        recipe: the recipe that builds the plan. None: no recipe does, and the profiles are those of the configuration.
     """
 
     owner: ConfiguredModel
@@ -68,7 +68,7 @@ class PlanSource:
 
     @property
     def may_have_plugins(self) -> bool:
-        """Whether plugins of the user's own may take part in the build: the recipes of this library load none."""
+        """Whether the build may load plugins of the user's own, which the recipes of this library never do."""
         return not type(self.recipe).__module__.startswith("cdk_triton.")
 
 
@@ -80,7 +80,7 @@ def plan_sources(context: CheckContext) -> Iterator[PlanSource]:
 
 @per_check
 def unloaded_plan_sources(context: CheckContext) -> Iterator[PlanSource]:
-    """The sources of plans of models that the server would not load: their recipes run all the same."""
+    """The sources of plans of models that the server would not load, but whose recipes run."""
     loaded = {model.directory for model in context.loaded_models}
     others = [model for model in context.repository.models if model.directory not in loaded]
     yield from (source for source in _sources(context, others) if source.has_recipe)
@@ -129,7 +129,7 @@ class ProfileFault(NamedTuple):
 def profile_fault(profile: Profile, onnx: OnnxFile) -> ProfileFault | None:
     """The fault of a profile, as far as the network's inputs show it; None if nothing is known against the profile.
 
-    An input may be equally long as another one, or be the shape of something: only TensorRT finds that.
+    Only TensorRT finds that inputs must have equal lengths, or that an input contains a shape.
     """
     inputs = {tensor.name: tensor for tensor in onnx.inputs}
     for name, shapes in profile.items():
@@ -151,9 +151,10 @@ def profile_fault(profile: Profile, onnx: OnnxFile) -> ProfileFault | None:
 
 
 def largest_batch(profiles: Sequence[Profile], onnx: OnnxFile) -> int | None:
-    """GetMaxSupportedBatchSize of the backend: of each profile the input that takes least, and the best profile.
+    """The largest batch of a plan: in each profile that of the input with the smallest maximum, and the best of these.
 
-    An input that a profile does not name is of one shape only.
+    The backend computes it in the same way (GetMaxSupportedBatchSize). An input that a profile does not name has only
+    one shape.
     """
     batches = []
     for profile in profiles:

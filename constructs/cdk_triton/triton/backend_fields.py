@@ -34,13 +34,13 @@ def completed_pair(
     knows_aoti: bool = True,
     knows_libtorch: bool = False,
 ) -> tuple[str, str]:
-    """`platform` and `backend` as the server completes them, or "" where it cannot.
+    """`platform` and `backend` as the server completes them; "" for one that it cannot complete.
 
     Args:
         config: the configuration, or None if the model does not have one.
         name: the model's name, which may end in a dot and the backend.
         entries_of: returns the entries of the first version directory: names, and whether each is a directory. It is
-            called where the configuration leaves something open.
+            called only if the configuration does not determine both.
         knows_aoti: whether the release has the platform `torch_aoti`.
         knows_libtorch: whether the release takes the platform `libtorch` for PyTorch (and then rejects the pair).
     """

@@ -301,11 +301,11 @@ def container_variables(
     Args:
         environment: how the container starts its server.
         multi_model: whether the container serves a multi-model endpoint.
-        default_model: the repository's entry model, for a single-model endpoint; `default_model_name` wins.
+        default_model: the repository's entry model, for a single-model endpoint; `default_model_name` takes precedence.
 
     Raises:
-        ConfigurationError: a field means nothing to such a container, or the variables are more than SageMaker
-            takes.
+        ConfigurationError: a field has no effect in such a container, or there are more variables than SageMaker
+            accepts.
     """
     if multi_model:
         _reject_single_model_fields(environment)

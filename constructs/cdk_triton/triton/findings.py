@@ -54,10 +54,10 @@ def joined(message: str, fix: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text of a finding without control characters, so that terminals and logs of a CI only show it.
+    """The text of a finding without control characters, so that terminals and CI logs show it without executing it.
 
     Findings quote names of a repository, and the author of a pull request chooses them. Control characters are written
-    as escapes, and so is what GitHub Actions takes for a command: `::` at the beginning of a line, `##[` anywhere.
+    as escapes, and so are the commands of GitHub Actions: `::` at the beginning of a line, `##[` anywhere.
     """
     if not text.isprintable():
         text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -78,7 +78,7 @@ def locate(text: str, path: str) -> Location | None:
         path: the field, such as `ensemble_scheduling.step[1].input_map["TEXT"]`.
 
     Returns:
-        The place of the field. If it is not written, that of the block that would contain it; None for the whole file.
+        The place of the field or, if the text lacks it, of the block that would contain it; None for the whole file.
     """
     return _Text(text).location(path)
 

@@ -170,7 +170,7 @@ class Model:
 
 
 def read_model(tree: Tree, directory: PurePosixPath, name: str, produced: tuple[PurePosixPath, ...]) -> Model:
-    """Read a model: `tree` is what is below its directory, `produced` what recipes will add there."""
+    """Read a model: `tree` has the files below its directory, `produced` those that recipes will add."""
     depth = len(directory.parts) + 1
     existing = {path.name for path in tree.directories if len(path.parts) == depth}
     subdirectories = tuple(sorted(existing | {path.parts[depth - 1] for path in produced if len(path.parts) > depth}))

@@ -93,7 +93,7 @@ _LESS_SHARED_MEMORY_SINCE = "23.09"
 
 
 def value_fault(kind: str, value: str, release: str) -> str | None:
-    """The values that the server takes instead of one; None if it takes the value.
+    """The values that the server accepts, if it rejects this one; None if it accepts it.
 
     Args:
         kind: how the server reads the value, as the table has it.
@@ -143,7 +143,7 @@ def _cut(pattern: re.Pattern[str], value: str) -> tuple[str, str] | None:
 
 
 def least_shared_memory(release: str | None) -> int:
-    """The least `shm-default-byte-size` that the Python backend takes, in bytes.
+    """The least `shm-default-byte-size` that the Python backend accepts, in bytes.
 
     Through 23.08 it is 4 MiB; then 1 MiB, although the backend's message still names 4 MiB: `TRITONBACKEND_Initialize`
     in src/python_be.cc of python_backend at r23.08 and r23.09. None: the least of all releases.

@@ -50,7 +50,7 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True)
 class PromisedFiles:
-    """Files that `cdk-triton.toml` lists, that are not there, and that no given recipe produces; builds nothing."""
+    """The missing files that `cdk-triton.toml` lists and no recipe produces, as a recipe that builds nothing."""
 
     produces: tuple[str, ...]
 
@@ -260,7 +260,7 @@ class ModelRepository:
 
 
 def repository_of(repository: ModelRepository | str | Path) -> ModelRepository:
-    """The repository, also of its directory.
+    """The repository, which may be given as its directory.
 
     Raises:
         RepositoryError: the directory cannot be read.

@@ -39,8 +39,8 @@ class RepositorySettings:
     """The settings in the file.
 
     Attributes:
-        file: the path that it has or would have.
-        acknowledge: code of a warning → why the model is right as it is; not checked.
+        file: the path of the file, which may be missing.
+        acknowledge: code of a warning → the reason to acknowledge it. Codes and reasons are not checked here.
         produced: files that builds add, relative to the repository, with `/`.
         image_modules: the Python modules that the image has in addition to those of SageMaker's image; None if the file
             does not list them.

@@ -70,7 +70,7 @@ ModelOutput = _messages.ModelOutput
 def enum_name(message: Message, field: str) -> str:
     """The value of an enum field as a file spells it: its name, or the number where the schema has no name for it.
 
-    The server takes such numbers, because an enum of proto3 is open; only some of its checks look at the value.
+    The server accepts such numbers, because an enum of proto3 is open, and only some of its checks reject them.
     """
     number: int = getattr(message, field)
     return _enum_names(type(message), field).get(number) or str(number)

@@ -53,7 +53,7 @@ _POINTER_OR_SWITCH: Final = re.compile(
 def looks_secret(name: str, value: str) -> str | None:
     """Why a variable's value seems to be a secret, as the end of a sentence about it; None if it does not.
 
-    Another rule judges a value with a CDK token, by the template.
+    Values with a CDK token are checked elsewhere, in the template.
     """
     if STORES_OF_SECRETS.search(value):
         return "refers to a store of secrets, from which CloudFormation would write the secret itself into the model"
@@ -69,7 +69,7 @@ def looks_secret(name: str, value: str) -> str | None:
 
 
 def secret_rejection(name: str, why: str) -> str:
-    """The sentence about it, without the value."""
+    """The message that rejects a variable, without its value."""
     return (
         f"the environment variable {name!r} {why}, but everybody who may describe the model can read the value: keep "
         "the secret in Secrets Manager, pass the ARN, and let the model fetch the secret with the execution role"

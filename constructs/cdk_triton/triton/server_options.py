@@ -50,8 +50,8 @@ class ArgumentFault(NamedTuple):
 
     Attributes:
         argument: the argument, as it was written.
-        reason: the reason, as a sentence goes on after the argument.
-        fix: what to do, as the sentence ends.
+        reason: the reason, as the rest of a sentence that begins with the argument.
+        fix: what to do, as the end of that sentence.
     """
 
     argument: str
@@ -82,12 +82,12 @@ def loaded_models(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def argument_fault(arguments: Sequence[str], release: str | None = None) -> ArgumentFault | None:
-    """The reason for which the server would not start with these arguments, or would not be SageMaker's any more.
+    """Why the server would not start with these arguments, or would no longer answer SageMaker.
 
     Args:
         arguments: the arguments of tritonserver, one per item.
-        release: the release that reads them; the table stands for a newer one as its newest release does. None: a
-            fault is one that every release in the table finds.
+        release: the release that reads them; for one that is newer than the table, the newest in the table. None: only
+            faults for every release in the table count.
 
     Returns:
         The first fault; None if the release takes the arguments, or if the table does not have so old a release.

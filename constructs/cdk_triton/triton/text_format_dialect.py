@@ -67,7 +67,7 @@ _FLOAT = (FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE)
 
 
 def as_python_reads_it(text: str) -> str:
-    """The same configuration, line by line and column by column, so that Python's parser reads it as the server does.
+    """The configuration, rewritten so that Python's parser reads it as the server does, at the same places.
 
     A byte that is not UTF-8 becomes the character that it is in Latin-1, a minus moves to its number, and the number of
     an enum or a bool becomes decimal.

@@ -47,10 +47,10 @@ _RANGES = {
 
 
 def explained(error: text_format.ParseError, text: str) -> TextFormatError:
-    """Write a parser's complaint in the words of somebody who writes a config.pbtxt.
+    """Explain a parser's error in terms of the config.pbtxt.
 
     Args:
-        error: the complaint.
+        error: the error.
         text: the configuration as the parser read it.
     """
     line, column, lines = error.GetLine(), error.GetColumn(), text.split("\n")

@@ -91,13 +91,13 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """The place as people count: lines, and characters in a line, from 1 on."""
+    """The line, and the character in the line, both counted from 1."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 @dataclass(slots=True)
 class Field:
-    """A field of a block, as often as it is written there; `descriptor` is None if the schema does not have it."""
+    """A field of a block, with all its values; `descriptor` is None if the schema does not have the field."""
 
     descriptor: FieldDescriptor | None = None
     names: list[Token] = attribute(default_factory=list)
@@ -144,7 +144,7 @@ class Reader:
         self.is_lost = False
 
     def take(self, token: Token) -> FieldDescriptor | None:
-        """Read a token; the result is the field whose value it is, if it is a value and not a block."""
+        """Read a token, and return the field if it is the value of one, and not a block."""
         self.last = token
         block = self.open[-1]
         if token.text in ("}", ">") and len(self.open) > 1:

@@ -9,10 +9,10 @@ __all__ = ["Unreadable"]
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A file does not have the form that belongs to its name.
+    """A file does not have the format that its name implies.
 
     Attributes:
-        reason: half a sentence, which follows the file's name: `is empty`.
+        reason: the rest of a sentence that begins with the file's name: `is empty`.
     """
 
     reason: str

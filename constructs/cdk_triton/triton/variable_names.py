@@ -83,10 +83,11 @@ _NAMES: Final = {
 
 
 def reserved_because(name: str) -> tuple[str, str] | None:
-    """The reason for which a container must not be given a variable, and what to do; None if it may be given.
+    """Why a container must not have a variable, and what to do; None if it may have it.
 
-    PYTHONPATH and PYTHONHOME may be given: only the processes of Python models read them, and packed environments and
-    images of one's own need them. GLIBC_TUNABLES and MALLOC_ may be given too: the loader ignores wrong values.
+    PYTHONPATH and PYTHONHOME are accepted, because only the processes of Python models read them, and packed
+    environments and images of your own need them. So are GLIBC_TUNABLES and MALLOC_, of which the loader ignores wrong
+    values.
 
     Args:
         name: the name of the variable.

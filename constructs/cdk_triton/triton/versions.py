@@ -18,12 +18,12 @@ _STOLL = re.compile(r"\s*([+-]?[0-9]+)", re.ASCII)
 
 
 def is_version_name(name: str) -> bool:
-    """Whether a directory of that name is meant to be a version: a decimal number without leading zeros."""
+    """Whether a directory of this name is intended as a version: a decimal number without leading zeros."""
     return _CANONICAL.fullmatch(name) is not None and int(name) <= LARGEST_VERSION
 
 
 def directory_version(name: str) -> int | None:
-    """The version that the server takes a directory for, or None where it ignores the directory.
+    """The version as which the server reads a directory, or None if it ignores the directory.
 
     The server reads a number from the *beginning* of the name: `2_old` is version 2.
     """
@@ -34,7 +34,7 @@ def directory_version(name: str) -> int | None:
 
 
 def served_versions(subdirectories: Iterable[str], config: ModelConfig | None) -> tuple[int, ...]:
-    """The versions that the version policy picks of the directories, in ascending order; the latest one by default."""
+    """The versions that the version policy selects from the directories, in ascending order; by default the latest."""
     existing = {version for name in subdirectories if (version := directory_version(name)) is not None}
     if config is None or not config.HasField("version_policy"):
         return tuple(sorted(existing)[-1:])

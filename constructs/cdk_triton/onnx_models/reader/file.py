@@ -82,12 +82,12 @@ class OnnxTensor:
 
 @dataclass(frozen=True)
 class ExternalData:
-    """Weights that stand in a file of their own.
+    """Weights in a file of their own.
 
     Attributes:
         tensor: the tensor's name.
-        location: the path of the file in the ONNX file, relative to its own directory.
-        end: how many bytes of it there must be at least.
+        location: the path of that file as the ONNX file has it, relative to the directory of the ONNX file.
+        end: the least number of bytes that it must have.
     """
 
     tensor: str
@@ -105,7 +105,7 @@ class OnnxFile:
         inputs: what a caller gives; inputs with a default are not among them.
         defaults: the inputs that have a default, which callers may give.
         outputs: what a caller gets.
-        external_data: the weights that stand in other files.
+        external_data: the weights in other files.
     """
 
     ir_version: int

@@ -62,13 +62,13 @@ class GraphFault:
         kind: the kind of fault. `operator`: ONNX does not have the operator. `newer`: only a newer opset has it.
             `deprecated`: ONNX has removed it. `foreign`: ONNX does not define it. `node`: its attributes, or the number
             of its inputs and outputs. `shape` and `type`: those of its operands. `attribute`: one does not fit the
-            shapes of the operands. `value` and `cycle`: who makes what. `name`: the names of nodes.
+            shapes of the operands. `value` and `cycle`: which nodes write the values. `name`: the names of nodes.
         operator: the operator, or "".
         node: the node's name, or "".
         output: the node's first output, or "".
         domain: the operator's domain; "" for ONNX's own.
-        reason: about the message of ONNX Runtime.
-        fix: the name that may be meant, or ""; of the kind `newer` the first opset that has the operator, `20`.
+        reason: approximately the message of ONNX Runtime.
+        fix: the name that was probably meant, or ""; for the kind `newer`, the first opset that has the operator, `20`.
     """
 
     kind: str
@@ -94,10 +94,10 @@ class GraphVerdict:
     """The result of a check of a graph.
 
     Attributes:
-        unjudged: why nothing is known, or "".
-        faults: why ONNX Runtime would not take it.
-        foreign: the operators that neither ONNX nor a function of the file defines, once each. Their reason is that of
-            an ONNX Runtime which does not define them either.
+        unjudged: why the graph could not be checked, or "".
+        faults: why ONNX Runtime would reject it.
+        foreign: the operators that neither ONNX nor a function of the file defines, once each. The reason is the
+            message of an ONNX Runtime that does not define them either.
     """
 
     unjudged: str = ""

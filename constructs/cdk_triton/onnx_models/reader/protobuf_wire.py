@@ -27,7 +27,7 @@ class Field(NamedTuple):
         number: the field's number in its message.
         start: the beginning of the field, with its number.
         content: the beginning of its content.
-        end: behind its content.
+        end: the end of its content.
     """
 
     number: int
@@ -37,7 +37,7 @@ class Field(NamedTuple):
 
 
 def fields(buffer: bytes | mmap, start: int, end: int) -> Iterator[Field]:
-    """The fields of the message that stands from `start` to `end`.
+    """The fields of the message between `start` and `end`.
 
     Raises:
         WireError: there is no message.

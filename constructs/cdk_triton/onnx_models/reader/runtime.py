@@ -67,7 +67,7 @@ def onnx_support(version: str) -> OnnxSupport | None:
 
 
 def known_operators(domain: str) -> tuple[str, ...]:
-    """The operators of a domain of ONNX Runtime's own, of all versions; none for another domain."""
+    """The operators of all versions in a domain of ONNX Runtime's own; none for another domain."""
     return tuple(_table()["domains"].get(domain, ()))
 
 
@@ -80,7 +80,7 @@ def operator_since(domain: str, name: str) -> str | None:
 def has_operator(domain: str, name: str, version: str | None) -> bool:
     """Whether a version of ONNX Runtime may have an operator in a domain of its own.
 
-    Operators that need NCCL count as there, because the file does not show how ONNX Runtime was built.
+    Operators that need NCCL count as present, because nothing shows how ONNX Runtime was built.
 
     Args:
         domain: such as `com.microsoft`.

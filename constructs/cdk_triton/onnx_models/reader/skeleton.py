@@ -34,7 +34,7 @@ _Rewrite = Callable[["bytes | mmap", Field, int], bytes]
 
 
 def onnx_skeleton(path: Path) -> bytes:
-    """Return the `ModelProto` of a file without weights; a large tensor is marked as one that stands elsewhere.
+    """Return the `ModelProto` of a file without weights; a large tensor is marked as external data.
 
     Raises:
         OSError: the file cannot be read.

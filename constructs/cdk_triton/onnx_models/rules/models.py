@@ -245,7 +245,7 @@ def _list(names: list[str]) -> str:
 
 
 def pairs(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOutput, OnnxTensor]]:
-    """The tensors that configuration and file have in common: side, index in the configuration, and both."""
+    """The tensors that are in both: side, index in the configuration, and the tensor of each."""
     sides: tuple[tuple[str, Sequence[ModelInput | ModelOutput], tuple[OnnxTensor, ...]], ...] = (
         ("input", each.config.input, (*each.onnx.inputs, *each.onnx.defaults)),
         ("output", each.config.output, each.onnx.outputs),

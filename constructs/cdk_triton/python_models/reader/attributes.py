@@ -19,7 +19,7 @@ def unset_attributes(
 ) -> tuple[Reference, ...]:
     """The attributes that methods read of their object, and that nothing in the module sets.
 
-    The classes do not hand their object on: see `hands_itself_over`.
+    It applies only to classes that do not pass their object to other code (`hands_itself_over`).
 
     Args:
         lineage: the class and its bases; they are all in the module.
@@ -41,7 +41,7 @@ def unset_attributes(
 
 
 def hands_itself_over(lineage: Sequence[ast.ClassDef], nodes: Sequence[ast.AST]) -> bool:
-    """Whether a method gives its object to somebody else, who may call its methods and set its attributes."""
+    """Whether a method passes its object to other code, which may call its methods and set its attributes."""
     for method, own in _methods(lineage, nodes):
         everywhere = [node for statement in method.body for node in ast.walk(statement)]
         entered = [node.value for node in everywhere if isinstance(node, ast.Attribute)]

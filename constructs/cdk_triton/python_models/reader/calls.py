@@ -49,13 +49,13 @@ class Method:
 
     Attributes:
         name: its name.
-        line: where it begins.
-        least: how many arguments a call has at least, without `self`.
-        most: how many at most; None where it takes any number.
+        line: the line where it begins.
+        least: the least number of arguments of a call, without `self`.
+        most: the largest number; None if there is no limit.
         needs_keywords: whether some of its arguments can only be given by name.
         returns: the types that a call returns, `NoneType` or `dict`; empty where the source does not show all of them.
         is_abstract: whether a subclass has to define it.
-        keeps_responses: whether it makes responses, and no other code can answer its requests.
+        keeps_responses: whether it makes responses, but neither sends them nor passes a request to code that may do so.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Method:
     keeps_responses: bool = False
 
     def takes(self, count: int) -> bool:
-        """Whether it can be called with so many arguments."""
+        """Whether it can be called with this number of arguments."""
         return not self.needs_keywords and self.least <= count and (self.most is None or count <= self.most)
 
 
@@ -80,7 +80,7 @@ def method_of(
     Args:
         function: the function.
         name: its name in the class.
-        own: how many arguments Python puts in front: 1 for `self`, 0 for a static method.
+        own: how many arguments Python itself passes first: 1 for `self`, 0 for a static method.
         is_abstract: whether it is marked as abstract.
     """
     arguments = function.args
@@ -137,7 +137,7 @@ def _is_stored(node: ast.Name) -> bool:
 
 
 def certain_type(value: ast.expr) -> str | None:
-    """The type of an expression, where its form shows it."""
+    """The type of an expression, if its syntax shows it."""
     if isinstance(value, ast.Constant):
         return type(value.value).__name__
     if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
@@ -146,7 +146,7 @@ def certain_type(value: ast.expr) -> str | None:
 
 
 def own_nodes(*parts: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of parts of a function that run as parts of it, and not in a scope of their own."""
+    """The nodes of parts of a function, without those that have a scope of their own."""
     pending = list(parts)
     while pending:
         node = pending.pop()

@@ -23,7 +23,7 @@ class Completion:
     Attributes:
         line: where.
         method: the method's name, `add_input`.
-        given: the value that it gets; None where it gets none.
+        given: the argument of the call; None if it has none.
     """
 
     line: int

@@ -25,7 +25,7 @@ _UNKNOWN = object()
 
 @dataclass(frozen=True)
 class RejectedClass:
-    """A class statement that raises an error whatever happens.
+    """A class statement that always raises an error.
 
     Attributes:
         line: where it begins.
@@ -42,7 +42,7 @@ def rejected_class(statements: Iterable[ast.stmt]) -> RejectedClass | None:
     """The first class statement that Python rejects.
 
     Args:
-        statements: those of a module that run whatever happens, in their order.
+        statements: the statements of a module that always run, in their order.
     """
     known = dict(_BUILTIN)
     for statement in statements:

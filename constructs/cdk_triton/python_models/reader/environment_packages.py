@@ -27,8 +27,8 @@ def environment_modules(paths: Iterable[str]) -> frozenset[str] | None:
         paths: the files of the environment, relative to its top.
 
     Returns:
-        The names; None where the environment may look elsewhere, or has no numpy, without which the server's own module
-        cannot be imported: its packages are at another place.
+        The names; None if the environment may have packages elsewhere. That is certain if it has no numpy, without
+        which the server's own module cannot be imported.
     """
     entries = {match[1] for match in map(_PACKAGE.match, paths) if match is not None}
     if "numpy" not in entries or any(_PATHS.fullmatch(entry) for entry in entries):

@@ -28,7 +28,7 @@ _SOMEWHERE = "/opt/ml/models/archive/model"
 
 
 def written_environment(model: Model) -> str:
-    """The environment of a Python model as its configuration writes it; nothing where it names none."""
+    """The environment of a Python model as its configuration has it; "" if it names none."""
     config = model.config
     if config is None or model.backend_name != "python" or PARAMETER not in config.parameters:
         return ""
@@ -36,7 +36,7 @@ def written_environment(model: Model) -> str:
 
 
 def environment_text(model: Model, root: str | None) -> str | None:
-    """The path that the Python backend opens, relative to the repository; None where it is not below it.
+    """The path that the Python backend opens, relative to the repository; None if it is outside.
 
     It may still contain `.` and `..`, which the server leaves to the system.
 

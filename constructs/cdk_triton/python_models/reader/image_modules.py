@@ -50,7 +50,7 @@ https://github.com/python/typeshed/tree/f2c917ff529f5477399244078e905c7cbb8aebf1
 
 @cache
 def standard_modules(version: tuple[int, int] | None) -> frozenset[str]:
-    """The top-level modules of a Python's standard library, whatever Python runs this.
+    """The top-level modules of the standard library of a Python, which need not be the running one.
 
     Args:
         version: the Python, 3.8 or newer: (3, 12). For None, those of any Python.

@@ -46,10 +46,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Imported:
-    """A module that the source imports whatever happens.
+    """A module that the source imports unconditionally.
 
     Attributes:
-        line: where.
+        line: the line of the import.
         level: how many dots are before the name: 0 for a module that is looked for in Python's path.
         module: the module, `helpers.text`, or "" for `from . import text`.
         names: what is imported from it; empty for `import helpers.text`.
@@ -73,11 +73,11 @@ def statement_imports(statement: ast.stmt) -> Iterator[Imported]:
 def needed(
     module: ast.Module, names: Mapping[str, str], model: str, *, lazy: bool
 ) -> tuple[tuple[Imported, ...], tuple[Used, ...]]:
-    """The modules and the names that a source needs for certain when the server loads it or calls its model.
+    """The modules and the names that a source certainly needs when the server loads it or calls its model.
 
     Args:
         module: the source.
-        names: name → what it is imported as at the top, `importlib.import_module`.
+        names: name → what an import at the top binds it to, such as `importlib.import_module`.
         model: the name of the model's class.
         lazy: whether Python does not evaluate annotations.
     """
@@ -276,7 +276,7 @@ def _type_parameters(statement: ast.stmt | None) -> frozenset[str]:
 
 
 def may_leave(statement: ast.AST, leaves: tuple[type[ast.stmt], ...] = (ast.Return, ast.Continue, ast.Break)) -> bool:
-    """Whether a function may end with a statement, or the loop around it skip what follows."""
+    """Whether a statement may end the function, or make the loop around it skip what follows."""
     if isinstance(statement, leaves):
         return True
     if isinstance(statement, (*_SCOPES, ast.Lambda)):

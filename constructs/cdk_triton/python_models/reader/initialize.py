@@ -78,7 +78,7 @@ class Served:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error that the method raises whatever happens.
+    """An error that the method always raises.
 
     Attributes:
         line: where.

@@ -53,10 +53,10 @@ class ModelClass:
     Attributes:
         line: where it begins.
         methods: name → function, of those that it certainly has.
-        values: name → value, of those methods in whose place it certainly has something that cannot be called.
-        is_complete: whether these are all it can have: nothing else is inherited, set or decorated.
+        values: name → value, of the methods in whose place it certainly has a value that cannot be called.
+        is_complete: whether it can have no others, because nothing else is inherited, set or decorated.
         failure: the error of every call of the class, in Python's words; "" if it may be called.
-        unread: its methods that nothing can call: the module uses their names nowhere, and does not hand the object on.
+        unread: its methods that nothing can call, because the module does not use their names or pass the object on.
         unset: the attributes of its own object that it reads, and that nothing in the module sets.
     """
 

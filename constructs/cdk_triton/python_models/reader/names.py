@@ -14,7 +14,7 @@ _ATTRIBUTES = frozenset({"__dict__", "__setattr__", "__delattr__"})
 
 
 def imported_names(body: Iterable[ast.stmt]) -> dict[str, str]:
-    """Name → what it is imported as: `abc.ABC` for `from abc import ABC`."""
+    """Name → what the import binds it to: `abc.ABC` for `from abc import ABC`."""
     names: dict[str, str] = {}
     for statement in body:
         if isinstance(statement, ast.Import):
@@ -26,7 +26,7 @@ def imported_names(body: Iterable[ast.stmt]) -> dict[str, str]:
 
 @lru_cache(maxsize=256)  # a statement is equal to itself alone, and is asked about again and again
 def bound_names(statement: ast.stmt) -> frozenset[str]:
-    """The names that a statement may bind or delete in the scope that it is in; `*` for those of another module."""
+    """The names that a statement may bind or delete in its scope; `*` for all names of another module."""
     names: set[str] = set()
     pending: list[ast.AST] = [statement]
     while pending:
@@ -58,7 +58,7 @@ def _bound(node: ast.AST) -> Iterable[str]:
 
 
 def is_dynamic(nodes: Iterable[ast.AST]) -> bool:
-    """Whether something may bind names or set attributes that are written nowhere."""
+    """Whether the code may bind names or set attributes that the source does not show."""
     for node in nodes:
         match node:
             case ast.Name(id=name) if name in _DYNAMIC:
@@ -110,7 +110,7 @@ def _branch(test: ast.expr, imported: dict[str, str]) -> bool | None:
 
 
 def certain_statements(body: Iterable[ast.stmt], imported: dict[str, str]) -> Iterator[ast.stmt]:
-    """The statements of a body, with those of conditions that are decided in place of the conditions."""
+    """The statements of a body, in which a condition with a known result is replaced by the statements that run."""
     for statement in body:
         decided = _branch(statement.test, imported) if isinstance(statement, ast.If) else None
         if isinstance(statement, ast.If) and decided is not None:

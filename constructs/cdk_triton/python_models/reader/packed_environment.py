@@ -33,7 +33,7 @@ class PackedEnvironment:
     """An archive with an environment.
 
     Attributes:
-        python: the version of its Python, `3.10`; None where none is in it.
+        python: the version of its Python, `3.10`; None if it has none.
         has_activate: whether it has the script `bin/activate`, which the Python backend needs.
         top: the one directory that contains everything, or "" if there is not one.
         has_directory: whether a directory has the name of that script.
@@ -46,7 +46,7 @@ class PackedEnvironment:
 
 
 def environment_python(path: str) -> str | None:
-    """The Python that a file of an environment belongs to, by its path in the environment; None if that is open."""
+    """The Python to which a file of an environment belongs, by its path; None if the path does not show it."""
     match = _CONDA.match(path) or _LIBRARY.match(path)
     return None if match is None else match[1]
 

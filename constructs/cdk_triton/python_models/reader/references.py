@@ -58,7 +58,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class References:
-    """The models and files that a source names, under whatever condition.
+    """The models and files that a source names, also in code that may not run.
 
     Attributes:
         models: the models that it sends requests to (BLS).

@@ -22,7 +22,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 
 def misread(word: str, others: Callable[[], Iterable[str]] = tuple) -> str | None:
-    """The character for which bash takes a word for something else; None where it takes the word as it is.
+    """The character that gives a word another meaning in bash; None if bash takes the word as it is.
 
     Args:
         word: the word.

@@ -63,7 +63,7 @@ class SyntaxFault:
 
 @dataclass(frozen=True)
 class NotJudged(Unreadable):
-    """A file that the Python which runs these checks cannot judge, though the container's Python may take it."""
+    """A file that the running Python cannot parse, although the container's Python may accept it."""
 
 
 @dataclass(frozen=True)
@@ -73,21 +73,21 @@ class PythonSource:
     Attributes:
         model: the class `TritonPythonModel`; None where the module does not define it, or defines it in another way.
         may_have_model: False where the module cannot have the class.
-        instead: the type of a value that certainly has the class's name, and cannot be called; "" where none has.
-        imported: what it imports whatever happens, in its order.
-        needed: what it imports for certain, at its top or when the server calls the model.
-        search: where modules are looked for once it is imported.
-        names: the names that it may define; None where that is open.
+        instead: the type of a value that certainly has the class's name and cannot be called; "" if there is none.
+        imported: what it imports unconditionally, in its order.
+        needed: what it certainly imports, at its top or when the server calls the model.
+        search: where Python looks for modules after its import.
+        names: the names that it may define; None if they are not known.
         attributes: the attributes that it sets on whatever object.
         tensors: the tensors that it names.
-        used: the names that it uses for certain, and does not have of its own; empty where it may set names by a
-            roundabout way.
-        utilities: the attributes of the server's `triton_python_backend_utils` that it reads under whatever condition.
-        rejected: the first class statement that Python rejects whatever happens, or None.
+        used: the names that it certainly uses and does not define; empty if it may define names indirectly.
+        utilities: the attributes of the server's `triton_python_backend_utils` that it reads, also in code that may not
+            run.
+        rejected: the first class statement that always raises an error, or None.
         references: the models and files that it names.
         initialize: the method of that name, if the model has it for certain.
         completions: the fields that its `auto_complete_config` sets, if the model has it for certain.
-        relative: the modules and names that it imports relatively, under whatever condition.
+        relative: the modules and names that it imports relatively, also in code that may not run.
     """
 
     model: ModelClass | None
@@ -109,12 +109,12 @@ class PythonSource:
 
     @property
     def changes_path(self) -> bool:
-        """Whether it may change where modules are looked for."""
+        """Whether it may change where Python looks for modules."""
         return self.search != "usual"
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """The top-level modules that it imports whatever happens, in their order."""
+        """The top-level modules that it imports unconditionally, in their order."""
         return tuple(dict.fromkeys(each.module.partition(".")[0] for each in self.imported if not each.level))
 
 

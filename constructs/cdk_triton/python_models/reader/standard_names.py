@@ -19,7 +19,7 @@ def pythons_with(module: str, name: str) -> Collection[str] | None:
         name: a function, class, value or module in it.
 
     Returns:
-        The Pythons; None where all of them have the name, or nothing is known of it.
+        The Pythons; None if all of them have the name, or if nothing is known of it.
     """
     return _names().get(module, {}).get(name)
 

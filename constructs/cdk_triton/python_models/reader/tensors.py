@@ -33,9 +33,9 @@ class TensorNames:
     """The tensors that the source names by literals.
 
     Attributes:
-        read: what it takes from a request, whatever happens, and uses without asking whether it is there.
-        made: what it puts into answers; None where that cannot be told, because a name is computed, or because the
-            source calls other models and makes tensors for them too.
+        read: the tensors that it always takes from a request, and uses without a check that they exist.
+        made: the tensors that it puts into answers; None if they are not known, because a name is computed, or because
+            the source also makes tensors for calls of other models.
     """
 
     read: tuple[NamedTensor, ...] = ()

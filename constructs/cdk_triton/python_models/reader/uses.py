@@ -18,14 +18,14 @@ _BLOCKS = (ast.Try, ast.TryStar, ast.AsyncFor, ast.AsyncWith)
 
 @dataclass(frozen=True)
 class Used:
-    """A name that a source uses whatever happens.
+    """A name that a source always uses.
 
     Attributes:
         line: where.
         module: the module of which it is an attribute, `concurrent.futures`; "" for a plain name.
         name: the name.
         is_import: whether `from module import name` takes it.
-        is_loading: whether that happens while the module is imported, and not in a function.
+        is_loading: whether the source uses it during the import, not in a function.
     """
 
     line: int
@@ -36,7 +36,7 @@ class Used:
 
 
 def imported_modules(module: ast.Module) -> dict[str, str]:
-    """Name → the module that it certainly stands for: imports at the top bind it, and nothing else does."""
+    """Name → the module that it certainly is, because an import at the top binds it and nothing else does."""
     found: dict[str, set[str]] = {}
     for statement in module.body:
         if isinstance(statement, ast.Import):
@@ -53,14 +53,15 @@ def imported_modules(module: ast.Module) -> dict[str, str]:
 
 
 def mentioned(nodes: Sequence[ast.AST], module: str) -> Iterator[Used]:
-    """The attributes of a module that a source reads anywhere, under whatever condition.
+    """The attributes of a module that a source reads anywhere, also in code that may not run.
 
     Args:
         nodes: all nodes of the source.
         module: a top-level module.
 
     Returns:
-        Nothing where the source lists its attributes, or sets the module's name in other ways.
+        The attributes; none if the source may read others by a computed name, or binds the module's name in another
+        way.
     """
     own: set[str] = set()
     others: set[str] = set()
@@ -82,7 +83,7 @@ def mentioned(nodes: Sequence[ast.AST], module: str) -> Iterator[Used]:
 
 
 def evaluated(statement: ast.stmt, *, lazy: bool, is_function: bool) -> Iterator[ast.AST]:
-    """The nodes that a statement evaluates whenever it runs, without those of the statements within it.
+    """The nodes that a statement always evaluates when it runs, without those of the statements within it.
 
     Args:
         statement: the statement.

@@ -54,7 +54,7 @@ def may_hold(value: Any) -> bool:
 
 
 def unknown(parts: Iterable[Any]) -> Any:
-    """A value made of these parts: open if one of them may be changed through it."""
+    """A value made of these parts: `OPEN` if one of them may be changed through it, otherwise `OTHER`."""
     return OPEN if any(map(may_hold, parts)) else OTHER
 
 

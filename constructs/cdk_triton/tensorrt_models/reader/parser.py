@@ -72,11 +72,11 @@ class ParsedNetwork:
 
     Attributes:
         version: of the parser.
-        failure: how it ended instead of answering, or "".
-        faults: why it does not take the network; empty where it does.
+        failure: how the parser ended if it gave no answer, or "".
+        faults: why the parser rejects the network; empty if it accepts it.
         inputs: of the network.
         outputs: of the network.
-        rejections: per profile, why TensorRT would not build for it, or "".
+        rejections: for each profile, why TensorRT would not build a plan for it, or "".
     """
 
     version: str
@@ -93,7 +93,7 @@ class TensorRTParser:
 
     Attributes:
         profiles: the optimisation profiles, as `for_profiles` writes them.
-        program: what runs; the tests put another one in its place.
+        program: the program that runs the parser; tests replace it.
         seconds: how long it may take.
     """
 
