@@ -63,12 +63,12 @@ class LocalAws:
             subprocess.run(["cdk", "deploy"], env=aws.process_environment())
 
     Args:
-        directory: where functions, endpoints and logs live.
+        directory: the directory of functions, endpoints and logs.
         port: 0 for any free one.
-        region: the region that is played.
-        account: the account that is played, 12 digits.
-        host_factory: makes what runs endpoints; real tritonservers if not given.
-        log: called with one line per thing that happens.
+        region: the region of this AWS.
+        account: the account of this AWS, 12 digits.
+        host_factory: makes the host that runs endpoints; by default one with real tritonservers.
+        log: called with one line per event.
 
     Raises:
         LocalError: `start` cannot have the port, or this process runs another local AWS: moto's state belongs to the
@@ -131,8 +131,8 @@ class LocalAws:
     def environment(self) -> dict[str, str]:
         """The variables that make boto3, the AWS CLI and the CDK CLI talk to this AWS.
 
-        They lead nowhere else if no variable of `cdk_triton_local.conflicting_variables` is set beside them;
-        `process_environment` makes sure of that.
+        Together with a variable of `cdk_triton_local.conflicting_variables`, they may lead to a real AWS;
+        `process_environment` excludes that.
         """
         return self._variables() | no_proxy(os.environ)
 

@@ -45,10 +45,11 @@ class DaemonOptions:
 
     Attributes:
         port: 0 for any free one.
-        region: the region that is played.
-        account: the account that is played, 12 digits.
+        region: the region of the local AWS.
+        account: the account of the local AWS, 12 digits.
         max_loaded_models: how many target models a variant of a multi-model endpoint keeps loaded.
-        listen_on_all_interfaces: let tritonserver listen on every interface, where it cannot be kept on loopback.
+        listen_on_all_interfaces: whether tritonserver may listen on every interface, if it cannot be limited to
+            loopback.
     """
 
     port: int = 0
@@ -64,8 +65,8 @@ class DaemonStatus:
 
     Attributes:
         pid: its process.
-        started: that process's start time, in clock ticks since boot.
-        url: where it answers.
+        started: the start time of that process, in clock ticks since boot.
+        url: its address.
         environment: the variables that lead clients to it.
     """
 
@@ -79,7 +80,7 @@ class Daemon:
     """The local AWS of one state directory.
 
     Attributes:
-        capacity: how many instances it has free, for every deployment; nothing is limited any more when it ends.
+        capacity: how many instances are free for each deployment; the limits are removed when it ends.
 
     Args:
         directory: made if it does not exist.
@@ -102,7 +103,7 @@ class Daemon:
         """Run in this process, in its main thread, until SIGINT or SIGTERM; returns when everything has ended.
 
         Args:
-            options: how; the defaults if not given.
+            options: how it is started; by default with the default options.
             ready: called once clients can connect.
             log: called with each line that also goes to the log file.
 
@@ -219,7 +220,7 @@ class Daemon:
             follow: go on with new lines, also of new logs, until the local AWS ends.
 
         Raises:
-            LocalError: there is no log yet, or none of what is selected.
+            LocalError: there is no log yet, or the selection has no log.
         """
         wanted = selection or LogSelection()
         if not self.log_file.exists():

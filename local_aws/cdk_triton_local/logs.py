@@ -38,14 +38,14 @@ _TABLE: Final = re.compile(r"\+-|\| ")
 
 @dataclass(frozen=True)
 class LogSelection:
-    """Which lines somebody wants to read.
+    """A selection of log lines.
 
     Attributes:
         endpoint: only the servers of this endpoint.
         source: only sources whose names begin with this text.
         since: only lines from this time on, in seconds since 1970. A line without a time has that of the line before.
         earlier_runs: also what earlier runs of the local AWS wrote.
-        brief: without the tables of the servers, and without their errors that are expected here.
+        brief: without the servers' tables, and without errors of theirs that are expected here.
     """
 
     endpoint: str | None = None
@@ -73,7 +73,7 @@ class LogFiles:
         self._run_file = directory / "run.json"
 
     def begin_run(self, *, on_all_interfaces: bool) -> None:
-        """Write down that what is in the logs now is of earlier runs."""
+        """Record that the present content of the logs is of earlier runs."""
         sizes = {str(path.relative_to(self._directory)): path.stat().st_size for path in self.paths() if path.exists()}
         self._run_file.unlink(missing_ok=True)
         self._run_file.write_text(json.dumps({"sizes": sizes, "all": on_all_interfaces}), encoding="utf-8")
@@ -84,7 +84,7 @@ class LogFiles:
         return (self._log_file, *others)
 
     def require(self, selection: LogSelection) -> None:
-        """Check that there is a log of what is asked for.
+        """Check that the selection has a log.
 
         Raises:
             LocalError: no source has such a name.
@@ -100,7 +100,7 @@ class LogFiles:
         Args:
             opened: the readers so far, empty at the first call; the caller closes them.
             selection: which lines.
-            whole: leave a last line that goes on for the next call.
+            whole: whether to leave an unfinished last line for the next call.
         """
         for path in self.paths():
             source = self._source(path)

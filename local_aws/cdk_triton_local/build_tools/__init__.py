@@ -41,7 +41,7 @@ def environment(
         gpu: the GPU's name, in the words of our tables or of `nvidia-smi`.
         compute_capability: "8.6".
         tensorrt: the version, with or without build: "10.13.3.9".
-        base: the environment that they are added to; this process's `PATH` is extended if it has none.
+        base: the environment to which they are added; without a `PATH`, it gets that of this process.
     """
     path = (base or {}).get("PATH") or os.environ.get("PATH", os.defpath)
     return {

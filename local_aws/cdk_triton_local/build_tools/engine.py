@@ -117,9 +117,9 @@ class TrtexecEngine:
 
         Args:
             profile: which profile the shapes have to be in.
-            shapes: shape of each input; 1 for each open dimension of others.
-            files: values of each input; random ones for others.
-            version: of TensorRT, which decides about the width of integers and the words of lines.
+            shapes: the shapes of inputs; in the other inputs, each variable dimension is 1.
+            files: the values of inputs; the other inputs get random values.
+            version: the version of TensorRT, on which the width of integers and the text of lines depend.
             say: prints a line.
 
         Raises:
@@ -182,7 +182,7 @@ class Run:
         """Write each binding into the working directory, as `dumpRawBindingToFiles` of sampleInference.cpp.
 
         Args:
-            transfers: whether outputs were copied from the GPU; without that the host's memory is what it was.
+            transfers: whether outputs were copied from the GPU; otherwise the host's memory is unchanged.
             say: prints a line.
         """
         say("[I] Dumping I/O Bindings to RAW Files:")

@@ -28,7 +28,7 @@ class Shapes:
 
 
 def parsed(arguments: Sequence[str], version: tuple[int, ...]) -> TrtexecOptions:
-    """The options by name; the last of one that is there several times (profiles are read from the list itself).
+    """The options by name; of a repeated option the last (profiles are read from the list itself).
 
     Raises:
         TrtexecError: this version has no such option.

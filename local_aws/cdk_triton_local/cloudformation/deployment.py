@@ -55,7 +55,7 @@ class Deployment:
 
     Args:
         stack: the stack; changed as the operation goes on.
-        services: what resource types reach.
+        services: the services that resource types use.
         exports: the exports of other stacks.
         exported_elsewhere: export name to the other stack that has it.
         importers: export name to the other stacks that use it.

@@ -59,9 +59,9 @@ class TemplateEngine:
     """The local CloudFormation.
 
     Args:
-        services: what resource types reach.
-        region: where the stacks are.
-        account: whose they are.
+        services: the services that resource types use.
+        region: the region of the stacks.
+        account: the account of the stacks.
         log: called with one line per stack status.
     """
 
@@ -155,7 +155,7 @@ class TemplateEngine:
         """Check that an operation can start.
 
         Raises:
-            StackStateError: another one runs, or the stack is beyond repair.
+            StackStateError: another operation runs, or the stack can only be deleted.
         """
         stuck = stack.status.endswith("_FAILED") or stack.status == "ROLLBACK_COMPLETE"
         if stack.in_progress or (stuck and verb == "updated"):
@@ -178,7 +178,7 @@ class TemplateEngine:
         self._start(stack, "DELETE_IN_PROGRESS", lambda: deployment.delete(kept))
 
     def close(self, timeout: float = 10.0) -> None:
-        """Wait for the operations under way."""
+        """Wait for the operations that run."""
         for thread in self._threads:
             thread.join(timeout)
 

@@ -55,10 +55,10 @@ def check_exports(
     exported_elsewhere: Mapping[str, str],
     importers: Mapping[str, Iterable[str]],
 ) -> None:
-    """Check that exports are unique, and that none that is in use changes or goes.
+    """Check that exports are unique, and that no export in use changes or disappears.
 
     Args:
-        before: the stack's outputs as they are.
+        before: the stack's outputs before the change.
         after: the stack's outputs after the change.
         exported_elsewhere: export name to the other stack that has it.
         importers: export name to the other stacks that use it.

@@ -56,7 +56,7 @@ class ChangePlan:
         order: logical ids of the active resources, in the order of their creation.
         dependencies: what each of them depends on.
         changes: what happens to resources, removals last.
-        anything: whether there is anything to do at all; outputs, metadata, policies and tags count too.
+        anything: whether anything changes; outputs, metadata, policies and tags count, too.
     """
 
     order: tuple[str, ...]
@@ -83,7 +83,7 @@ def changed_properties(before: Mapping[str, Any], after: Mapping[str, Any]) -> l
 
 
 def make_plan(stack: Stack, target: Target, exports: Exports) -> ChangePlan:
-    """Compare `target` with what `stack` has.
+    """Compare `target` with the current state of `stack`.
 
     Raises:
         TemplateError: the template cannot be deployed; the message names every fault that was found.

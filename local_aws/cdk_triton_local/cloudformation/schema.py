@@ -57,8 +57,8 @@ class ResourceSchema:
     def coerce(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         """The properties with the types that the schema requires.
 
-        CloudFormation takes `"60"` for 60 and `"true"` for true, and the other way round; so does this. `UNKNOWN`
-        passes.
+        As CloudFormation does, this converts `"60"` to 60 and `"true"` to true, and the other way round. `UNKNOWN` is
+        accepted.
 
         Raises:
             TemplateError: an unknown, missing or mistyped property, with its path.

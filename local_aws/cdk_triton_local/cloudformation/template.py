@@ -87,7 +87,7 @@ def parse_template(text: str) -> Template:
     """Read `text` (JSON, or YAML with CloudFormation's short forms).
 
     Raises:
-        TemplateError: the text is neither, too large, or holds a section or an attribute that is not modelled.
+        TemplateError: the text is neither of them, is too large, or has a section or an attribute that is not modelled.
     """
     if (size := len(text.encode())) > MAX_TEMPLATE_BYTES:
         raise TemplateError(

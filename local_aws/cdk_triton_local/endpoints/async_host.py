@@ -33,7 +33,7 @@ _FILE_NAME: Final = re.compile(r"(?!.*\..*\.)[a-zA-Z0-9][a-zA-Z0-9\-_.]{0,31}")
 
 
 def async_of(configuration: Mapping[str, Any]) -> AsyncConfig | None:
-    """The asynchronous configuration, from the answer of DescribeEndpointConfig; None of a real-time endpoint."""
+    """The asynchronous configuration, from the answer of DescribeEndpointConfig; None for a real-time endpoint."""
     asked = configuration.get("AsyncInferenceConfig")
     if not asked:
         return None

@@ -46,7 +46,7 @@ class AsyncRequest:
 
     @property
     def waited(self) -> float:
-        """The seconds since it came."""
+        """The seconds since it was received."""
         return time.monotonic() - self.received
 
 
@@ -88,7 +88,7 @@ class AsyncQueue:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Drop the requests that wait. The host gives up those that run."""
+        """Drop the requests that wait. The host ends those that run."""
         with self._changed:
             self._closed = True
             self._waiting.clear()

@@ -33,15 +33,15 @@ class ComponentState:
     """One inference component.
 
     Attributes:
-        component: for its host.
+        component: the component, as its host needs it.
         endpoint_arn: the ARN of its endpoint.
         arn: its ARN, in which SageMaker writes its name in lower case.
-        specification: as it was created or updated with.
-        copies: as many as it has.
-        room: the specification of each copy that holds room on the instances; while it changes, of the new ones too.
-        desired: the number that was asked for.
+        specification: its specification, from the last creation or update.
+        copies: the current number of copies.
+        room: the specification of each copy for which instances are reserved; during a change, also of the new copies.
+        desired: the requested number of copies.
         status: as DescribeInferenceComponent reports it.
-        scale: brings the number of copies to another one; for Application Auto Scaling.
+        scale: changes the number of copies; for Application Auto Scaling.
     """
 
     component: Component
@@ -127,8 +127,8 @@ class ComponentOperations:
         The sentences about the endpoint and the copies are quoted in pulumi/pulumi-aws#4940 and stdapi-ai/stdapi.ai#43.
 
         Raises:
-            SageMakerError: the name is taken, the endpoint hosts no components, or the component has no copy or needs
-                what is not modelled here.
+            SageMakerError: the name is taken, the endpoint hosts no components, or the component has no copy or needs a
+                feature that is not modelled here.
         """
         name, copies = request["InferenceComponentName"], request.get("RuntimeConfig", {}).get("CopyCount", 1)
         endpoint = self._found().get(request["EndpointName"])
@@ -168,7 +168,7 @@ class ComponentOperations:
         """UpdateInferenceComponent: new copies start, then the old ones end; a failure leaves the old ones.
 
         Raises:
-            SageMakerError: there is no such component, it is busy, or needs what is not modelled here.
+            SageMakerError: there is no such component, it is busy, or it needs a feature that is not modelled here.
         """
         state = self._existing(request)
         specification = request.get("Specification", state.specification)

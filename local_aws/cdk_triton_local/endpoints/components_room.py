@@ -33,24 +33,24 @@ def check_components(request: Mapping[str, Any]) -> str | None:
 
 
 def most_instances(variant: Mapping[str, Any], running: int, free: int | None) -> int:
-    """How many instances a variant can have: as many as its limits allow, and as run or are free.
+    """How many instances a variant can have: at most its limit, and at most those that it has and those that are free.
 
     Args:
-        variant: as the endpoint configuration has it.
-        running: the instances that it has.
-        free: those of its type that are free beside them; None: no limit.
+        variant: the variant in the endpoint configuration.
+        running: the number of instances that it has.
+        free: the number of further instances of its type that are free; None for no limit.
     """
     _, most = _limits(variant)
     return most if free is None else min(most, running + free)
 
 
 def room_for(copies: Sequence[Mapping[str, Any]], instance_type: str, instances: int) -> bool:
-    """Whether so many instances take all copies.
+    """Whether all copies fit on this number of instances.
 
     Args:
-        copies: the specification of each copy's component.
-        instance_type: of the instances.
-        instances: how many there can be.
+        copies: for each copy, the specification of its component.
+        instance_type: the type of the instances.
+        instances: their number.
     """
     instance = gpu_instance(instance_type)
     wanted = [_requirements(copy) for copy in copies]

@@ -86,7 +86,7 @@ class DataCapture:
 
     Attributes:
         url: an `s3://` URL; keys begin with its path.
-        percentage: of the invocations.
+        percentage: the share of the invocations that are captured, in percent.
         inputs: whether requests are kept.
         outputs: whether answers are kept.
         encodings: content type to `JSON` or `CSV`; bodies of other types are kept as BASE64.
@@ -167,7 +167,7 @@ class EndpointHost(Protocol):
     def deploy(self, endpoint: Endpoint) -> None:
         """Create or update `endpoint`, and return when it is in service.
 
-        An update is blue/green: the old servers answer until the new ones are ready, and go on answering if that fails.
+        An update is blue/green: the old servers answer until the new ones are ready, and stay if these cannot start.
 
         Raises:
             LocalError: the endpoint cannot be served; the message has the reason.
@@ -182,10 +182,10 @@ class EndpointHost(Protocol):
     def place(self, component: Component, copies: int) -> None:
         """Bring a component of a deployed endpoint to a number of copies, and return when they answer.
 
-        Copies of another container than before take the place of the old ones when they are ready.
+        Copies of a changed container replace the old ones when they are ready.
 
         Raises:
-            LocalError: a copy cannot be served; the copies are those of before.
+            LocalError: a copy cannot be served; the old copies stay.
         """
 
     def withdraw(self, name: str) -> None:

@@ -29,7 +29,7 @@ def change_instances(endpoint: Any, summaries: Iterable[dict[str, Any]], wanted:
 
     Args:
         endpoint: moto's endpoint.
-        summaries: of its variants (ProductionVariantSummary).
+        summaries: the summaries of its variants (ProductionVariantSummary).
         wanted: the numbers, by variant.
     """
     changed = [each for each in summaries if wanted.get(each["VariantName"], each.get(_DESIRED)) != each.get(_DESIRED)]
@@ -58,5 +58,5 @@ def change_instances(endpoint: Any, summaries: Iterable[dict[str, Any]], wanted:
 
 
 def pause() -> None:
-    """Let a change take its time."""
+    """Wait for as long as a change of instances takes here."""
     time.sleep(SECONDS)

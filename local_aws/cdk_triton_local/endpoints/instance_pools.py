@@ -28,11 +28,11 @@ class Placement:
     """The instances of a variant.
 
     Attributes:
-        instance_type: of the pool that the server stands for, the first that has an instance.
-        model_name: of that pool.
+        instance_type: the type of the pool that the server represents, which is the first with an instance.
+        model_name: the model of that pool.
         pools: as DescribeEndpoint reports them (InstancePoolSummary); None without pools.
-        shortage: why there are too few instances; None where there are enough.
-        reason: why it is not the first pool; empty where it is.
+        shortage: why there are too few instances; None if there are enough.
+        reason: why it is not the first pool; empty if it is.
     """
 
     instance_type: str
@@ -43,7 +43,7 @@ class Placement:
 
 
 def rejection(variant: Mapping[str, Any]) -> str | None:
-    """The reason for which CreateEndpointConfig rejects a variant with instance pools; None where it takes it.
+    """Why CreateEndpointConfig rejects a variant with instance pools; None if it accepts it.
 
     That they need this routing strategy is in the README of AWS's sample (03-features/capacity-aware-instance-pool of
     aws-samples/sagemaker-genai-hosting-examples, 80ee5eb), though an example of the guide has none. The texts are not
@@ -72,7 +72,7 @@ def model_names(variant: Mapping[str, Any]) -> list[str]:
 
 
 def instance_types(variant: Mapping[str, Any]) -> str:
-    """The instance types of a variant, to compare and to read."""
+    """The instance types of a variant as one text, for comparisons and messages."""
     return ", ".join(str(pool["InstanceType"]) for pool in _pools(variant))
 
 
@@ -80,7 +80,7 @@ def place(variant: Mapping[str, Any], count: int, capacity: Callable[[str], int 
     """Take instances from the pools by priority, from each as many as it has.
 
     Args:
-        variant: as an endpoint configuration has it.
+        variant: the variant in an endpoint configuration.
         count: the number of instances to place.
         capacity: how many instances of a type are free; None: no limit.
     """

@@ -65,12 +65,12 @@ class EndpointMetrics:
 
         Args:
             endpoint: the endpoint's name.
-            variant: the variant's name; no matter for the metrics of a queue, which have no such dimension.
+            variant: the variant's name; ignored for the metrics of a queue, which have no such dimension.
             name: the metric's name.
             value: its value; a time is in seconds.
-            instance_type: of a variant with instance pools. SageMaker publishes such a value with this dimension and
-                without it. moto finds it in both ways where it has the dimension, because moto compares only the
-                dimensions that are asked for.
+            instance_type: the type of a variant with instance pools. SageMaker publishes such a value with and without
+                this dimension. Here it is published once, with the dimension, because moto compares only the dimensions
+                of a query, and so finds it in both cases.
         """
         dimensions = [("EndpointName", endpoint)]
         if name not in _OF_THE_ENDPOINT:
@@ -106,7 +106,7 @@ class EndpointMetrics:
                 self._client().put_metric_data(Namespace=namespace, MetricData=data[start : start + _PER_REQUEST])
 
     def close(self) -> None:
-        """Publish nothing any more."""
+        """Stop publishing."""
         self._closed.set()
         self._thread.join()
 

@@ -50,7 +50,7 @@ _STATUSES = {status.value for status in HTTPStatus}
 
 
 class Application(Protocol):
-    """The WSGI application that a connection brings requests to, and what it asks for invocations."""
+    """The WSGI application that answers a connection's requests, with the parts that answer invocations."""
 
     signatures: Signatures
     host: EndpointHost
@@ -193,9 +193,9 @@ class Listener(ThreadedWSGIServer):
     """Accepts connections, each of which has a thread that waits for the next request.
 
     Args:
-        port: of the socket.
-        application: answers.
-        fd: the socket, which listens.
+        port: the port of the socket.
+        application: answers the requests.
+        fd: the file descriptor of the listening socket.
 
     Attributes:
         is_closing: whether no further request is answered.

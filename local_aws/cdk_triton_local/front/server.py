@@ -81,21 +81,21 @@ class ResponseMailbox:
             return None
 
     def close(self) -> None:
-        """Take no more answers."""
+        """Accept no further answers."""
         self._forget()
 
 
 class Routes:
-    """The WSGI application: who answers which request.
+    """The WSGI application, which passes each request to the part that answers it.
 
     Args:
-        moto: the application behind everything that is not answered here.
-        signatures: checks who has sent a request.
+        moto: the application for all requests that no other part answers.
+        signatures: checks the signatures of requests.
         log: called with a line for each request to a service or operation that the local AWS does not have.
 
     Attributes:
-        signatures: as given.
-        cloudformation: set before the server is started, as all that follow; some need its URL.
+        signatures: the argument.
+        cloudformation: set before the server is started, like the attributes after it, because some need its URL.
     """
 
     cloudformation: CloudFormation
@@ -122,7 +122,7 @@ class Routes:
         self._mailboxes: dict[str, ResponseMailbox] = {}
 
     def open_mailbox(self, base_url: str) -> ResponseMailbox:
-        """A fresh URL for one custom resource's answer."""
+        """A new URL for the answer of one custom resource."""
         token = secrets.token_urlsafe(16)
         mailbox = ResponseMailbox(f"{base_url}{MAILBOX}{token}", lambda: self._forget(token))
         self._mailboxes[token] = mailbox

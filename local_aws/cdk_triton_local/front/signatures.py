@@ -33,7 +33,7 @@ class SignedRequest:
 
     Attributes:
         method: the HTTP method.
-        target: path and query, as they stand in the request's first line.
+        target: path and query, as the first line of the request has them.
         headers: every key in lower case; the values of a repeated header are joined by commas.
         body: reads the body.
     """

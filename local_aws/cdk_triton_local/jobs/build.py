@@ -33,8 +33,8 @@ class BuildRequest:
     """The work of a build: the project with the overrides of StartBuild applied.
 
     Attributes:
-        members: of Build in the API reference, as far as the request fixes them.
-        artifacts: where what the build hands out goes (ProjectArtifacts).
+        members: the members of `Build` in the API reference that follow from the request.
+        artifacts: the destination of the build's artifacts (ProjectArtifacts).
         seconds: how long it may take.
         variables: environment variables of the project and of the request.
     """
@@ -68,12 +68,12 @@ class BuildRecord:
             return copy.deepcopy(self._members)
 
     def set(self, **members: Any) -> None:
-        """Change what is known of the build."""
+        """Change members of the description."""
         with self._lock:
             self._members |= members
 
     def begin(self, phase: str) -> None:
-        """Begin a phase. The previous one has succeeded if it did not end otherwise."""
+        """Begin a phase. The previous one counts as succeeded, unless it ended in another way."""
         self.end("SUCCEEDED")
         with self._lock:
             self._members["phases"].append({"phaseType": phase, "startTime": _now()})
@@ -136,11 +136,11 @@ class Build:
         self._runner = Runner(request.seconds, self._log.output)
 
     def stop(self) -> None:
-        """End the build; one that has ended is left alone."""
+        """End the build, if it still runs."""
         self._runner.stop()
 
     def run(self) -> None:
-        """Run the build to its end; what goes wrong is its status."""
+        """Run the build to its end; a failure becomes its status."""
         self._context.log(f"build {self._id}: started")
         with self._log:
             try:

@@ -30,8 +30,8 @@ class Phase:
 
     Attributes:
         commands: run one after the other until one fails.
-        finally_commands: run then, also after a failure.
-        abort: whether the build goes no further after a failure, where CodeBuild leaves a choice (`on-failure`).
+        finally_commands: run after these, also after a failure.
+        abort: whether a failure ends the build, if CodeBuild allows a choice (`on-failure`).
     """
 
     commands: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ def read_buildspec(text: str) -> Buildspec:
     """Read a build specification, YAML or JSON.
 
     Raises:
-        BuildspecError: the text is not a buildspec, or has something that is not run here.
+        BuildspecError: the text is not a build specification, or has a part that is not modelled here.
     """
     try:
         document = yaml.safe_load(text)

@@ -99,7 +99,7 @@ class CodeBuild:
         self.api = JsonApi("codebuild", answers, "InvalidInputException")
 
     def close(self) -> None:
-        """End every build and take no more."""
+        """End every build, and accept no new one."""
         with self._lock:
             self._closed = True
             running = list(self._running.values())

@@ -15,10 +15,10 @@ class LocalContext:
     """The local AWS that jobs run in.
 
     Attributes:
-        directory: where jobs work and logs are written.
+        directory: the directory in which jobs run and logs are written.
         environment: the variables that lead AWS clients to it.
         client: gives a boto3 client of it.
-        log: called with one line per thing that happens.
+        log: called with one line per event.
     """
 
     directory: Path

@@ -70,8 +70,8 @@ def upload_files(
 
     Args:
         s3: a boto3 S3 client.
-        directory: what paths are relative to.
-        files: which, below the directory.
+        directory: the directory to which paths are relative.
+        files: the files to upload, below the directory.
         bucket: where they go.
         prefix: what their keys begin with; empty, or with a `/` at its end.
         checkpoint: called before each file; may raise to end the upload.

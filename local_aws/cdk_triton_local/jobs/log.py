@@ -24,8 +24,8 @@ class JobLog:
     Args:
         logs: a boto3 client of CloudWatch Logs.
         group: the log group, made if it does not exist.
-        stream: the log stream, made.
-        file: the same once more, for `cdk-triton local logs`.
+        stream: the log stream, which is created.
+        file: a file with the same lines, for `cdk-triton local logs`.
     """
 
     def __init__(self, logs: Any, group: str, stream: str, file: Path) -> None:
@@ -55,7 +55,7 @@ class JobLog:
         self.output(start + text.encode() + b"\n")
 
     def output(self, data: bytes) -> None:
-        """The job has printed something; a line that goes on is kept until it ends."""
+        """Log what the job has printed; an unfinished line is kept until it ends."""
         *lines, self._partial = (self._partial + data).split(b"\n")
         if len(self._partial) > _MAX_EVENT_BYTES:
             lines, self._partial = [*lines, self._partial], b""

@@ -26,19 +26,19 @@ class JobMachine:
     """A machine of AWS.
 
     Attributes:
-        gpu: as NVIDIA sells it, such as "NVIDIA A10G"; None for a machine without one.
-        compute_capability: of the GPU, such as "8.6".
+        gpu: NVIDIA's product name of the GPU, such as "NVIDIA A10G"; None for a machine without one.
+        compute_capability: the compute capability of the GPU, such as "8.6".
     """
 
     gpu: str | None = None
     compute_capability: str | None = None
 
     def environment(self, work: Path, image: str, extra: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a job's commands: of the user's, what every child process here gets, and pip's variables.
+        """The environment of a job's commands: from the user's, the variables for child processes and those of pip.
 
         Args:
-            work: a directory of the job's own; what must be on its PATH is put there.
-            image: the URI of the image that the job would run in, whose tools are played where there is a GPU.
+            work: a directory of the job's own, which gets the programs that have to be on its PATH.
+            image: the URI of the image in which the job would run. On a machine with a GPU, its tools have stand-ins.
             extra: the job's variables.
         """
         found = child_environment()

@@ -47,7 +47,7 @@ class Processing:
         self.api = JsonApi("sagemaker", answers, "ValidationException")
 
     def close(self) -> None:
-        """End every job and take no more."""
+        """End every job, and accept no new one."""
         with self._lock:
             self._closed = True
             running = list(self._running.values())

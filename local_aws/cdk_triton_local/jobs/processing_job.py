@@ -49,7 +49,7 @@ class JobRecord:
             return copy.deepcopy(self._members)
 
     def set(self, **members: Any) -> None:
-        """Change what is known of the job."""
+        """Change members of the description."""
         with self._lock:
             self._members |= {**members, "LastModifiedTime": _now()}
 
@@ -70,7 +70,7 @@ class ProcessingJob:
     """Runs one job; `run` does it, in a thread of its own.
 
     Args:
-        request: of CreateProcessingJob, checked.
+        request: the request of CreateProcessingJob, after its checks.
         record: is kept up to date.
         context: the local AWS.
         group: the log group.
@@ -93,11 +93,11 @@ class ProcessingJob:
         self._uploaded: dict[Path, _Stamp] = {}
 
     def stop(self) -> None:
-        """End the job; one that has ended is left alone."""
+        """End the job, if it still runs."""
         self._runner.stop()
 
     def run(self) -> None:
-        """Run the job to its end; what goes wrong is its status."""
+        """Run the job to its end; a failure becomes its status."""
         self._context.log(f"processing job {self._name}: started")
         self._record.set(ProcessingStartTime=_now())
         status, reason = "Completed", ""

@@ -29,11 +29,11 @@ class JobTimedOutError(JobEndedError):
 
 
 class Runner:
-    """Runs commands, each with everything that it starts in a process group that ends with it.
+    """Runs commands, each in a process group with everything that it starts, which ends with the command.
 
     Args:
         seconds: how long all of them may take, from now on.
-        output: gets what they print, standard output and error as they come.
+        output: gets their standard output and error, in the order in which they print.
     """
 
     def __init__(self, seconds: float, output: Callable[[bytes], None]) -> None:
@@ -49,7 +49,7 @@ class Runner:
         """Run a command and return its exit status.
 
         Raises:
-            JobEndedError: the job was to end before the command did, and the command is gone.
+            JobEndedError: the job was ended before the command had finished; the command is stopped.
             LocalError: there is no such program.
         """
         with self._lock:
@@ -77,11 +77,11 @@ class Runner:
             raise self._ended
 
     def stop(self) -> None:
-        """End the job; one that has ended is left alone."""
+        """End the job, if it still runs."""
         self._end(JobStoppedError)
 
     def close(self) -> None:
-        """There are no more commands."""
+        """Run no further commands."""
         self._timer.cancel()
 
     def _end(self, reason: type[JobEndedError]) -> None:

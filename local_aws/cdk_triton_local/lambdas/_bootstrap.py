@@ -21,7 +21,7 @@ from typing import Any
 
 
 class Context:
-    """The context object of Lambda's Python runtime, as far as a function can rely on it here."""
+    """The context object of Lambda's Python runtime, with the members that are modelled here."""
 
     def __init__(self, arn: str, deadline: float) -> None:
         self.function_name = os.environ["AWS_LAMBDA_FUNCTION_NAME"]

@@ -26,7 +26,7 @@ class Executions:
     """Counts the executions that run at once.
 
     Attributes:
-        peak: most of them so far.
+        peak: the largest number so far.
         throttled: how many invocations were rejected.
     """
 
@@ -41,7 +41,7 @@ class Executions:
         """Occupy an execution while a function runs.
 
         Raises:
-            ThrottledError: all are occupied.
+            ThrottledError: all executions are in use.
         """
         with self._lock:
             if self._running >= CONCURRENT_EXECUTIONS:

@@ -80,7 +80,7 @@ class FunctionCode:
 
     @cached_property
     def version(self) -> str:
-        """Changes with everything that needs a new process."""
+        """A text that differs whenever the function needs a new process."""
         settings = json.dumps([self.handler, self.timeout, dict(self.environment)], sort_keys=True)
         return hashlib.sha256(self.code + settings.encode()).hexdigest()[:16]
 
@@ -89,13 +89,13 @@ class LambdaRuntime:
     """Invokes functions.
 
     Args:
-        directory: where code is unpacked and logs are written, to `logs/lambda-<name>.log`.
+        directory: the directory for unpacked code, and for logs in `logs/lambda-<name>.log`.
         environment: the variables that every function gets in addition to its own: region, credentials, endpoint.
-        look_up: gives a function by name, or None.
-        publish: gets the name of a function and what it has printed, after each invocation.
+        look_up: returns the function with a name, or None.
+        publish: called after each invocation, with the name of the function and what it printed.
 
     Attributes:
-        executions: those of all functions.
+        executions: the executions of all functions that run at once.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class LambdaRuntime:
         Raises:
             FunctionError: the function failed.
             ThrottledError: too many run at once.
-            LocalError: there is no such function, its runtime is not run here, or its process cannot be started.
+            LocalError: there is no such function, its runtime is not supported here, or its process cannot be started.
         """
         name = function.split(":function:")[-1].split(":")[0]
         code = self._look_up(name) if _NAME.fullmatch(name) else None

@@ -19,7 +19,7 @@ class NoServiceError(LocalError):
 
 
 class Dispatcher(DomainDispatcherApplication):
-    """The WSGI application of all services of moto. moto prints a line for an unknown service, and then fails."""
+    """The WSGI application of all of moto's services, with errors for unknown services, for which moto fails."""
 
     def __init__(self, create_app: Callable[[Any], Any]) -> None:
         super().__init__(lambda service: _corrected(service, create_app(service)))

@@ -19,7 +19,7 @@ __all__ = ["correct_machines", "let_machines_use"]
 
 
 def correct_machines() -> None:
-    """Let moto run machines with a map, and no others.
+    """Make moto run only state machines with a map.
 
     Raises:
         LocalError: moto does not have the method that is replaced.
@@ -39,13 +39,13 @@ def correct_machines() -> None:
 
 
 def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:
-    """Give moto's interpreter the clients that it calls other services with.
+    """Give moto's interpreter the clients with which it calls other services.
 
     Args:
         client: makes a boto3 client of a service at the local AWS.
 
     Returns:
-        Takes them back.
+        A function that removes them again.
     """
     from moto.stepfunctions.parser.asl.component.state.exec.state_map.item_reader.eval import (
         resource_eval_s3 as reader,

@@ -17,7 +17,7 @@ __all__ = ["correct_objects"]
 
 
 def correct_objects() -> None:
-    """Let moto copy objects without their contents.
+    """Make moto copy objects without copying their content.
 
     Raises:
         LocalError: moto does not have a method that is replaced.

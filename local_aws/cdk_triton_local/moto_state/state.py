@@ -22,7 +22,7 @@ class MotoState:
     """moto, empty and corrected.
 
     Args:
-        region: the region that is looked at.
+        region: the region whose state this is.
         account: the account of every request.
     """
 
@@ -53,7 +53,7 @@ class MotoState:
         return answer
 
     def let_machines_use(self, client: Callable[[str], Any]) -> Callable[[], None]:
-        """Give the interpreter of state machines its clients, by service; returns what takes them back."""
+        """Give the interpreter of state machines its clients, by service; returns a function that removes them."""
         return let_machines_use(client)
 
     def reset(self) -> None:
@@ -65,7 +65,7 @@ class MotoState:
         reset_model_data()
 
     def close(self) -> None:
-        """Forget everything, and load AWS's policies no longer: moto reads all of them whenever it is reset."""
+        """Forget everything, and switch off AWS's managed policies, all of which moto reads at each reset."""
         from moto.core.config import default_user_config
 
         default_user_config["iam"] = self._users_iam

@@ -58,9 +58,9 @@ def start(
     Args:
         command: the program, as a path or a name on the `PATH` of `environment`, and its arguments.
         environment: the whole environment of the child; see `child_environment`.
-        directory: where the child works; here if not given.
+        directory: the working directory of the child; by default that of this process.
         output: where its standard output goes: a file, `subprocess.PIPE` (then read `Child.stdout`) or nothing.
-        errors: the same for its standard error; together with the output if not given.
+        errors: the same for its standard error, which by default goes where the output goes.
         leftovers: a glob pattern of files that are removed when the child and all of its descendants have ended,
             because those that are killed cannot do it.
         listed: a file in which the child writes the directories that have to be removed likewise, one in each line.

@@ -27,7 +27,7 @@ def credentials(account: str, secret: str) -> dict[str, str]:
 def endpoint_variables(url: str, region: str, account: str, secret: str) -> dict[str, str]:
     """The variables that make boto3, the AWS CLI and the CDK CLI talk to the local AWS at `url`.
 
-    The user's own AWS files are shut out, so that no profile, session or endpoint setting leads to a real account.
+    They replace the user's own AWS files, so that no profile, session or endpoint setting leads to a real account.
     """
     return {
         **credentials(account, secret),
@@ -46,12 +46,12 @@ def endpoint_variables(url: str, region: str, account: str, secret: str) -> dict
 
 
 def conflicting_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The variables set in `environment` that must be unset: no value of them would stand for "none"."""
+    """The variables in `environment` that must be unset, because none of their values means "none"."""
     return tuple(sorted(name for name in environment if name in _CONFLICTING or name.startswith(_SERVICE_ENDPOINT)))
 
 
 def no_proxy(environment: Mapping[str, str]) -> dict[str, str]:
-    """`NO_PROXY` and `no_proxy` with what they hold in `environment` and this machine: a proxy cannot reach it."""
+    """`NO_PROXY` and `no_proxy` of `environment`, with this machine added, which a proxy cannot reach."""
     present = ",".join(environment.get(name, "") for name in ("NO_PROXY", "no_proxy")).split(",")
     hosts = ",".join(dict.fromkeys(host for each in (*present, *_LOCAL_HOSTS) if (host := each.strip())))
     return {"NO_PROXY": hosts, "no_proxy": hosts}

@@ -59,7 +59,7 @@ def has_map(definition: str) -> bool:
 
 
 def not_modelled(definition: Mapping[str, Any], *, in_map: bool = False) -> str | None:
-    """The part of a definition that is not modelled, or None; `in_map` where it is that of a map's child executions."""
+    """The part of a definition that is not modelled, or None; `in_map`: it is of a map's child executions."""
     if not definition.get("States"):
         return "no states"
     keys = _KEYS_BESIDE_A_MAP if in_map or has_map(json.dumps(definition)) else _KEYS

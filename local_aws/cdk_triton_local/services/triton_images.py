@@ -20,7 +20,7 @@ class TritonImages:
     """Amazon ECR for SageMaker's accounts.
 
     Args:
-        region: the region that is played.
+        region: the region of the local AWS.
     """
 
     def __init__(self, region: str) -> None:

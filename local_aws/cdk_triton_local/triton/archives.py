@@ -52,8 +52,8 @@ class _Bounds:
     """The bounds of one archive, and how much of them is used.
 
     Args:
-        location: of the archive, for messages.
-        size: of the archive in bytes, or None if it is not known.
+        location: the location of the archive, for messages.
+        size: the size of the archive in bytes, or None if it is not known.
         target: the directory that it is unpacked to.
     """
 
@@ -100,8 +100,8 @@ def unpack(body: IO[bytes], target: Path, location: str, size: int | None) -> No
     Args:
         body: the archive.
         target: the directory.
-        location: of the archive, for messages.
-        size: of the archive in bytes, or None if it is not known.
+        location: the location of the archive, for messages.
+        size: the size of the archive in bytes, or None if it is not known.
 
     Raises:
         LocalError: the archive is not a complete `.tar.gz`, it contains something that is not allowed or too much, or

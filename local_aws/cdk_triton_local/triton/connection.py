@@ -28,7 +28,7 @@ class ContainerReply:
 
 
 class ServerGoneError(Exception):
-    """The server did not answer: it accepts no connections, or closed one in the middle of a request."""
+    """The server did not answer: it accepts no connections, or closed one during a request."""
 
 
 class Connections:

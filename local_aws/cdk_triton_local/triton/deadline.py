@@ -11,7 +11,7 @@ _AT_LEAST: Final = 0.001  # a socket with a timeout of zero does not wait at all
 
 
 class Deadline:
-    """One end for everything that an invocation waits for: a server, a model and its answer.
+    """The common deadline of all that an invocation waits for: a server, a model and its answer.
 
     Args:
         seconds: from now on.

@@ -48,7 +48,7 @@ class _InService:
 class TritonHost:
     """An `EndpointHost` on real tritonserver processes.
 
-    Everything listens on 127.0.0.1, on ports that are free. No process outlives this one, however it dies.
+    Everything listens on free ports of 127.0.0.1. When this process ends, in whatever way, so do all that it started.
 
     Args:
         s3: a boto3 S3 client, or anything with its `get_object`.
@@ -61,7 +61,7 @@ class TritonHost:
         region: the region that error messages name.
         listen_on_all_interfaces: start servers without the library that keeps them on loopback (see `loopback.py`),
             on machines where it cannot be compiled. Everybody who reaches this machine can then invoke the models.
-        ports: gives a free TCP port at each call; a range of your own goes here.
+        ports: returns a free TCP port at each call; pass a function of your own for a range of ports.
         record: gets the values of CloudWatch metrics; see `EndpointMetrics.record`.
         record_component: the same of inference components; see `EndpointMetrics.record_component`.
         log_options: the options, after a space, with which `cdk-triton local logs` finds these logs.
@@ -185,7 +185,7 @@ class TritonHost:
     def close(self) -> None:
         """Stop every endpoint and remove the unpacked model data; the logs stay.
 
-        Nothing is waited for long: servers that are starting, and invocations in flight, are given up.
+        Servers that are starting, and invocations in flight, are ended after a short wait.
         """
         self._settings.closing.set()
         with self._changed:

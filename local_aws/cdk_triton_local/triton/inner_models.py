@@ -20,7 +20,7 @@ __all__ = ["SharedNames", "inner_models"]
 
 
 class SharedNames:
-    """Logs a sentence where archives that are loaded together have inner models of the same name, once for each name.
+    """Logs a sentence if archives that are loaded together have inner models of the same name, once for each name.
 
     Args:
         log: gets the sentences.

@@ -48,7 +48,7 @@ def listening_addresses(port: int) -> set[Address]:
 
 
 def exposed_sockets(pid: int) -> list[str]:
-    """`address:port` of each listening TCP socket of a process or its descendants that others than we can reach."""
+    """`address:port` of each TCP socket on which a process or a descendant listens outside loopback."""
     inodes = {inode for each in _with_descendants(pid) for inode in _socket_inodes(each)}
     return sorted(
         f"{address}:{port}"

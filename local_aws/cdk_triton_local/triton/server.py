@@ -59,15 +59,15 @@ class TritonServer:
     """A tritonserver that is ready to answer on the loopback interface.
 
     Args:
-        settings: see there.
+        settings: the settings that all servers of a host share.
         environment: the container's environment.
         repository: the directory that stands for `/opt/ml/model`, or an empty one for a multi-model endpoint.
-        log_file: gets what the server prints, after what is there already.
-        is_cancelled: whether the server is not needed any more; looked at while it starts.
+        log_file: the file to which the output of the server is appended.
+        is_cancelled: whether the server is no longer needed; called while it starts.
 
     Attributes:
         port: where its SageMaker endpoint listens.
-        log_file: as given.
+        log_file: the argument.
         is_lost: nothing listens there any more, which `request` notices before `wait` returns.
 
     Raises:

@@ -23,10 +23,10 @@ _WAITING = 100  # copies of requests of up to 6 MB each, for a shadow that is sl
 
 
 class Shadow:
-    """Sends copies on beside the request itself, which waits for none.
+    """Sends copies of requests, which do not wait for them.
 
     Args:
-        variant: what answers the copies.
+        variant: the variant that answers the copies.
         endpoint: the endpoint's name.
         log: gets a line per copy that was answered, with the status and no content.
     """
@@ -39,7 +39,7 @@ class Shadow:
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"shadow {variant.name}")
 
     def copy(self, production: RunningVariant, invocation: Invocation, errors: ErrorResponses) -> None:
-        """Send a copy of a request for `production`, or not: by the ratio of the weights."""
+        """Send a copy of a request for `production`, with a probability that is the ratio of the weights."""
         if random.random() * production.weight >= self.variant.weight:  # noqa: S311 no secret
             return
         if not self._places.acquire(blocking=False):
@@ -49,7 +49,7 @@ class Shadow:
             self._pool.submit(self._answer, invocation, errors).add_done_callback(lambda _: self._places.release())
 
     def close(self) -> None:
-        """Take no more copies and drop those that wait."""
+        """Accept no further copies, and drop those that wait."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _answer(self, invocation: Invocation, errors: ErrorResponses) -> None:

@@ -75,15 +75,15 @@ class _Model:
 class TargetModels:
     """The target models that one tritonserver holds.
 
-    A model that nobody uses is unloaded when another one needs its place, the one whose last use is longest ago first.
-    A model with a request in flight never is, nor one that a request still waits for. Concurrent first requests load a
-    model once. A load continues after the request that started it has given up.
+    When another model needs its place, the least recently used model is unloaded, but never one that a request uses or
+    waits for. Concurrent first requests load a model once. A load continues after the request that started it has given
+    up.
 
-    Archives are fetched side by side, and models get their places in the order in which they were asked for. A model
-    whose archive has not arrived lets others go first, and so does one whose requests have all given up. The server is
-    asked for one load or unload at a time: while it loads a model, Triton 24.10 reads the repositories of all of them
-    again. An unload beside it can make it wait for a directory that is gone, for ever. So a model gets its place when
-    the server has time for it. Until then, the model that has to make room stays and answers.
+    Archives are fetched in parallel, and models get their places in the order of their first requests, except those
+    whose archive has not arrived yet, or whose requests have all given up. The server loads or unloads one model at a
+    time: while it loads a model, Triton 24.10 reads the repositories of all of them again, and an unload meanwhile
+    could make it wait for ever for a directory that is gone. So a model gets its place when the server is ready for it;
+    until then, the model that it replaces stays and answers.
 
     Args:
         server: the server.
@@ -130,7 +130,7 @@ class TargetModels:
 
     @contextmanager
     def use(self, name: str, deadline: Deadline) -> Iterator[str]:
-        """Hold the model `name` loaded; yields the path of its invocations on the server.
+        """Keep the model `name` loaded; yields the path of its invocations on the server.
 
         Raises:
             RejectedInvocationError: the model cannot be loaded, or not before the deadline.
@@ -155,7 +155,7 @@ class TargetModels:
 
     @property
     def is_changing(self) -> bool:
-        """Whether the server loads or unloads a model at this moment, with a thread that may answer nobody else."""
+        """Whether the server loads or unloads a model now, in a thread that may then answer no other request."""
         return self._turn.locked()
 
     def make_room(self) -> bool:

@@ -121,7 +121,7 @@ class RunningVariant:
 
     @contextmanager
     def use(self, deadline: Deadline) -> Iterator[tuple[TritonServer, TargetModels | None]]:
-        """Hold the server, and its table of target models where it has several, for one invocation.
+        """Reserve the server, and its target models if it has several, for one invocation.
 
         Waits until the deadline while a server that died is replaced.
 
@@ -147,7 +147,7 @@ class RunningVariant:
     def stop(self) -> None:
         """Take no more invocations, let those in flight end, then stop the server and remove the model data.
 
-        When the host closes, invocations in flight are given a second, and the server a few.
+        When the host closes, it waits a second for invocations in flight, and a few for the server.
         """
         with self._changed:
             self._retired.set()

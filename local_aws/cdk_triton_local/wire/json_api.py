@@ -44,7 +44,7 @@ class JsonApi:
 
     Args:
         service: botocore's name of it.
-        operations: what answers each.
+        operations: the function that answers each operation.
         invalid: the service's code for a request that is not valid.
     """
 

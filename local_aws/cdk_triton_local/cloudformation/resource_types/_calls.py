@@ -31,7 +31,7 @@ _GONE = {
 
 @contextmanager
 def missing_is_fine() -> Iterator[None]:
-    """Ignore the error of a deletion if the thing does not exist (SageMaker reports that only in its message)."""
+    """Ignore the error of a deletion if the resource does not exist (which SageMaker reports only in its message)."""
     try:
         yield
     except ClientError as error:

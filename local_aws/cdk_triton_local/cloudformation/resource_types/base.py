@@ -37,7 +37,7 @@ Properties = Mapping[str, Any]
 
 
 class Services(Protocol):
-    """The things beyond the stack that resource types use."""
+    """What resource types use beside their stack."""
 
     def client(self, service: str) -> Any:
         """A boto3 client of the local AWS."""
@@ -73,7 +73,7 @@ class Mailbox(Protocol):
         """The answer, or None if none came in time."""
 
     def close(self) -> None:
-        """Take no more answers."""
+        """Accept no further answers."""
 
 
 def _say_nothing(physical_id: str) -> None:
@@ -86,8 +86,8 @@ class Context:
 
     Attributes:
         tags: the stack's tags, which every resource inherits.
-        initiated: reports, with the physical id, that the service has begun the creation. A type whose creation takes
-            long calls it as soon as it can; for the others it is called at the end.
+        initiated: called with the physical id when the service has begun the creation. A type whose creation takes long
+            calls it as soon as possible; for the others, it is called at the end.
     """
 
     environment: Environment
@@ -102,7 +102,7 @@ class Context:
         return self.services.client(service)
 
     def generated_name(self, limit: int, *, lower: bool = False) -> str:
-        """A name as CloudFormation invents it: `<stack>-<logical id>-<12 random characters>`, cut to `limit`."""
+        """A name as CloudFormation generates it: `<stack>-<logical id>-<12 random characters>`, cut to `limit`."""
         suffix = "".join(random.choices(string.ascii_uppercase + string.digits, k=12))  # noqa: S311  a name, not a secret
         room = limit - len(suffix) - 2
         stack, logical = self.environment.stack_name, self.logical_id
@@ -119,7 +119,7 @@ class Context:
         )
 
     def tag_list(self, properties: Properties) -> list[dict[str, str]]:
-        """The resource's tags: the stack's, then its own, which parameters have as a map and others as a list."""
+        """The tags of the stack, then those of the resource (a map for a parameter, a list for other types)."""
         given = properties.get("Tags", [])
         own = given if isinstance(given, Mapping) else {tag["Key"]: tag["Value"] for tag in given}
         return [{"Key": key, "Value": value} for key, value in {**self.tags, **own}.items()]
@@ -149,7 +149,7 @@ class ResourceFailedError(LocalError):
     """A creation or update failed and left something that must be deleted.
 
     Attributes:
-        physical: what was left.
+        physical: the resource that was left.
     """
 
     def __init__(self, message: str, physical: PhysicalResource) -> None:
@@ -158,7 +158,7 @@ class ResourceFailedError(LocalError):
 
 
 class NotAttemptedError(LocalError):
-    """An update was rejected before a call of the service, so there is nothing to take back."""
+    """An update was rejected before a call of the service, so a rollback has nothing to undo."""
 
 
 class ResourceType(ABC):
@@ -166,7 +166,7 @@ class ResourceType(ABC):
 
     Attributes:
         type_name: as in a template's `Type`.
-        note: one sentence for the fidelity table: what is behind it here.
+        note: one sentence for the fidelity table: what the type does on the local AWS.
         modelled: properties that take effect.
         recorded: properties that are accepted and kept with the stack, and have no effect here.
         attributes: what `Fn::GetAtt` can read.
@@ -236,7 +236,7 @@ _T = TypeVar("_T", bound=ResourceType)
 
 
 def register(resource_type: type[_T]) -> type[_T]:
-    """Class decorator: make the type known. A second class for a type is a mistake and raises."""
+    """Register the decorated class for its type. A second class for a type is an error."""
     if resource_type.type_name in _registry:
         raise ValueError(f"{resource_type.type_name} is registered twice")
     _registry[resource_type.type_name] = resource_type()

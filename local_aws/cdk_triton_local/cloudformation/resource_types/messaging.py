@@ -70,7 +70,7 @@ class TopicPolicy(ResourceType):
         return physical
 
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
-        """Nothing to do: the topic's policy goes with the topic."""
+        """Nothing to do: the policy is deleted with the topic."""
 
 
 @register

@@ -40,7 +40,7 @@ def has_dali() -> bool:
 def definition_file(directory: Path, configured: str) -> Path:
     """The file that Triton's DALI backend would autoserialise (dali_backend: src/dali_model.h).
 
-    Or what the stand-in for DALI wrote in the build step, which holds the definition.
+    Otherwise, the file with the definition that the stand-in for DALI wrote in the build step.
 
     Args:
         directory: the version directory.

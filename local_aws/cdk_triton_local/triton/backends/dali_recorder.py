@@ -95,7 +95,7 @@ class Pipeline:
 
     @staticmethod
     def deserialize(*, filename: str, num_threads: int, device_id: int, batch_size: int = 1) -> None:
-        """Nothing can be loaded on a GPU that is not there; at least the file has to be one of `serialize`."""
+        """Check that `serialize` wrote the file. Without a GPU, nothing is loaded."""
         if read_stand_in(Path(filename)) is None:
             raise UnsupportedError(f"the serialised pipeline {filename}")
 

@@ -28,7 +28,7 @@ class SerializedStandIn:
 
 
 def write_stand_in(definition: Callable[..., Any], path: Path) -> None:
-    """Write the file for a function with `@pipeline_def`, whose source file has to be there still."""
+    """Write the file for a function with `@pipeline_def`, whose source file must still exist."""
     written = inspect.unwrap(definition)
     origin = written.__code__.co_filename
     source = Path(origin).read_text(encoding="utf-8")
