@@ -18,7 +18,7 @@ Content = str | Path
 
 
 def require_free(directory: Path, names: Mapping[str, Content], hint: str) -> None:
-    """Reject a directory in which one of these files, or something else of its name, exists already.
+    """Reject a directory in which the path of one of these files is taken, by a file or by a directory.
 
     Args:
         directory: where the files will be; it may be missing.

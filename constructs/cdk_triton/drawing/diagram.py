@@ -39,7 +39,7 @@ class Box:
 
     Attributes:
         key: what arrows refer to; `0` for the first step.
-        name: the name of the model, or `request` or `response`.
+        name: the name of the model, or `request`, `response` or `nothing`.
         backend: what runs the model, in words; "" where no file shows it.
         place: the processor of its instances.
         findings: the numbers of its findings in the diagram, from 1.

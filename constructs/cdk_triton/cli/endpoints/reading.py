@@ -154,7 +154,7 @@ def read_endpoints(aws: Aws) -> list[ReadEndpoint]:
 
 
 def read_endpoint(aws: Aws, name: str) -> ReadEndpoint | None:
-    """One endpoint; None if the caller may not describe it, and perhaps may only invoke it.
+    """One endpoint; None if the caller may not describe it, although it may be able to invoke it.
 
     Raises:
         ConfigurationError: there is no endpoint of this name.
