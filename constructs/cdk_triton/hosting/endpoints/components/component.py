@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from aws_cdk import Duration, Resource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
-from constructs import Construct
+from constructs import Construct, Node
 
 from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
@@ -28,10 +28,18 @@ from cdk_triton.sagemaker import CopyRequirements
 if TYPE_CHECKING:  # takes a while: for components that are scaled
     from aws_cdk import aws_cloudwatch as cloudwatch
 
-    from cdk_triton.hosting.endpoints.components.components import TritonComponents
     from cdk_triton.hosting.endpoints.scaling.copy_count import ScalableCopyCount
 
 __all__ = ["TritonComponent"]
+
+
+class _Endpoint(Protocol):
+    """What a component needs of its `TritonComponents`, which imports this module."""
+
+    @property
+    def node(self) -> Node: ...
+
+    def _grant(self, grantee: iam.IGrantable) -> iam.Grant: ...
 
 
 class TritonComponent(Resource, ComponentMetrics):
@@ -64,7 +72,7 @@ class TritonComponent(Resource, ComponentMetrics):
         scope: Construct,
         id: str,
         *,
-        endpoint: TritonComponents,
+        endpoint: _Endpoint,
         endpoint_resource: sagemaker.CfnEndpoint,
         role: iam.IRole,
         model: ITritonModel,
