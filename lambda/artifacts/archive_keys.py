@@ -94,7 +94,7 @@ def archive_keys(
 
 
 class _RejectedError(Exception):
-    """The fault of an archive, as the rest of a sentence."""
+    """A fault of the archive, as the end of a sentence."""
 
 
 class _TooSlowError(Exception):
@@ -124,7 +124,7 @@ class _Member(tarfile.TarInfo):
         return found
 
     def _proc_gnusparse_10(self, *_: object) -> NoReturn:
-        """`tarfile` reads the map of a sparse file of PAX here, of any length, as a whole."""
+        """`tarfile` would read the map of a PAX sparse file, of any length, as a whole."""
         raise _RejectedError("contains a sparse file")
 
 
@@ -151,7 +151,7 @@ def _take(members: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, st
 
 
 class _Gunzip:
-    """The content of a single gzip member, in bounded memory; whatever follows the member is an error."""
+    """The content of a single gzip member, in bounded memory. Anything after the member is an error."""
 
     def __init__(self, chunks: Iterator[bytes], is_over: Callable[[], bool]) -> None:
         self._chunks = chunks
@@ -161,7 +161,7 @@ class _Gunzip:
         self._packed = self._unpacked = 0
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes; fewer at the end only."""
+        """Up to `size` bytes, and fewer only at the end."""
         found = bytearray()
         while len(found) < size:
             if self._is_over():
@@ -180,7 +180,7 @@ class _Gunzip:
         return bytes(found)
 
     def _count(self, packed: int, unpacked: int) -> None:
-        """Keep the content within its bounds."""
+        """Check that the content stays within its bounds."""
         self._packed += packed
         self._unpacked += unpacked
         if self._unpacked > MAX_BYTES:

@@ -35,10 +35,10 @@ class _KeyState:
     """The state of a key: committed (`archive`), free to be locked again (`lock`), being built, or failed.
 
     Attributes:
-        commit: the key's.
+        commit: the commit of the key.
         archive: its committed archive.
-        lock: the lock that may be written now, in place of the one that was read.
-        state: the build that is under way.
+        lock: the lock to write, in place of the one that was read.
+        state: the build in progress.
         failure: why there is no archive: reason, log lines and link.
     """
 
@@ -97,7 +97,6 @@ def build_each(
 
 
 def _fail(_: Commit, reason: str) -> None:
-    """Fail the request for one archive."""
     raise ArtifactError(reason)
 
 
@@ -150,7 +149,7 @@ def _key_state(
 def _spent(
     commit: Commit, lock: KeyLock, state: BuildState, failure: tuple[str, Sequence[str], str], request: Request
 ) -> _KeyState:
-    """Decide about a key whose build ended without its archive: build again, or fail the request."""
+    """Decide whether a key whose build ended without its archive is built again or fails the request."""
     ended = state.ended
     assert ended is not None  # the caller looked
     key, repository, etag = lock.artifact_key, lock.repository, lock.etag
@@ -182,7 +181,7 @@ def _failure_text(failures: Mapping[str, tuple[str, Sequence[str], str]]) -> str
 
 
 def _named(commit: Commit) -> str:
-    """A repository with what it is built for: each instance pool of a variant has the same repository."""
+    """A repository with its platform, because all instance pools of a variant have the same repository."""
     return f"{commit.repository!r} for {commit.platform}"
 
 
@@ -229,11 +228,6 @@ def _rejecting(wanted: Wanted, reject: Reject) -> Iterator[None]:
 
 
 def _wait(found: Sequence[_KeyState]) -> None:
-    """Wait while a job runs.
-
-    Raises:
-        NotYetError: a job runs.
-    """
     running = [each for each in found if each.state is not None]
     if not running:
         return

@@ -153,7 +153,6 @@ def _live(entry: Entry, version: Version) -> Entry:
 
 
 def _after(entry: Entry, by: Change, versions: tuple[Version, ...], unpublished: Change | None = None) -> Entry:
-    """The entry after a change."""
     executions = (by.execution, *entry.executions)[:KEPT_EXECUTIONS]
     return dataclasses.replace(entry, versions=versions, unpublished=unpublished, executions=executions)
 

@@ -155,7 +155,7 @@ def _manifest(commit: Commit, archive: StoredObject, storage: Storage) -> bytes:
 
 
 def _report_from(origin: str, commit: Commit, storage: Storage) -> dict[str, Any]:
-    """Its build and metadata, as the manifest in the store that the archive was promoted from has them."""
+    """The build and metadata of an archive, from the manifest in the store that it was promoted from."""
     found = storage.read(commit.manifest, bucket=origin)
     document = {} if found is None else json.loads(found[0])
     # The first store noted who built and approved it; stores that only promote it pass that on.
@@ -165,7 +165,7 @@ def _report_from(origin: str, commit: Commit, storage: Storage) -> dict[str, Any
 
 
 def _report_of(commit: Commit, archive: StoredObject, storage: Storage) -> dict[str, Any]:
-    """The report of the build that made the archive, which may be another one than that which was looked at."""
+    """The report of the build that made the archive, which may be another build than the one that was read."""
     build = archive.metadata.get("build", "")
     report: BuildReport | None = read_report(build, commit, storage) if build else None
     if report is None:  # expired; the archive was verified before it was copied

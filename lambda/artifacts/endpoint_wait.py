@@ -74,7 +74,7 @@ def is_settled(event: Mapping[str, Any], *, now: float) -> bool:
 
 
 def _endpoint(event: Mapping[str, Any]) -> str | None:
-    """The name of the endpoint that this request has to wait for; None where it is for none."""
+    """The name of the endpoint that the request waits for; None if there is nothing to wait for."""
     properties, deletes = event.get("ResourceProperties") or {}, event["RequestType"] == "Delete"
     if "EndpointName" in properties:
         return str(event["PhysicalResourceId"]) if deletes else None

@@ -94,7 +94,7 @@ def read_plan(request: Request, storage: Storage) -> StackPlan:
 
 
 def _bring(commit: Commit, assets: str, invocation: Invocation) -> StoredObject | None:
-    """The committed archive; None if it has to be built."""
+    """The committed archive; None if it must be built."""
     archive = committed(commit, invocation.storage)
     if archive is not None or commit.build is not None:
         return archive
@@ -102,7 +102,7 @@ def _bring(commit: Commit, assets: str, invocation: Invocation) -> StoredObject 
 
 
 def _serve(copy: FleetCopy, archives: dict[str, StoredObject], invocation: Invocation) -> None:
-    """Make the committed archive exist under the multi-model endpoint's prefix."""
+    """Copy the committed archive below the multi-model endpoint's prefix, unless it is there."""
     storage, archive = invocation.storage, archives[copy.archive]
     target = storage.head(copy.target)
     if target is None:

@@ -58,7 +58,6 @@ def commit_files(commit: Commit, assets: str, invocation: Invocation) -> None:
 
 
 def _bring(commit: Commit, file: File, *, assets: str, invocation: Invocation) -> StoredObject:
-    """The file in its place."""
     storage, key = invocation.storage, commit.archive + file.path
     there = storage.head(key)
     if there is None and file.asset is None:
@@ -79,7 +78,7 @@ def _bring(commit: Commit, file: File, *, assets: str, invocation: Invocation) -
 
 
 def _write_empty(key: str, invocation: Invocation) -> StoredObject:
-    """Write an empty file, because a copy has parts and no part can be empty."""
+    """Write an empty file, because a multipart copy cannot have an empty part."""
     try:
         invocation.storage.write(key, b"")
     except LostRaceError:

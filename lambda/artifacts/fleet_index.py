@@ -101,7 +101,7 @@ def _update(key: str, change: Callable[[Index | None], Index], storage: Storage)
 
 
 def _reject_published(fleet: Fleet, storage: Storage) -> None:
-    """Callers of an ensemble that the stack names and that was published would get one of the two."""
+    """Of a published ensemble and one of the stack with the same name, callers would get one or the other."""
     place = parse_fleet_object(fleet.index)
     assert place is not None  # as the synthesis names it
     name, platform = place.fleet, place.platform

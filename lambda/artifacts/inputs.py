@@ -85,7 +85,7 @@ def _inputs_of(commit: Commit) -> tuple[BuildInput, ...]:
 
 
 def _fault(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> str | None:
-    """Bring an input; the reason if that cannot be done."""
+    """Copy an input, and return why that failed, or None."""
     try:
         _bring(build, assets, invocation, wanted)
     except ArtifactError as error:

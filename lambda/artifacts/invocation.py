@@ -26,7 +26,7 @@ class Each(Protocol):
     """`map`, or a pool's own."""
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]:
-        """The results in the order of the items; the first exception of any ends it."""
+        """Return the results in the order of the items. The first exception ends it."""
 
 
 class _Kinds(Protocol):

@@ -88,7 +88,7 @@ def latest_end(state: BuildState) -> float:
 
 
 def _unless_expired(state: BuildState, status: str, ledger: Ledger, invocation: Invocation) -> BuildState:
-    """End a build whose job is past every time limit."""
+    """End a build whose job has exceeded every time limit."""
     limit = latest_end(state)
     if invocation.now() <= limit:
         return state
@@ -122,7 +122,7 @@ def _is_abandoned(state: BuildState, request: Request, now: float) -> bool:
 
 
 def _taken_over(state: BuildState, ledger: Ledger, invocation: Invocation) -> BuildState:
-    """End an abandoned build, unless its job exists. The write fails if an invocation has begun to work on it."""
+    """End an abandoned build, unless its job exists. The write fails if another invocation works on it again."""
     now, job = invocation.now(), None
     if state.sent_at is not None:
         job = invocation.builders[state.kind].find(state.build, state.created_at)

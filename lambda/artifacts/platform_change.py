@@ -117,7 +117,7 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
 
 
 def _rolls_back(stack_id: str, invocation: Invocation) -> bool:
-    """Whether the stack is known to roll back."""
+    """Whether the stack is certainly rolling back."""
     try:
         status = invocation.stack_status(stack_id)
     except (ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError) as error:

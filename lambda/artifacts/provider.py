@@ -77,7 +77,7 @@ def answer_outcome(event: Mapping[str, Any]) -> None:
 
 
 def _answer(event: Mapping[str, Any], failure: str | None) -> None:
-    """Tell CloudFormation how a request has ended ("Custom resource response objects")."""
+    """Send the result of a request to CloudFormation ("Custom resource response objects")."""
     answer = {
         "Status": "SUCCESS" if failure is None else "FAILED",
         "Reason": "" if failure is None else with_log_group(failure),

@@ -139,7 +139,7 @@ def _read_publisher(event: BuildEvent, invocation: Invocation) -> tuple[Building
     """Read the publisher's description from the assets.
 
     Raises:
-        ArtifactError: the description is missing, was changed, or is not one of this version of the library.
+        ArtifactError: the description is missing, was changed, or has the schema of another version.
     """
     where = f"s3://{event.assets}/{event.description}"
     found = invocation.storage.read(event.description, bucket=event.assets)
@@ -182,7 +182,7 @@ class _Batch:
             build_each(pending, self._builds.builder, self._request(), self._invocation, self._fail)
 
     def _pending(self, item: Item) -> Commit | None:
-        """The archive to build; None if the archive is committed, or its failure is recorded.
+        """The archive to build; None if it is committed or its failure is recorded.
 
         Raises:
             TurnIsOverError: the time is up.
@@ -215,11 +215,11 @@ class _Batch:
         return dataclasses.replace(built_commit(item, self._builds.label), build=build)
 
     def _verified(self, item: Item) -> EnsembleBuild:
-        """The build of an item, whose sources are those of its keys.
+        """The build of an item, after its sources were compared with its keys.
 
         Raises:
             TurnIsOverError: the time is up.
-            ArtifactError: the sources are not those of the keys, or the build is not one of the publisher's.
+            ArtifactError: the sources do not have the keys, or the build is not one of the publisher's.
         """
         uploaded = self._uploaded(item)
         recipes = self._recipes(item, uploaded.recipes)
@@ -233,7 +233,7 @@ class _Batch:
         return EnsembleBuild(tuple(inputs), ensemble)
 
     def _uploaded(self, item: Item) -> UploadedBuild:
-        """The build of an item. Repositories with the same key share it, because it may take tens of megabytes."""
+        """The build of an item. Repositories with the same key share it, because it may be tens of megabytes."""
         with self._reading:
             if item.artifact_key not in self._read:
                 self._read[item.artifact_key] = self._parsed(item)
@@ -267,7 +267,7 @@ class _Batch:
         return [declared[number] for number in numbers]
 
     def _take_sources(self, item: Item, recipes: Sequence[Mapping[str, Any]]) -> None:
-        """Keep a copy of the uploaded sources if they are those of the keys."""
+        """Keep a copy of the uploaded sources if they have the keys of the item."""
         origin, kept = self._unverified(item), layout.kept_sources_key(item.repository, item.artifact_key)
         wanted = ArchiveKeys(item.source_key, item.artifact_key)
         inputs = self._keys.with_recipes((each["parameters"] for each in recipes), self._builds.program)
@@ -278,7 +278,7 @@ class _Batch:
         copy_verified(source, kept, wanted, self._storage, finish)
 
     def _unverified(self, item: Item) -> str:
-        """The object key of the sources of an item, whose keys are not verified yet."""
+        """The object key of the sources before their keys are verified."""
         if not item.from_platform:
             return self._place.upload(self._event.publication, item.artifact_key)
         entry = read_entry(self._place.fleet, item.from_platform, item.ensemble, self._storage)
@@ -290,7 +290,7 @@ class _Batch:
         )
 
     def _fail(self, commit: Commit, reason: str) -> None:
-        """Record why an archive is not built, unless there is a reason already."""
+        """Record why an archive is not built, unless a reason is recorded already."""
         body = json.dumps({"repository": commit.repository, "reason": for_publisher(reason)}, indent=2).encode()
         try:
             self._storage.write(self._place.build_failure(commit.artifact_key, commit.repository), body)

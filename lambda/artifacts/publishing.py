@@ -138,7 +138,7 @@ class Publisher:
         return answer | times | {"builds": self.place.builds, "has_builds": bool(work)}
 
     def _of_stack(self) -> set[str]:
-        """The ensembles that the stack names."""
+        """The ensembles that the stack declares."""
         names = set(open_catalogue(self.place.fleet, self.place.index, self.storage).current)
         if self.present is not None:  # no deployment has written an index of the next platform yet
             found = read_index(self.place.index_of(self.present), self.storage)
@@ -200,7 +200,7 @@ class Publisher:
         return {}
 
     def _write(self, key: str, text: bytes) -> None:
-        """Write a document, unless this function has written it before: it may run twice."""
+        """Write a document, unless an earlier run of this function has written it."""
         try:
             self.storage.write(key, text)
         except LostRaceError:
@@ -232,7 +232,7 @@ class Publisher:
         return {failure.ensemble: failure.reason for failure in failures}
 
     def _missing(self, item: Item, there: set[str]) -> str | None:
-        """Why an ensemble without a recorded failure is not what was asked for; None if it is."""
+        """Why an ensemble without a recorded failure is not in the requested state; None if it is."""
         entry = catalogue.read_entry(self.place.fleet, self.place.platform, item.ensemble, self.storage)
         wanted = {"publish": item.target_model, "roll_back": item.to, "unpublish": None, "forget": None}[item.action]
         is_as_asked = entry.current == wanted and (item.action, item.to) != ("roll_back", None)
@@ -278,7 +278,7 @@ class Publisher:
         return self.storage.head(self.place.served + target_model)
 
     def _served(self, item: Item, publication: str) -> StoredObject:
-        """The archive below the prefix of the endpoint, copied there if it is not there."""
+        """The archive below the prefix of the endpoint, which is copied there if it is absent."""
         found = self._head(item.target_model) if item.is_there else None
         if found is not None:
             return found
@@ -327,7 +327,7 @@ def batches(items: Iterable[Item], max_builds: int) -> list[list[Item]]:
 
 
 def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]) -> dict[str, Any]:
-    """Let a publisher work; what is worth another attempt becomes a NotYetError, which the machine repeats."""
+    """Call a publisher. A fault that may pass becomes a NotYetError, after which the state machine tries again."""
     keys, platform = json.loads(os.environ["KEYS"]), os.environ["PLATFORM"]
     if event["platform"] != platform:
         # Else a rollback or a built archive of one platform would change the other's prefix.

@@ -98,7 +98,7 @@ def resume(
 
 
 class _Work:
-    """A build that this invocation holds the lease of."""
+    """A build whose lease this invocation holds."""
 
     def __init__(self, ledger: Ledger, state: BuildState, request: Request, invocation: Invocation) -> None:
         self.ledger = ledger
@@ -107,15 +107,15 @@ class _Work:
         self.invocation = invocation
 
     def change(self, **changes: Any) -> None:
-        """Write the build, changed.
+        """Write the changed build.
 
         Raises:
-            LostRaceError: somebody else has the lease now.
+            LostRaceError: another invocation has the lease now.
         """
         self.state = self.ledger.write(self.state, **changes)
 
     def prepare(self, wanted: Wanted, builder: BuildMachine, reject: Reject) -> None:
-        """Lock, bring the inputs, reject archives without their inputs, write the build plan, fix the members."""
+        """Take the locks, copy the inputs, reject archives that lack one, write the build plan, and fix the members."""
         build = self.state.build
         # Two directories may have the same content, thus one key: it is built once, and committed under both names.
         by_key = {commit.artifact_key: (commit, lock) for commit, lock in wanted}

@@ -240,7 +240,7 @@ def _version(version: str | None) -> Any:
 
 @contextmanager
 def _translated(bucket: str, key: str) -> Iterator[None]:
-    """A lost race gets its own exception; every other error gets the object's name, which botocore's text lacks."""
+    """Turn a lost race into its own exception, and add the object's name to other errors, because botocore omits it."""
     try:
         yield
     except ClientError as error:

@@ -31,7 +31,6 @@ class Change:
     execution: str
 
     def __post_init__(self) -> None:
-        """Reject a time that is not one."""
         datetime.fromisoformat(self.at)
 
     @property

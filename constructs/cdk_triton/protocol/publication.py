@@ -183,7 +183,7 @@ class UploadedBuild:
 
 
 def _ensemble(document: Mapping[str, Any], item: Item) -> dict[str, Any]:
-    """The entry of a plan, whose name and sources are those of the item, whatever the caller has written."""
+    """The entry of a plan, with the name and the sources of the item, whatever the caller has written."""
     for step in document["steps"]:
         if not (isinstance(step["recipe"], str) and isinstance(step["name"], str)):
             raise TypeError("a step has no recipe or no name")

@@ -152,7 +152,7 @@ class ProcessingBuilder:
         return machine
 
     def _tags(self) -> list[dict[str, str]]:
-        """The bucket's tags without AWS's own, which nobody can set. CloudFormation keeps them equal to the stack's."""
+        """The bucket's tags, which CloudFormation keeps equal to the stack's, without the reserved ones of AWS."""
         try:
             found = self._s3.get_bucket_tagging(Bucket=self._bucket)["TagSet"]
         except ClientError as error:

@@ -133,7 +133,7 @@ def has_own_policy(key: kms.IKey) -> bool:
 
 
 def _resource_of(key: kms.IKey) -> kms.CfnKey | None:
-    """The resource of the app that a key, or the key of an alias, is; None if the app does not make it."""
+    """The CloudFormation resource of a key or of the key behind an alias; None if the app does not make the key."""
     found = key_behind(key)
     node = getattr(found, "node", None)  # what implements IKey in Python may have none
     nodes = () if node is None else (node.default_child, node.scope)  # the latter: Key.from_cfn_key

@@ -284,11 +284,7 @@ def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.
 
 
 def _refuse_list(id: str, what: str) -> None:
-    """Reject the one element that the CDK gives a list which is an unresolved token (core/lib/private/encoding.ts).
-
-    Raises:
-        ConfigurationError: the list is one unresolved token.
-    """
+    """Reject the placeholder that stands for an unresolved list in the CDK (core/lib/private/encoding.ts)."""
     if id.startswith("#{Token["):
         raise ConfigurationError(
             f"{what} come from a list that is one unresolved token, so synth cannot read their number or their ids: "
@@ -331,11 +327,7 @@ def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
 def _check_membership(
     vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], security_groups: Sequence[ec2.ISecurityGroup]
 ) -> None:
-    """Reject subnets and security groups that the app makes in another VPC.
-
-    Raises:
-        ConfigurationError: one is certainly in another VPC.
-    """
+    """Reject subnets and security groups that are certainly in another VPC."""
     groups = [(group, group.node.default_child) for group in security_groups]
     made = [(subnet, subnet.node.default_child) for subnet in subnets if subnet.node.scope is not vpc]
     for each, resource in (*groups, *made):
@@ -348,7 +340,7 @@ def _check_membership(
 
 
 def _is_of_another_vpc(resource: ec2.CfnSecurityGroup | ec2.CfnSubnet, vpc: ec2.IVpc) -> bool:
-    """Whether it certainly is: both ids are literal, or of VPCs that the app makes, and none a lookup's dummy."""
+    """Whether that is certain: both ids are literals or of VPCs of the app, and neither is the dummy of a lookup."""
     stack = stack_of(resource)
     theirs, ours = stack.resolve(resource.vpc_id), stack.resolve(vpc.vpc_id)
     if theirs == ours or "vpc-12345" in (theirs, ours):
@@ -372,7 +364,7 @@ def _warn_of_public_subnets(
 
 
 def _zone(subnet: ec2.ISubnet) -> str | None:
-    """The availability zone as a template has it; None if the subnet was imported without."""
+    """The availability zone as a template has it; None if the subnet was imported without one."""
     try:
         return json.dumps(stack_of(subnet).resolve(subnet.availability_zone))
     except RuntimeError:  # jsii's, of the getter

@@ -201,16 +201,16 @@ def policy_name(
 
 
 def _place(scope: Construct, id: str, document: iam.PolicyDocument, decisive: object) -> tuple[Construct, str]:
-    """Choose the parent and the id of a policy that CloudFormation replaces where it would change it.
+    """The parent and the id of a policy that CloudFormation replaces instead of changing it.
 
-    Its digest is in the construct path, not only in the logical id: a name that an aspect computes from the path, or
-    from `Names.unique_resource_name`, is then another one too, and IAM can have both policies at a time.
+    The digest is part of the construct path, not only of the logical id. So a name that an aspect derives from the path
+    (or from `Names.unique_resource_name`) changes as well, and both policies can exist at the same time.
     """
     return Construct(scope, id), digest_of(stack_of(scope), [document, decisive])
 
 
 class _Policies:
-    """The managed policies of a role: how many, the last one, and how full that is."""
+    """The managed policies of a role: their number, and the last one with its length."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -218,7 +218,7 @@ class _Policies:
         self._characters = 0
 
     def allow(self, role: iam.Role, statements: Iterable[Statement]) -> None:
-        """Add statements, as many at a time as fit."""
+        """Add statements to the last policy, and to new ones once it is full."""
         fitting: list[Statement] = []
         for statement in statements:
             characters = _characters(statement)
@@ -244,7 +244,7 @@ def _policies_of(role: iam.Role) -> _Policies:
 
 
 def _characters(statement: Statement) -> int:
-    """How long a statement will be: what its references stand for is not known here."""
+    """The estimated length of a statement, because the values of its references are not known here."""
     text = json.dumps(statement.json, separators=(",", ":"))
     return len(_TOKEN.sub(lambda token: "x" * PSEUDO_CHARACTERS.get(token[1], TOKEN_CHARACTERS), text))
 

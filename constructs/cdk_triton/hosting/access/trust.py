@@ -68,7 +68,7 @@ class _Trust:
 
 
 def _trusts_sagemaker(statement: Mapping[str, Any]) -> bool:
-    """Whether a statement may let SageMaker assume the role; a value that is not known at synth counts as such."""
+    """Whether a statement may let SageMaker assume the role; a value that synth does not know counts as a match."""
     if statement.get("Effect") != "Allow":
         return False
     if "NotPrincipal" in statement or "NotAction" in statement:
@@ -79,7 +79,7 @@ def _trusts_sagemaker(statement: Mapping[str, Any]) -> bool:
 
 
 def _has(patterns: Any, wanted: str) -> bool:
-    """Whether a text, or one of several, may stand for what is wanted: `*` and `?` stand for other characters."""
+    """Whether a pattern, or one of several, matches a text; `*` and `?` are wildcards."""
     several = patterns if isinstance(patterns, list) else [patterns]
     return any(not isinstance(each, str) or fnmatchcase(wanted.lower(), each.lower()) for each in several)
 

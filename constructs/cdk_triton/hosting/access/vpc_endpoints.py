@@ -149,13 +149,12 @@ def await_vpc_endpoints(resource: CfnResource, network: Network, who: IConstruct
 
 @jsii.implements(IAspect)
 class _WayOut:
-    """Looks for the VPC endpoints of a VPC, and for the routes out of its subnets, when the app is complete."""
+    """Looks for routes and VPC endpoints by which subnets reach AWS, when the app is complete."""
 
     def __init__(self, network: Network, who: IConstruct, what: str) -> None:
         self._network, self._who, self._what = network, who, what
 
     def visit(self, node: IConstruct) -> None:
-        """Look at the resource, which has no children."""
         vpc, stack = self._network.vpc, stack_of(node)
         for service, endpoint in _vpc_endpoints(vpc, stack.node.find_all()):
             if service in REQUIRED[self._what] and stack_of(endpoint) is stack:
@@ -184,7 +183,7 @@ class _WayOut:
 
 
 def _vpc_endpoints(vpc: ec2.IVpc, constructs: Iterable[IConstruct]) -> Iterator[tuple[str, ec2.CfnVPCEndpoint]]:
-    """Those of a VPC among some constructs that are for a service of this page, each with its service."""
+    """The VPC endpoints of a VPC for the services of this module, each with its service."""
     for each in constructs:
         if isinstance(each, ec2.CfnVPCEndpoint) and _belongs(each, vpc):
             name = json.dumps(stack_of(each).resolve(each.service_name)).rstrip('"]}')
@@ -193,7 +192,7 @@ def _vpc_endpoints(vpc: ec2.IVpc, constructs: Iterable[IConstruct]) -> Iterator[
 
 
 def _belongs(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
-    """Whether a VPC endpoint is of a VPC, by the text of its id: each import may make a token of its own."""
+    """Compares the texts of the ids, because each import of a VPC may make a token of its own."""
     if endpoint.vpc_id == vpc.vpc_id:
         return True
     theirs, ours = stack_of(endpoint), stack_of(vpc)
@@ -206,9 +205,9 @@ def _belongs(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
 
 
 def _isolated(network: Network, constructs: Iterable[IConstruct]) -> bool:
-    """Whether some of the subnets are known to have no route to the internet, unless one is among the constructs.
+    """Whether some of the subnets certainly have no route to the internet, unless it is among the constructs.
 
-    They are known where they were imported as isolated, or where the VPC is made by the app with all its routes.
+    That is certain of subnets that were imported as isolated, and of a VPC that the app makes with all its routes.
     """
     vpc = network.vpc
     made = vpc.private_subnets if isinstance(vpc, ec2.Vpc) else []
@@ -225,7 +224,6 @@ def _isolated(network: Network, constructs: Iterable[IConstruct]) -> bool:
 
 
 def _route_table(subnet: ec2.ISubnet) -> str | None:
-    """Its id; None where the subnet was imported without."""
     try:
         return subnet.route_table.route_table_id
     except RuntimeError:  # jsii's, of the getter

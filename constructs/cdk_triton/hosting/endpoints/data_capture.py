@@ -83,7 +83,6 @@ class DataCapture:
     encryption_key: kms.IKey | None = None
 
     def __post_init__(self) -> None:
-        """Reject values that CreateEndpointConfig would reject, and those that would keep nothing."""
         share = self.sampling_percentage
         if not is_whole(share, 1, 100):
             raise ConfigurationError(

@@ -16,7 +16,7 @@ __all__ = ["UniqueNames", "is_in_its_tree"]
 
 @cached_per_construct
 def _taken(app: IConstruct) -> dict[str, list[IConstruct]]:
-    """The endpoints of an app, by each name that they have."""
+    """The endpoints of an app by each of their names."""
     return {}
 
 

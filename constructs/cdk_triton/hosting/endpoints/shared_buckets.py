@@ -56,5 +56,5 @@ def take(endpoint: IConstruct, bucket: s3.IBucket, prefixes: Sequence[str]) -> N
 
 
 def _identity(bucket: s3.IBucket) -> str:
-    """The name where it is known, because a bucket may be imported twice."""
+    """The bucket's name if it is known, because a bucket may be imported twice."""
     return path_of(bucket) if has_token(bucket.bucket_name) else bucket.bucket_name

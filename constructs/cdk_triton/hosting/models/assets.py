@@ -221,10 +221,10 @@ class CloudAssembly:
         return self._add(target, name, f"{what} {prepared.repository.name}")
 
     def _add(self, file: Path, name: str, display_name: str) -> str:
-        """The object key of a file among the assets, which have one directory and their own names.
+        """The object key of a file among the assets, which have one directory and names of this library.
 
-        The store's handler may read no others. So only the first is asked for its key: a multi-model endpoint
-        may have a thousand.
+        The handler may read only such names. Only for the first file is the CDK called for the key, because a
+        multi-model endpoint may have a thousand.
         """
         location = self._locate(file, name, display_name)
         named = f"{ASSET_PREFIX}{name}{file.suffix}"
@@ -236,7 +236,7 @@ class CloudAssembly:
         return f"{self._directory}{named}"
 
     def _locate(self, file: Path, name: str, display_name: str) -> Struct:
-        """Make a file of the cloud assembly an asset; a `FileAssetLocation`."""
+        """Register a file of the cloud assembly as an asset, and return its `FileAssetLocation`."""
         self._warn_about_pipelines(file)
         return invoke_for_struct(
             self._synthesizer,
@@ -248,9 +248,9 @@ class CloudAssembly:
         )
 
     def _warn_about_pipelines(self, file: Path) -> None:
-        """Say once, below a Stage, which is what CDK Pipelines deploys, that the archives do not fit through one.
+        """Warn once, below a Stage, if the archives are too large for CDK Pipelines.
 
-        Those of all stages count: whatever an action deploys, it gets all of the cloud assembly.
+        The archives of all stages count, because each action of a pipeline gets the whole cloud assembly.
         """
         archives = self._archives
         if file not in archives.files:
@@ -307,7 +307,7 @@ def _files(assembly: CloudAssembly, prepared: Prepared, *, pack: bool) -> tuple[
 
 
 def _copy(prepared: Prepared, source: Path, sha256: str, target: Path) -> None:
-    """Copy a file into the cloud assembly, where it must not change any more: it is named by its content."""
+    """Copy a file into the cloud assembly, whose file names are hashes. So the copy must have the hash of the check."""
     draft = target.with_suffix(f".{os.getpid()}.tmp")
     found = hashlib.sha256()
     try:
@@ -328,7 +328,7 @@ def _copy(prepared: Prepared, source: Path, sha256: str, target: Path) -> None:
 
 
 class _Archives:
-    """The archives of an app, each counted once, their bytes, and whether a Stage was warned of these."""
+    """The archives of an app, their total size, and whether a Stage was warned of it."""
 
     def __init__(self) -> None:
         self.files: set[Path] = set()
@@ -345,10 +345,10 @@ def _archives_of(app: IConstruct) -> _Archives:
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
     """The stack's synthesizer, as a nested stack would use it.
 
-    `stack.synthesizer` fails where the user gave the stack a synthesizer made in Python: a stack binds a copy of it,
-    which inherits the original's identity in jsii, so that Python gets the unbound original back ("must be bound to a
-    Stack first"), and Node warns of it. A nested stack has a synthesizer of its own, which hands everything on to the
-    bound one. It leaves the tree at once.
+    `stack.synthesizer` fails if the user gave the stack a synthesizer made in Python. The stack binds a copy of it that
+    has the identity of the original in jsii. So Python gets the unbound original ("must be bound to a Stack first"),
+    and Node prints a warning. A nested stack has a synthesizer of its own, which delegates to the bound one. It is
+    removed from the tree at once.
     """
     synthesizer = NestedStack(stack, _PASSING).synthesizer
     children = stack.node

@@ -103,10 +103,10 @@ def artifact_resource(
 
 
 def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -> None:
-    """Note ensemble and target model where `cdk diff` shows them: the properties of the resource are two hashes.
+    """Add ensembles and target models to the metadata, because the properties in `cdk diff` are only two hashes.
 
-    CloudFormation does not send metadata to the handler, and does not call it for a change of metadata alone. So
-    nothing is built or copied for it, and it is not part of an event, whose size is limited.
+    CloudFormation neither sends metadata to the handler nor calls it when only metadata changes. So this causes no
+    build and no copy, and does not count towards the limited size of an event.
     """
     targets = {
         ensemble: layout.target_model(ensemble, each.prepared.keys.source) for ensemble, each in artifacts.items()

@@ -249,7 +249,7 @@ def _policy(
 
 
 def _repositories(image: ContainerImage) -> Iterator[str]:
-    """The paths of the repositories of the app that an image comes from: a reference does not contain their stack."""
+    """The construct paths of the repositories of the app to which an image refers; a reference omits their stack."""
     if image.is_in_app and image.repository_arn is not None:
         for token in Tokenization.reverse_string(image.repository_arn).tokens:
             if isinstance(token, Reference):

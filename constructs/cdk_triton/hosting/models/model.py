@@ -185,7 +185,7 @@ class TritonModel(ServedModel):
 
 
 def _files_below(url: str) -> sagemaker.CfnModel.ModelDataSourceProperty:
-    """Everything below a prefix; SageMaker gives each object the rest of its key as path below /opt/ml/model."""
+    """All objects below a prefix; SageMaker puts each below /opt/ml/model, at the rest of its key."""
     return sagemaker.CfnModel.ModelDataSourceProperty(
         s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
             compression_type="None", s3_data_type="S3Prefix", s3_uri=url
@@ -194,11 +194,7 @@ def _files_below(url: str) -> sagemaker.CfnModel.ModelDataSourceProperty:
 
 
 def _reject_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
-    """Reject files that are served as they are, if only archives are possible.
-
-    Raises:
-        ConfigurationError: the repository has recipes, or the store takes archives from another one.
-    """
+    """Reject `uncompressed=True` for a repository that is only served as an archive."""
     if repository.recipes:
         raise ConfigurationError(
             f"{repository.root} has recipes, whose builds write archives, but uncompressed=True serves files without "

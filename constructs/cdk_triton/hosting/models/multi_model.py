@@ -252,7 +252,7 @@ class TritonMultiModel(ServedModel):
         return grant_read_catalogue(grantee, self._served())
 
     def _when_published(self, use: Callable[[str], object]) -> None:
-        """Call `use` with the URI of the catalogue, as soon as there is a publisher."""
+        """Call `use` with the URI of the catalogue as soon as there is a publisher, or now if there is one."""
         self._uses_of_catalogue.append(use)
         if self.node.try_find_child("Publisher") is not None:
             use(self._catalogue())
@@ -299,7 +299,7 @@ class TritonMultiModel(ServedModel):
 
 @jsii.implements(IValidation)
 class _NeedsEnsemble:
-    """Makes the synthesis fail if nothing can be served; a publisher is added after the constructor."""
+    """Makes the synthesis fail if nothing can be served, which `add_publisher` decides after the constructor."""
 
     def __init__(self, model: TritonMultiModel) -> None:
         self._model = model
@@ -314,7 +314,7 @@ class _NeedsEnsemble:
 
 
 def _read(ensembles: Mapping[str, ModelRepository | str | Path]) -> dict[str, ModelRepository]:
-    """The repositories by ensemble; a directory is read once, however many ensembles have it."""
+    """The repositories by ensemble. Ensembles with the same directory share one, which is read once."""
     read = functools.cache(ModelRepository.from_directory)
     return {name: each if isinstance(each, ModelRepository) else read(each) for name, each in ensembles.items()}
 

@@ -63,7 +63,7 @@ def warn_about_multi_model(
 def _warn_about_memory(
     construct: IConstruct, settings: ContainerEnvironment, ensembles: Mapping[str, Prepared]
 ) -> None:
-    """Warn of settings that keep SageMaker from making room for others of the ensembles."""
+    """Warn of settings that keep SageMaker from unloading ensembles to load others."""
     if settings.model_load_gpu_limit is not None:
         Annotations.of(construct).add_warning_v2(
             LOAD_LIMIT_WARNING,
@@ -84,7 +84,7 @@ def _warn_about_memory(
 def _warn_about_reloads(
     construct: IConstruct, platform: ServingPlatform, variables: Mapping[str, str], inner_models: _InnerModels
 ) -> None:
-    """Warn of Python models with the same name, where they write bytecode into their directories."""
+    """Warn of Python models with the same name that write bytecode into their directories."""
     old = is_older(platform, HONOURS_NO_BYTECODE)
     if variables.get(NO_BYTECODE) and not old:
         return
@@ -118,7 +118,7 @@ def _warn_about_ping(
     settings: ContainerEnvironment,
     inner_models: _InnerModels,
 ) -> None:
-    """Warn of a ping that fails as soon as two archives with a model of one name are loaded."""
+    """Warn of a ping that fails as soon as two archives with a model of the same name are loaded."""
     release = platform.release
     if settings.ping_mode != "ready" or release is None or not settings.model_namespacing:
         return
@@ -138,7 +138,7 @@ def _warn_about_ping(
 
 
 def _shared(models: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """The names that several ensembles have, with these ensembles."""
+    """The names that several ensembles use, with these ensembles."""
     users = defaultdict(list)
     for ensemble, names in models.items():
         for name in names:

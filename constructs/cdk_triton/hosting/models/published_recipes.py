@@ -69,7 +69,7 @@ def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> N
 
 
 def _describe(scope: Construct, served: Served, description: PublisherDescription) -> Builds:
-    """Publish the description among the assets."""
+    """Add the publisher's description to the assets."""
     store, _, platform = served
     published = CloudAssembly(scope).add_plan(json.dumps(description.document(), sort_keys=True, indent=1).encode())
     store._require_assets_of(scope, published.bucket_name)

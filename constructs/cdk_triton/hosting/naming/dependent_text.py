@@ -28,14 +28,14 @@ class _DependentText:
         self._resource = resource
 
     def produce(self, context: IResolveContext) -> str:
-        """Give the text, and order the resource that contains it; the CDK asks for each before it writes a template."""
+        """The CDK calls this for each resource that contains the text, before it writes a template."""
         user = context.scope
         if context.preparing and isinstance(user, CfnResource) and self._may_order(user):
             user.add_resource_dependency(self._resource)
         return self._text
 
     def _may_order(self, user: CfnResource) -> bool:
-        """Whether it is another resource of the same stage; a pipeline that deploys the stage is not."""
+        """Whether it is another resource of the same stage, and not a pipeline that deploys the stage."""
         stages = [Stage.of(each) for each in (user, self._resource)]
         paths = {None if stage is None else stage.node.path for stage in stages}
         return len(paths) == 1 and user.node.path != self._resource.node.path

@@ -68,7 +68,7 @@ class NamePrefix:
 
 
 def _is_named(node: CfnResource) -> bool:
-    """Whether the app names it; a construct of the CDK that has no name has a token that becomes none."""
+    """Whether the app names the resource. A construct of the CDK without a name has a token that resolves to None."""
     name = node.role_name if isinstance(node, iam.CfnRole) else None
     if isinstance(node, iam.CfnManagedPolicy):
         name = node.managed_policy_name

@@ -44,7 +44,7 @@ def stack_of(construct: IConstruct) -> Stack:
 
 @cached_per_construct
 def _same_object(stack: Stack) -> Stack:
-    """The first Python object of a stack: Python gets a new one each time for a stack that Node made."""
+    """The first Python object of a stack, because jsii returns a new one each time for a stack that Node made."""
     return stack
 
 

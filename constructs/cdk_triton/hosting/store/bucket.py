@@ -147,7 +147,7 @@ def let_logs_use(scope: Construct, key: kms.IKey | None, former_keys: Sequence[k
 
 
 def _let_logs_use(key: kms.IKey, region: str, condition: Mapping[str, object]) -> None:
-    """CloudWatch Logs encrypts with a key whose policy names it; by pattern, as the key is made before the group.
+    """Allow CloudWatch Logs to use a key, for log groups by a pattern, because the key is created before them.
 
     "Encrypt log data in CloudWatch Logs using AWS Key Management Service", in the user guide of CloudWatch Logs.
     """

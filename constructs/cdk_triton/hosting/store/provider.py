@@ -141,10 +141,9 @@ def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_
 def _waiter(scope: Construct, is_complete: lambda_.IFunction) -> str:
     """Make the state machine that polls `is_complete`, and return its ARN.
 
-    CDK's framework has one function call another. Both count against the concurrent executions of the account, which
-    are 10 in a new one. The framework reports a call that Lambda throttles as the failure of the resource
-    (`outbound.ts`, `cfn-response.ts` in aws-cdk). Step Functions calls one function, and repeats a call that was
-    throttled.
+    In the CDK's framework, one function calls another. Both count against the concurrent executions of the account,
+    which are 10 in a new one, and a call that Lambda throttles becomes the failure of the resource (`outbound.ts`,
+    `cfn-response.ts` in aws-cdk). Step Functions calls one function, and repeats a call that was throttled.
     """
     role = iam.Role(scope, "WaiterRole", assumed_by=states_of_the_account(scope))
     allow(role, Statement(actions=["lambda:InvokeFunction"], resources=[is_complete.function_arn]))
@@ -197,7 +196,7 @@ def _definition(function_arn: str) -> dict[str, Any]:
 
 
 def _put_into_vpc(function: lambda_.Function, role: iam.Role, network: Network) -> None:
-    """Connect a function to a VPC. CDK's own way would need another copy of subnets and security groups."""
+    """Connect a function to a VPC. The way of the CDK would need another copy of subnets and security groups."""
     allow_function_network(role)
     resource = function.node.default_child
     assert isinstance(resource, lambda_.CfnFunction)  # as CDK makes functions

@@ -109,14 +109,10 @@ class SharedArtifactStore(Construct):
         }
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
-        """Nothing: the store's own app has the bucket of assets, and a wrong one fails in the deployment."""
+        """The store's app alone knows the bucket of the assets, so another bucket fails only in the deployment."""
 
     def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
-        """Choose what builds for a platform, and allow it an own image and the handler the inputs, by policies here.
-
-        Raises:
-            ConfigurationError: no builder has the platform's GPU.
-        """
+        """The permissions are policies in this app, because the roles belong to the store's app."""
         builder = self._choice.builder_for(scope, platform)
         if platform.image is not None:  # those of SageMaker the store's app has allowed
             allow_pull(scope, container_image(scope, platform), self.build_roles[builder._kind])
@@ -160,7 +156,7 @@ def export_store(
 
 
 def _bucket(has_encryption_key: bool) -> str:
-    """With the key in its name: CloudFormation rejects a deployment that is wrong about it."""
+    """The name of the export says whether there is a key, so CloudFormation rejects an app that is wrong about it."""
     return "EncryptedBucket" if has_encryption_key else "Bucket"
 
 

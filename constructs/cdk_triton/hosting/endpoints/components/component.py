@@ -260,7 +260,7 @@ class TritonComponent(Resource, ComponentMetrics):
         return self._endpoint._grant(grantee).combine(self._grant(grantee))
 
     def _grant(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal this component, without its endpoint."""
+        """Allow a principal to use this component, without its endpoint."""
         grant = iam.Grant.add_to_principal(
             grantee=grantee, actions=["sagemaker:InvokeEndpoint"], resource_arns=[self.component_arn]
         )
@@ -270,12 +270,12 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def _update_copies(self) -> int:
-        """How many new copies an update starts at a time."""
+        """The number of new copies that an update starts at a time."""
         return batch_copies(Capacity(copies=1) if self._policy is None else self._policy.batch, self.copies)
 
     @property
     def _rollback_copies(self) -> int:
-        """How many old copies the rollback of an update by a policy starts at a time."""
+        """The number of old copies that a rollback starts at a time; 0 without a policy."""
         return 0 if self._policy is None else batch_copies(self._policy.rollback_batch or Capacity(100), self.copies)
 
     @property

@@ -304,7 +304,7 @@ class TritonComponents(Resource):
         return grant
 
     def _grant(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal the endpoint, without its components."""
+        """Allow a principal to use the endpoint, without its components."""
         grant = allow_invocation(self, grantee, self.endpoint_arn, None, lambda _: None)
         if self._parameter_path is not None:
             grant = grant.combine(allow_reading(self, grantee, self._parameter_path, [], None))

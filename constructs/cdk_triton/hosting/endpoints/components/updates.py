@@ -137,7 +137,6 @@ class ComponentUpdates:
 
 
 def _size(part: Capacity) -> sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty:
-    """A part as a template has it."""
     if part.percent is not None:
         return _L1.InferenceComponentCapacitySizeProperty(type="CAPACITY_PERCENT", value=part.percent)
     return _L1.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=part.copies or 0)
@@ -145,7 +144,7 @@ def _size(part: Capacity) -> sagemaker.CfnInferenceComponent.InferenceComponentC
 
 @jsii.implements(IAspect)
 class _Warnings:
-    """Warns, when the app is complete, of alarms that come too late and of a batch that SageMaker does not take."""
+    """Warns, when the app is complete, of alarms that come too late and of a batch size that SageMaker rejects."""
 
     def __init__(
         self,
@@ -161,7 +160,6 @@ class _Warnings:
         self._copies = copies
 
     def visit(self, node: IConstruct) -> None:
-        """Look at one construct."""
         if not isinstance(node, sagemaker.CfnInferenceComponent):
             return
         fewest, most = self._copies()

@@ -73,7 +73,6 @@ class AlarmThresholds:
     no_capacity_requests: int | None = 0
 
     def __post_init__(self) -> None:
-        """Reject thresholds that nothing could exceed, or that everything would."""
         for name in (each.name for each in fields(self)):
             value: object = getattr(self, name)
             if value is None:

@@ -149,6 +149,5 @@ class EndpointMonitoring(Construct):
             self.dashboard.add_widgets(*row)
 
     def _keep_logs(self, scope: Construct, id: str, log_group: str) -> None:
-        """Limit how long a log group is kept."""
         if self._retention is not logs.RetentionDays.INFINITE:
             LogRetention(scope, id, log_group_name=log_group, retention=self._retention)

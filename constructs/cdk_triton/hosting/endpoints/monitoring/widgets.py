@@ -104,7 +104,7 @@ def marks(line: float | None, unit: float = 1, text: str = "alarm") -> list[clou
 
 @jsii.implements(IStableNumberProducer)
 class _Later:
-    """A number that is asked for when the app is complete."""
+    """A number that is computed when the app is complete."""
 
     def __init__(self, ask: Callable[[], float]) -> None:
         self._ask = ask

@@ -84,7 +84,7 @@ class ScheduledScaling:
 
 
 class _Field(NamedTuple):
-    """A field of a cron expression: its least and greatest number, its words, and what it takes beside them."""
+    """A field of a cron expression: its range, its words, and the special forms that it accepts."""
 
     name: str
     low: int
@@ -167,7 +167,7 @@ def _check_field(what: str, expression: str, field: _Field, text: str) -> None:
 
 
 def _meant(expression: str) -> str:
-    """The expression that somebody may have meant, such as one with the five fields of a crontab."""
+    """Suggest a valid expression, for example for a crontab line with five fields."""
     fields = expression.removeprefix("cron(").removesuffix(")").split()
     if len(fields) == len(_FIELDS) - 1 and fields[-1] == "*":
         return f"cron({' '.join(fields[:-1])} ? *)"

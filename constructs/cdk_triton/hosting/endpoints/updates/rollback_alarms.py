@@ -89,7 +89,7 @@ def warn_about_stack(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
 
 
 def _reject_composite(alarm: cloudwatch.IAlarm) -> None:
-    """Reject a composite alarm: only who may describe all alarms of the account may describe it (DescribeAlarms)."""
+    """Describing a composite alarm takes permission to describe all alarms of the account (DescribeAlarms)."""
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     if isinstance(alarm, cloudwatch.CompositeAlarm):
@@ -100,7 +100,7 @@ def _reject_composite(alarm: cloudwatch.IAlarm) -> None:
 
 
 def _reject_elsewhere(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
-    """Reject an alarm that SageMaker would not find: it is told names only, and looks in its account and region."""
+    """SageMaker gets only the names of alarms, and looks them up in its own account and region."""
     here, there = stack_of(scope), stack_of(alarm)
     of_arn = Arn.split(alarm.alarm_arn, ArnFormat.COLON_RESOURCE_NAME)
     for what, own, *others in (
@@ -117,7 +117,7 @@ def _reject_elsewhere(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
 
 
 def _reject_cycle(scope: Construct, alarm: cloudwatch.IAlarm, resources: Mapping[str, CfnResource], fix: str) -> None:
-    """Reject an alarm with the attributes of a later resource in its dimensions, as `endpoint.endpoint_name` is one."""
+    """Reject an alarm whose dimensions refer to a resource that comes later, as `endpoint.endpoint_name` does."""
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     own = alarm.node.default_child
@@ -137,7 +137,7 @@ def _reject_cycle(scope: Construct, alarm: cloudwatch.IAlarm, resources: Mapping
 
 
 class _Targets(DefaultTokenResolver):
-    """Notes the resources that something refers to, in the same stack or from a nested one."""
+    """Collects the resources that something refers to, in the same stack or from a nested one."""
 
     def __init__(self) -> None:
         super().__init__(StringConcat())

@@ -184,9 +184,10 @@ class EndpointUpdates:
         ]
 
     def _wait_for(self, scaling: ScalableInstanceCount) -> None:
-        """Let deployments wait until instances are added or taken away.
+        """Let deployments wait while scaling adds or removes instances.
 
-        The store of a model does the waiting. An imported model, or one of the user's own making, has none.
+        The handler of a model's store does it, so endpoints that only serve imported models, or models of a user's own
+        class, do not wait.
         """
         if self._wait is None:
             tokens = (provider_of(model) for variant in self._served for model in variant.models)

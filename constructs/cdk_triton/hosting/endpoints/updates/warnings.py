@@ -105,7 +105,7 @@ class UpdateWarnings:
         warn_about_step(self._notes, policy, what, self._instances(variant), is_scaled=is_scaled)
 
     def _instances(self, variant: TritonVariant) -> tuple[int | None, int | None]:
-        """The fewest and the most instances of a variant at an update; None for an unresolved token."""
+        """The fewest and the most instances of a variant during an update; None for an unresolved token."""
         count = self._scaled.get(variant.variant_name)
         if count is None:
             initial = variant.initial_instance_count
@@ -190,7 +190,7 @@ def warn_about_step(
 
 
 def _goes_off_after(alarm: cloudwatch.IAlarm) -> tuple[int, float]:
-    """How many datapoints have to breach, and the seconds of each; 0 of an alarm of which nothing is known here."""
+    """The number of datapoints that must breach, and the seconds of each; 0 for an alarm with unknown settings."""
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     resource = alarm.node.default_child

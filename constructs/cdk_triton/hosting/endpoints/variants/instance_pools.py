@@ -92,7 +92,7 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
 
 
 def _repository(model: ITritonModel) -> str | None:
-    """The directory of a model's repository; None of a model that does not have it, such as an imported one."""
+    """The directory of a model's repository; None for a model without one, such as an imported model."""
     repository = getattr(model, "repository", None)
     return str(repository.root.resolve()) if isinstance(repository, ModelRepository) else None
 

@@ -88,7 +88,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _takes_options(method: _Method) -> _Method:
-    """Have a method with `**options` take those of a metric, and check their types."""
+    """Give a method with `**options` the options of a metric, and check their types."""
     return checked(takes(MetricOptions)(method))
 
 
@@ -136,7 +136,7 @@ class InvocationMetrics:
     def _environment(self) -> tuple[str | None, str | None]:
         """The account and region that publish the metrics, as far as they are known.
 
-        A dashboard of another account or region then shows them from there, as the CDK's `attach_to` makes it.
+        With them, a dashboard in another account or region shows the metrics, as with the CDK's `attach_to`.
         """
         return literal_environment(stack_of(self)) if isinstance(self, Construct) else (None, None)
 
@@ -384,7 +384,6 @@ class EndpointMetrics(VariantMetrics):
     variant_name: str = "AllTraffic"
 
     def __post_init__(self) -> None:
-        """Reject a name that no metric can have."""
         check_sagemaker_name(self.endpoint_name, "endpoint_name")
         check_sagemaker_name(self.variant_name, "variant_name")
 

@@ -102,7 +102,6 @@ class TritonVariant:
     instance_provision_timeout: Duration | None = None
 
     def __post_init__(self) -> None:
-        """Reject values that CreateEndpointConfig would reject minutes later."""
         check_sagemaker_name(self.variant_name, "variant_name")
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):

@@ -146,7 +146,7 @@ def warn_about_storage(
 
 
 def _types_with_disks(variants: Sequence[TritonVariant]) -> tuple[str, ...]:
-    """The instance types with disks of their own, each once."""
+    """The distinct instance types that have disks of their own."""
     platforms = [model.platform for variant in variants for model in variant.models]
     return tuple(dict.fromkeys(each.instance_type for each in platforms if instance_storage(each.instance).is_local))
 
@@ -172,7 +172,7 @@ def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]
 
 
 def _place(model: ITritonModel) -> str | None:
-    """Subnets and isolation of a model of this library, to compare; None of one that somebody else wrote."""
+    """A comparable text of a model's subnets and isolation; None for a model of a user's own class."""
     resource = model.node.default_child
     if not isinstance(resource, sagemaker.CfnModel):
         return None
@@ -262,7 +262,7 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
 
 
 def _stack_of_model(model: ITritonModel) -> Stack:
-    """The stack of a model; one that only implements ITritonModel has it in its node."""
+    """The stack of a model, which for a user's own ITritonModel is that of its node."""
     return stack_of(model if isinstance(model, Construct) else model.node.scopes[-1])
 
 

@@ -147,7 +147,7 @@ def definition(
 
 @dataclass(frozen=True)
 class _Place:
-    """The place of the items of maps."""
+    """The bucket and the prefix that distributed maps read and write."""
 
     bucket: str
     prefix: str
@@ -156,7 +156,7 @@ class _Place:
     def map(
         self, items: str, max_concurrency: int, selector: Mapping[str, str], child: Mapping[str, Any], after: str
     ) -> dict[str, Any]:
-        """A distributed map; what ends it early leads on, as its end does."""
+        """A distributed map. `after` follows it, also if an error ends it early."""
         return {
             "Type": "Map",
             "MaxConcurrency": max_concurrency,
@@ -180,7 +180,7 @@ class _Place:
 
 
 def _builds(functions: Functions, builds: Builds, place: _Place, platform: str) -> dict[str, Any]:
-    """The states that build; `Change` finds archives that are missing."""
+    """The states that run builds. `Change` finds the archives that are missing afterwards."""
     assert functions.build is not None  # of a publisher with recipes
     asked = {
         "publish.$": "$.publish",

@@ -103,7 +103,7 @@ def _granted(
     prefixes: Sequence[str],
     key_actions: Sequence[str],
 ) -> iam.Grant:
-    """The statements, and permission to read the catalogue and to list it and other prefixes."""
+    """Allow the statements, and reading and listing the catalogue and listing other prefixes."""
     bucket, catalogue = served.store.bucket, layout.catalogue_prefix(served.name)
     listed: Mapping[str, Any] = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in (catalogue, *prefixes)]}}
     needed = [

@@ -136,7 +136,7 @@ class TritonPublisher(Construct):
         return self.grant_publish(grantee).combine(grant_read_published(grantee, self._served, is_built=is_built))
 
     def _function(self, made: HandlerFunctions, name: str) -> str:
-        """Make a function with a role of its own, and return its ARN."""
+        """Make a function with its own role, and return its ARN."""
         store, fleet, platform = self._served
         statements, reasons = self._statements(name)
         id = name.capitalize()
@@ -155,7 +155,7 @@ class TritonPublisher(Construct):
         return made.function(self, id, f"artifacts.publishing.{name}", environment, timeout, role).function_arn
 
     def _statements(self, name: str) -> tuple[list[Statement], dict[str, str]]:
-        """The permissions of a function, and the reasons for wildcards, by ARN."""
+        """A function's permissions, and the reason for each ARN with a wildcard."""
         store, fleet, platform = self._served
         served = f"{layout.fleet_prefix(fleet, platform.label)}*.tar.gz"
         catalogue = f"{layout.catalogue_prefix(fleet, platform.label)}*.json"

@@ -69,20 +69,20 @@ class Builder(Protocol):
 
     @property
     def _kind(self) -> Literal["codebuild", "processing"]:
-        """The service, as plans and handlers call it."""
+        """The name of the service in plans and in the handler."""
 
     @property
     def _timeout_minutes(self) -> int:
-        """When the service ends a job; the build program ends itself 5 minutes earlier."""
+        """When the service ends a job. The build program ends itself 5 minutes earlier."""
 
     def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
-        """Why it cannot build for a platform in a region (None: an unresolved token); None if it can."""
+        """Why it cannot build for a platform; None if it can. A region of None is an unresolved token."""
 
     def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
-        """The instance type of a job and its volume in GB, None where the service has no such choice."""
+        """The instance type and the volume in GB of a job; None where the service offers no choice."""
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
-        """Make what its jobs need below `scope`, in a store with this bucket, and return the part of the handler."""
+        """Make the resources of its jobs below `scope`, for a store with this bucket."""
 
 
 def minutes(
@@ -112,7 +112,6 @@ def minutes(
 
 @cache  # a builder is asked again for what was checked when it was made
 def _seconds(duration: Duration) -> float | None:
-    """None for an unresolved token."""
     return None if duration.is_unresolved() else duration.to_seconds(integral=False)
 
 

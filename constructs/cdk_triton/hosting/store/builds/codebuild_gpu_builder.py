@@ -101,7 +101,6 @@ class CodeBuildGpuBuilder(Builder):
     encryption_key: kms.IKey | None = None
 
     def __post_init__(self) -> None:
-        """Check what does not depend on the store."""
         minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
         self._queued_minutes()
         _check_compute_type(self.compute_type)
@@ -116,16 +115,13 @@ class CodeBuildGpuBuilder(Builder):
 
     @property
     def _kind(self) -> Literal["codebuild"]:
-        """CodeBuild."""
         return "codebuild"
 
     @property
     def _timeout_minutes(self) -> int:
-        """When CodeBuild ends a build."""
         return minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
 
     def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
-        """Why it cannot build for a platform in a region; None if it can, as far as is known."""
         if self.fleet is not None:
             return None if platform.gpu == self.gpu else f"its fleet has the GPU {self.gpu}"
         if platform.gpu != codebuild_gpu():
@@ -135,14 +131,14 @@ class CodeBuildGpuBuilder(Builder):
         return None
 
     def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
-        """The project names the machine on which it builds."""
+        """The project, not the job, sets the machine."""
         return None, None
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the project `Project`, its `Role` and its log group `Logs`.
 
         Raises:
-            ConfigurationError: the builder's own key is one of another region.
+            ConfigurationError: the builder's own key is in another region.
         """
         key = encryption_key_of(bucket)
         log_group = logs.LogGroup(

@@ -120,7 +120,7 @@ class StoreBuilders:
 
 
 def _staging_by_handler(bucket: s3.IBucket) -> tuple[Statement, dict[str, str]]:
-    """The handler puts there what a build reads, takes from there what it wrote, and keeps its locks there."""
+    """The handler writes the inputs of builds there, reads their outputs, and keeps its locks."""
     objects = f"{arn_of(bucket)}/{STAGING_PREFIX}*"
     actions = ["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"]
     reason = "A build gets its id when it starts, so the name of its folder is not known at synth."
