@@ -1,9 +1,9 @@
 """The keys of an archive that a publisher uploaded, derived from its content.
 
-A publisher names the keys of what it uploads. They decide which object serves which caller, so they are not taken on
-trust. The archive is unpacked as a stream, within bounds, and its keys are computed as the synthesis computes them.
-Nothing is written to a disk, and no more than the paths and hashes of its files is kept. A function has 512 MB, and may
-read two archives at once.
+The caller of a publisher names the keys of its uploads. They decide which object serves which caller, so they are
+verified. The archive is unpacked as a stream, within bounds, and its keys are computed as the synthesis computes them.
+Nothing is written to a disk, and only the paths and hashes of its files are kept. A function has 512 MB, and may read
+two archives at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_PATHS_LENGTH = 4 * 1024**2
 """The characters of all paths. The text that is hashed has up to 12 bytes for each of them."""
 
 MAX_BYTES = 100 * 1024**3
-"""The size of the content. A function unpacks less in the 15 minutes that it may run."""
+"""The size of the content, more than a function can unpack in the 15 minutes that it may run."""
 
 MAX_RATIO = 100
 MIN_BOMB_BYTES = 1024**3
@@ -53,8 +53,8 @@ def archive_keys(
 
     Args:
         chunks: its bytes.
-        inputs: what the keys depend on beside its files.
-        name: the archive's, for messages.
+        inputs: the inputs of the keys beside its files.
+        name: the archive's name in messages.
         is_over: whether the time for reading it is up.
 
     Raises:

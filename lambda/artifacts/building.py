@@ -65,11 +65,11 @@ def build(
         ArtifactError: one of them cannot be built; all that were finished are committed.
     """
     found = _key_states(pending, request, invocation)
-    failures = {_named(each.commit): each.failure for each in found if each.failure is not None}
+    failures = {_display_name(each.commit): each.failure for each in found if each.failure is not None}
     if failures:
         raise ArtifactError(_failure_text(failures))
     _start(found, builder, request, invocation, _fail)
-    _wait(found)
+    _require_finished(found)
     return {each.archive.key: each.archive for each in found if each.archive is not None}
 
 
@@ -91,9 +91,9 @@ def build_each(
     found = _key_states(pending, request, invocation)
     for each in found:
         if each.failure is not None:
-            reject(each.commit, _failure_text({_named(each.commit): each.failure}))
+            reject(each.commit, _failure_text({_display_name(each.commit): each.failure}))
     _start(found, builder, request, invocation, reject)
-    _wait(found)
+    _require_finished(found)
 
 
 def _fail(_: Commit, reason: str) -> None:
@@ -180,7 +180,7 @@ def _failure_text(failures: Mapping[str, tuple[str, Sequence[str], str]]) -> str
     return with_log_tail(f"{len(failures)} ensembles could not be built: {reasons}", [], link)
 
 
-def _named(commit: Commit) -> str:
+def _display_name(commit: Commit) -> str:
     """A repository with its platform, because all instance pools of a variant have the same repository."""
     return f"{commit.repository!r} for {commit.platform}"
 
@@ -227,11 +227,11 @@ def _rejecting(wanted: Wanted, reject: Reject) -> Iterator[None]:
             reject(commit, error.full)
 
 
-def _wait(found: Sequence[_KeyState]) -> None:
+def _require_finished(found: Sequence[_KeyState]) -> None:
     running = [each for each in found if each.state is not None]
     if not running:
         return
-    names = ", ".join(sorted(_named(each.commit) for each in running))
+    names = ", ".join(sorted(_display_name(each.commit) for each in running))
     links = sorted({each.state.link for each in running if each.state is not None and each.state.link})
     before = [each.lock.previous for each in running if each.lock is not None and each.lock.previous]
     reason = f"{names} is being built" + "".join(f" ({link})" for link in links[:1])

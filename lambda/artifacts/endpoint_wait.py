@@ -7,10 +7,10 @@ a scaled endpoint has two of these resources:
 * one that depends on the endpoint, and so is deleted before it. It waits when it is deleted. Its physical id is the
   endpoint's name;
 * one that the endpoint depends on, and so is changed before it. It waits when it is created or changed. CloudFormation
-  makes up the endpoint's name later, so this one looks for it in the other's physical id. Without one, the
-  endpoint is new.
+  generates the endpoint's name later, so this one reads it from the other's physical id. Without one, the endpoint
+  is new.
 
-A wait never fails a deployment: when its time is up, SageMaker has the last word.
+A wait never fails a deployment. When its time is up, the deployment goes on, and SageMaker may reject the change.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 def is_wait(event: Mapping[str, Any]) -> bool:
-    """Whether a request is for such a resource."""
+    """Whether a request is for a `Custom::TritonEndpointWait`."""
     return event.get("ResourceType") == ENDPOINT_WAIT
 
 

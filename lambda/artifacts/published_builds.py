@@ -3,11 +3,11 @@
 The machine calls `build_batch` until it is complete. The function runs in the store's handler, because it starts jobs,
 takes locks and commits, as `ensure` does for a deployment. So deployments and publishers build nothing twice.
 
-A request names the recipes of each build by their numbers in the publisher's description, which a deployment wrote.
-The function reads the uploaded sources, computes the keys with these recipes, and goes on only if they are those of
-the request. It then keeps a copy of the sources where no caller can write, below the prefix of the archive: a change of
-the platform builds from it again. The copy of a build that fails stays until `gc` deletes it. The inputs from S3 are
-those of the recipes. The steps come with the request, because only the library can read a configuration.
+A request names the recipes of each build by their numbers in the publisher's description, which a deployment wrote. The
+function reads the uploaded sources, computes the keys with these recipes, and goes on only if they are those of the
+request. It then keeps a copy of the sources where no caller can write, below the prefix of the archive: a change of the
+platform builds from it again. If the build fails, the copy stays until `gc` deletes it. The inputs from S3 are those of
+the recipes. The build steps come with the request, because only the library can read a configuration.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ MAX_BUILD_BYTES = 4 * 1024**2
 
 FIRST_HOUR = 60 * 60
 POLL_SECONDS, LATER_POLL_SECONDS = 30, 120
-"""Between two polls in the first hour of an execution, and later. A poll takes 9 events of the 25,000 that the history
-of an execution has ("Quotas related to state machine executions"). A build may wait and run for 52 hours."""
+"""Seconds between two polls, in the first hour of an execution and later. A poll takes 9 of the 25,000 events in the
+history of an execution ("Quotas related to state machine executions"). A build may wait and run for 52 hours."""
 
 YIELD_SECONDS = 2
-"""Between two polls that copy; see `artifacts.YIELD_SECONDS`."""
+"""Seconds between two polls that copy; see `artifacts.YIELD_SECONDS`."""
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class BuildEvent:
 
     @classmethod
     def parse(cls, event: Mapping[str, Any]) -> BuildEvent:
-        """Read what the definition of the machine sends."""
+        """Read an event from the definition of the state machine."""
         document = event["Publication"]
         return cls(
             publication=document["publish"],
@@ -110,7 +110,7 @@ def build_batch(event: Mapping[str, Any], invocation: Invocation) -> dict[str, A
         pause before the next call.
 
     Raises:
-        ArtifactError: none of them can be built.
+        ArtifactError: no archive of the batch can be built.
     """
     parsed = BuildEvent.parse(event)
     waited = invocation.now() - parsed.started_at
@@ -272,7 +272,7 @@ class _Batch:
         wanted = ArchiveKeys(item.source_key, item.artifact_key)
         inputs = self._keys.with_recipes((each["parameters"] for each in recipes), self._builds.program)
         with reading(origin, self._invocation.turn):
-            # The turn may end while sources are read, and a poll that keeps nothing would be repeated without an end.
+            # The turn may end while sources are read, and a poll that saves nothing would repeat for ever.
             finish = Turn(self._invocation.remaining_millis, is_last=True)
             source = verified(origin, wanted, inputs, self._storage, finish)
         copy_verified(source, kept, wanted, self._storage, finish)
@@ -281,7 +281,7 @@ class _Batch:
         """The object key of the sources before their keys are verified."""
         if not item.from_platform:
             return self._place.upload(self._event.publication, item.artifact_key)
-        entry = read_entry(self._place.fleet, item.from_platform, item.ensemble, self._storage)
+        entry = read_entry(self._place.multi_model, item.from_platform, item.ensemble, self._storage)
         for version in entry.versions:
             if version.target_model == item.target_model:
                 return layout.kept_sources_key(version.repository, version.artifact_key)
