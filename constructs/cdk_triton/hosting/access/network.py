@@ -1,4 +1,4 @@
-"""The place in a VPC of models, builds and the store's functions, and what their roles may do there.
+"""The subnets and security groups of models, builds and the store's functions, and the permissions to use them.
 
 SageMaker puts a network interface of each instance into one of the subnets, "not connected to the internet". A model in
 a VPC downloads its archive through it: without a way to S3 from the subnets, no instance comes up ("Give SageMaker AI
@@ -65,14 +65,14 @@ FUNCTION_NETWORK = (
 
 
 class Network(NamedTuple):
-    """The place of a resource in a VPC.
+    """The network of a resource in a VPC.
 
     Attributes:
         vpc: the VPC.
         subnets: the ids of its subnets.
         security_groups: the ids of the security groups.
-        connections: what goes through them. CDK writes into it, so that it is one and the same.
-        established: what makes the subnets' way out of the VPC; see `await_network`.
+        connections: the connections of the security groups, one object because the CDK adds rules to it.
+        established: the resources that make the subnets' route out of the VPC; see `await_network`.
     """
 
     vpc: ec2.IVpc
@@ -98,7 +98,7 @@ def build_network(
     vpc_subnets: ec2.SubnetSelection | None,
     security_groups: Sequence[ec2.ISecurityGroup],
 ) -> Network | None:
-    """The network of builds; without a security group they get one of their own: everything goes out and nothing in.
+    """The network of builds, by default with a new security group that allows all outbound and no inbound traffic.
 
     Raises:
         ConfigurationError: the VPC is certainly in another region.
@@ -118,7 +118,7 @@ def function_network(
     vpc_subnets: ec2.SubnetSelection | None,
     security_groups: Sequence[ec2.ISecurityGroup],
 ) -> Network | None:
-    """The network of a store's functions; without a security group they get one of their own, as builds do.
+    """The network of a store's functions, by default with a new security group, as for builds.
 
     Raises:
         ConfigurationError: subnets or security groups come without a VPC, or the VPC is certainly in another region.
@@ -153,8 +153,8 @@ def model_network(
         scope: the model's construct.
         vpc: the VPC; None: SageMaker's own.
         vpc_subnets: which of its subnets; by default the private ones.
-        security_groups: in the VPC; by default a new one, the child `SecurityGroup`, which lets everything out and
-            nothing in: SageMaker brings the requests to the container, not the network.
+        security_groups: security groups in the VPC; by default a new one, the child `SecurityGroup`, which allows all
+            outbound and no inbound traffic. Requests reach the container through SageMaker, not through the VPC.
 
     Raises:
         ConfigurationError: subnets or security groups come without a VPC or are of another VPC, or SageMaker would
@@ -180,7 +180,7 @@ def model_network(
 
 
 def vpc_config(network: Network | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
-    """The network of a model, as a Model writes it."""
+    """The network of a model in the form of a SageMaker Model."""
     if network is None:
         return None
     return sagemaker.CfnModel.VpcConfigProperty(
@@ -274,7 +274,7 @@ def allow_function_network(role: iam.Role) -> None:
 def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.ISubnet]:
     subnets = _subnets(vpc, selection)
     for subnet in subnets:
-        _refuse_list(subnet.subnet_id, f"the subnets of {vpc.node.path}")
+        _reject_unresolved_list(subnet.subnet_id, f"the subnets of {vpc.node.path}")
     if not 1 <= len(subnets) <= MAX_SUBNETS:
         raise ConfigurationError(
             f"vpc_subnets of {vpc.node.path} select {len(subnets)} subnets: select 1 to {MAX_SUBNETS}, the number "
@@ -283,7 +283,7 @@ def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.
     return subnets
 
 
-def _refuse_list(id: str, what: str) -> None:
+def _reject_unresolved_list(id: str, what: str) -> None:
     """Reject the placeholder that stands for an unresolved list in the CDK (core/lib/private/encoding.ts)."""
     if id.startswith("#{Token["):
         raise ConfigurationError(
@@ -296,7 +296,7 @@ def _subnets(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.I
     if selection is None:
         return list(vpc.select_subnets().subnets)
     if selection.subnets is not None and selection.subnet_filters is None:
-        return list(selection.subnets)  # CDK would ask for their zones, which an imported subnet may not know
+        return list(selection.subnets)  # the CDK would read their zones, which an imported subnet may lack
     found = vpc.select_subnets(
         availability_zones=selection.availability_zones,
         one_per_az=selection.one_per_az,
@@ -378,7 +378,7 @@ def _own_group(scope: Construct, vpc: ec2.IVpc, whose: str) -> ec2.SecurityGroup
 
 def _network(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], groups: Sequence[ec2.ISecurityGroup]) -> Network:
     for group in groups:
-        _refuse_list(group.security_group_id, f"the security_groups in {vpc.node.path}")
+        _reject_unresolved_list(group.security_group_id, f"the security_groups in {vpc.node.path}")
     return Network(
         vpc=vpc,
         subnets=[subnet.subnet_id for subnet in subnets],

@@ -2,7 +2,8 @@
 
 SageMaker keeps the case of an endpoint's name, and a caller must match it; in the endpoint's ARN the name is in lower
 case (CreateEndpoint in the API reference; the events in "Events that Amazon SageMaker AI sends to Amazon EventBridge").
-IAM compares ARNs letter by letter, so that a policy on a name with capitals allows nothing (philschmid/cdk-samples#2).
+In ARNs IAM distinguishes upper and lower case, so a policy with capitals in the name allows nothing
+(philschmid/cdk-samples#2).
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class TritonModel(ServedModel):
         self.repository = repository
         self.max_payload = payload_bytes(self, max_payload, platform)
         if uncompressed:
-            _reject_archives(repository, self._store)
+            _require_plain_files(repository, self._store)
         settings = with_max_payload(ContainerEnvironment() if environment is None else environment, self.max_payload)
         (artifact,) = self._deliver(
             {repository.name: repository}, "single", settings, uncompressed=uncompressed
@@ -193,7 +193,7 @@ def _files_below(url: str) -> sagemaker.CfnModel.ModelDataSourceProperty:
     )
 
 
-def _reject_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
+def _require_plain_files(repository: ModelRepository, store: ITritonArtifactStore) -> None:
     """Reject `uncompressed=True` for a repository that is only served as an archive."""
     if repository.recipes:
         raise ConfigurationError(

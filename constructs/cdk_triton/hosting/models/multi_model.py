@@ -321,8 +321,8 @@ def _read(ensembles: Mapping[str, ModelRepository | str | Path]) -> dict[str, Mo
 
 def _check_target_model(name: str, platform: ServingPlatform) -> None:
     # ValidateModelName in src/model_repository_manager/model_repository_manager.cc of core (66f09f8), on branch r26.03
-    # only: 50830ba, on r26.04, takes such names. It sees the loaded name and not those of an ensemble's steps: bc4695e,
-    # which would, is on no branch.
+    # only: 50830ba, on r26.04, takes such names. It checks the loaded name but not those of an ensemble's steps, as
+    # bc4695e would, which is on no branch.
     if ".." in name and platform.release == "26.03":
         raise ConfigurationError(
             f"the ensemble {name!r} has '..' in its name, so Triton 26.03 would load none of its archives (\"model "

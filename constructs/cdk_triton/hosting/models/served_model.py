@@ -1,4 +1,4 @@
-"""What `TritonModel` and `TritonMultiModel` have in common: prepare → report → stage → resource."""
+"""The common part of `TritonModel` and `TritonMultiModel`: prepare → report → stage → resource."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cdk_triton.hosting.models.execution_role import Execution, check_role, exec
 from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.platform_warnings import warn_about_platform
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
-from cdk_triton.hosting.models.secrets import refuse_secrets
+from cdk_triton.hosting.models.secrets import reject_secrets
 from cdk_triton.hosting.naming.findings import report, report_errors
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
@@ -91,7 +91,7 @@ class ServedModel(Resource):
             multi_model: the name of a multi-model endpoint's prefix in the store.
             uncompressed: whether the endpoint serves the files without an archive.
         """
-        refuse_secrets(self, container_variables(settings, multi_model=mode == "multi"))
+        reject_secrets(self, container_variables(settings, multi_model=mode == "multi"))
         prepared: dict[str, Prepared] = {}  # weights are read from here on
         for names in _by_repository(repositories):
             repository = repositories[names[0]]

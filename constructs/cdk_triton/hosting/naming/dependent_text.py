@@ -1,4 +1,4 @@
-"""Texts that order a deployment: what has one in its properties comes after a resource, and nothing is exported."""
+"""Texts that order a deployment: a resource whose properties contain one depends on another, without an export."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["dependent_text"]
 
 
 def dependent_text(text: str, resource: CfnResource) -> str:
-    """A token with a text; every resource that has it in its properties depends on another resource.
+    """A token for a text. Every resource whose properties contain it depends on another resource.
 
-    `Fn::GetAtt` would order the two as well, but between stacks it is an export, and CloudFormation does not change an
-    export that another stack imports: no text could ever change.
+    `Fn::GetAtt` would order the two as well, but between stacks it is an export. CloudFormation does not change an
+    export that another stack imports, so the text could never change.
 
     Args:
-        text: what the template contains.
-        resource: what comes first.
+        text: the text in the template.
+        resource: the resource that comes first.
     """
     return Lazy.uncached_string(_DependentText(text, resource))
 

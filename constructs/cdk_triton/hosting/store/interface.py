@@ -1,4 +1,4 @@
-"""`ITritonArtifactStore`: what models need of a store, whether the app creates the store or shares it."""
+"""`ITritonArtifactStore`: the interface of a store for models, whether the app creates the store or shares it."""
 
 from __future__ import annotations
 

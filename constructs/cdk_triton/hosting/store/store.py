@@ -1,4 +1,4 @@
-"""`TritonArtifactStore`: the bucket that keeps archives, and the handlers and builders that bring them there."""
+"""`TritonArtifactStore`: the bucket for archives, with the handlers and builders that fill it."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ from cdk_triton.sagemaker import ServingPlatform
 __all__ = ["TritonArtifactStore", "store_of"]
 
 LONGEST_POLL = Duration.minutes(5)
-"""A poll rarely takes more than 20 seconds. It takes longer to read a build's input of some gigabytes, or to copy as
-the last poll of a request."""
+"""A poll rarely takes more than 20 seconds, but longer if it reads an input of some gigabytes, or copies as the last
+poll of a request."""
 
 DEFAULT_STORE_ID = "TritonArtifacts"
 WEAK_WARNING = "cdk-triton:WeakStoreReference"
@@ -348,10 +348,10 @@ class TritonArtifactStore(Construct):
 
 
 def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArtifactStore:
-    """The store that was given, or the one of the scope's stack, made when it is first needed and warned about.
+    """The given store, or the default store of the scope's stack, made on first use with a warning.
 
     Raises:
-        ConfigurationError: the store is one of another account or region, or of another stage.
+        ConfigurationError: the store is in another account, region or stage.
     """
     if isinstance(store, ImportedArtifactStore):
         raise ConfigurationError(

@@ -25,7 +25,7 @@ from cdk_triton.hosting.models.interface import ITritonModel
 from cdk_triton.hosting.naming.logical_ids import change_id_with
 from cdk_triton.sagemaker import CopyRequirements
 
-if TYPE_CHECKING:  # takes a while: for components that are scaled
+if TYPE_CHECKING:  # slow to import, and only needed for scaling
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     from cdk_triton.hosting.endpoints.scaling.copy_count import ScalableCopyCount

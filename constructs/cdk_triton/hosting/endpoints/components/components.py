@@ -53,7 +53,7 @@ from cdk_triton.hosting.naming.stacks import is_of_another_account, stack_of
 from cdk_triton.sagemaker import CopyRequirements, ServingPlatform, instances_for
 from cdk_triton.sagemaker.platform import platform_of
 
-if TYPE_CHECKING:  # takes a while: for endpoints that need it
+if TYPE_CHECKING:  # slow to import, and rarely needed
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sns as sns
 

@@ -156,4 +156,4 @@ def watch_component(monitoring: EndpointMonitoring, component: TritonComponent) 
     """Add alarms, graphs and the retention of logs of a component to the monitoring of its endpoint."""
     monitoring._watch(WatchedComponent(component))
     (name,) = component.metric_dimensions.values()
-    monitoring._keep_logs(component, "LogRetention", component_log_group_name(name))
+    monitoring._limit_log_retention(component, "LogRetention", component_log_group_name(name))

@@ -18,7 +18,7 @@ __all__ = ["MetricsConfig"]
 FREQUENCY_WARNING = "cdk-triton:MetricsEveryFewMinutes"
 
 MINUTE = 60
-"""The period of most alarms of `monitor()`, and of what scaling policies watch."""
+"""The period of most alarms of `monitor()` and of the metrics of scaling policies."""
 
 
 @checked

@@ -106,7 +106,7 @@ class BacklogScaling:
 
 @jsii.implements(IAspect)
 class StaysAtZero:
-    """Warns, when the app is complete, of a scalable target that may come to zero, if no policy starts an instance."""
+    """Warns, when the app is complete, of a target that may scale to zero without a policy that starts an instance."""
 
     def visit(self, node: IConstruct) -> None:
         """Look at one construct."""

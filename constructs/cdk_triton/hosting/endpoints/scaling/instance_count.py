@@ -1,6 +1,6 @@
 """`ScalableInstanceCount`: the number of instances of one variant, and what makes it follow the load.
 
-Every number stands beside the rule that it comes from. Sources: SageMaker's developer guide ("Automatic scaling of
+Sources: SageMaker's developer guide ("Automatic scaling of
 Amazon SageMaker AI models") and the user guide of Application Auto Scaling, which does the scaling.
 """
 

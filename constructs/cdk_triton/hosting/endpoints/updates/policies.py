@@ -1,4 +1,4 @@
-"""How SageMaker brings an endpoint to a new configuration: typed deployment policies.
+"""How SageMaker updates an endpoint to a new configuration: typed deployment policies.
 
 Sources: the shapes below `DeploymentConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
 pages "Deployment guardrails for updating models in production", "Auto-Rollback Configuration and Monitoring" and
@@ -114,10 +114,10 @@ class DeploymentPolicy(ABC):
     maximum_time: Duration | None = None
 
     _least_percent: ClassVar[int] = 1
-    """The part of the instances that take requests first."""
+    """The smallest percentage of a step."""
 
     _is_for_one_variant: ClassVar[bool] = False
-    """For `TritonEndpoint`: whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
+    """Whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alarms", tuple(self.alarms))

@@ -26,7 +26,7 @@ from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.stacks import are_deployed_together, root_stack, stack_of
 
-if TYPE_CHECKING:  # takes a while: for updates with alarms
+if TYPE_CHECKING:  # slow to import, and only needed with alarms
     from aws_cdk import aws_cloudwatch as cloudwatch
 
 __all__ = ["alarms_of", "check_rollback_alarm", "warn_about_stack"]
@@ -58,12 +58,12 @@ def alarms_of(what: str, given: Iterable[cloudwatch.IAlarm | Iterable[cloudwatch
 def check_rollback_alarm(
     scope: Construct, alarm: cloudwatch.IAlarm, resources: Mapping[str, CfnResource], fix: str
 ) -> None:
-    """Reject an alarm that SageMaker could not watch, or that needs the updated resource to be there first.
+    """Reject an alarm that SageMaker cannot watch, or that depends on the updated resource.
 
     Args:
         scope: what is updated.
         alarm: the alarm.
-        resources: the L1s that come after the alarm, by their words in messages, such as `endpoint`.
+        resources: the L1s that are created after the alarm, by their names in messages, such as `endpoint`.
         fix: what to do about an alarm that refers to one of them.
 
     Raises:
@@ -76,7 +76,7 @@ def check_rollback_alarm(
 
 
 def warn_about_stack(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
-    """Warn of an alarm that another stack exports: it can be changed, and not be taken out or replaced."""
+    """Warn of an alarm that another stack exports, because it can be changed but neither removed nor replaced."""
     here, there = root_stack(stack_of(scope)), root_stack(stack_of(alarm))
     if there is not here and has_token(alarm.alarm_name):
         Annotations.of(scope).add_warning_v2(
@@ -107,7 +107,7 @@ def _reject_elsewhere(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
         ("region", here.region, of_arn.region, there.region),
         ("account", here.account, of_arn.account, there.account),
     ):
-        # The ARN of an imported alarm says where it is, and of one that is made the stack does.
+        # An imported alarm has its account and region in its ARN, and one of the app in its stack.
         other = next((each for each in others if each is not None and not has_token(each)), own)
         if other != own and not has_token(own):
             raise ConfigurationError(

@@ -103,7 +103,7 @@ class SageMakerProcessingBuilder(Builder):
     def _timeout_minutes(self) -> int:
         return minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
 
-    def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
+    def _unsupported_reason(self, platform: ServingPlatform, region: str | None) -> str | None:
         """The region does not matter, because no source lists which region offers which instance type."""
         if self.instance_type is not None:
             gpu = gpu_instance(self.instance_type).gpu
