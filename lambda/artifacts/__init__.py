@@ -2,9 +2,9 @@
 
 `Custom::TritonArtifacts` makes the objects of a plan exist in the artifact store. `Custom::TritonEndpointWait` holds a
 deployment until an endpoint can be changed. CloudFormation calls `provide`, and the state machine that this starts
-calls `is_complete` until it is done. The state machine of a publisher calls it for its builds in the same way. All work
-is done by `is_complete`, so that the polls are the one retry loop there is. Standard library and boto3 only: the
-directory is deployed as it stands.
+calls `is_complete` until it is done. The state machine of a publisher calls it for its builds in the same way.
+`is_complete` does all the work, so the polls are the only retry loop. The directory is deployed as it is, so it needs
+only the standard library and boto3.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .turn import TurnIsOverError
 __all__ = ["Invocation", "is_complete", "on_event", "poll", "provide"]
 
 POLL_SECONDS = 30
-"""Between two polls of what others do. A build takes minutes, and each poll calls S3 and the builder's service."""
+"""Seconds between two polls of a build. It takes minutes, and each poll calls S3 and the builder's service."""
 
 YIELD_SECONDS = 2
-"""Between two polls that copy, which have 20 seconds each. Step Functions repeats a throttled call after 5 seconds on
-average. If ten requests wait, one of them calls every half second, and takes the place of this one."""
+"""Seconds between two polls that copy for 20 seconds each. Step Functions repeats a throttled call after 5 seconds on
+average. So if ten requests wait, one of them calls every half second and gets the next turn."""
 
 DONE = {"IsComplete": True}
 
@@ -47,7 +47,7 @@ def on_event(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Do what is left of the plan while this poll has time.
 
-    With the outcome of all polls, it answers CloudFormation instead.
+    If the event contains the outcome of all polls, it answers CloudFormation instead.
 
     Returns:
         `IsComplete`: whether nothing is left; if not, `Seconds`: the pause before the next poll.
@@ -59,7 +59,7 @@ def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         answer_outcome(event)
         return DONE
     if is_wait(event):
-        return DONE if is_settled(event, now=time.time()) else _again(POLL_SECONDS)
+        return DONE if is_settled(event, now=time.time()) else _poll_again(POLL_SECONDS)
     if Request.parse(event, now=time.time()).is_delete:
         return DONE
     with running(context) as invocation:
@@ -67,7 +67,7 @@ def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
 
 
 def poll(event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
-    """`is_complete` with everything that it works with given."""
+    """`is_complete` with its dependencies as arguments."""
     request = Request.parse(event, now=invocation.now())
     if request.is_delete:
         return DONE
@@ -76,14 +76,14 @@ def poll(event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
     try:
         compared = compare(request, compared, working)
         if compared is not None and not compared.is_done:
-            return _again(YIELD_SECONDS, compared)
+            return _poll_again(YIELD_SECONDS, compared)
         ensure(request, working)
     except Exception as error:
         retry_or_fail(error, waited=invocation.now() - request.started_at)
-        return _again(YIELD_SECONDS if isinstance(error, TurnIsOverError) else POLL_SECONDS, compared)
+        return _poll_again(YIELD_SECONDS if isinstance(error, TurnIsOverError) else POLL_SECONDS, compared)
     return DONE
 
 
-def _again(seconds: int, compared: Compared | None = None) -> dict[str, Any]:
+def _poll_again(seconds: int, compared: Compared | None = None) -> dict[str, Any]:
     answer: dict[str, Any] = {"IsComplete": False, "Seconds": seconds}
     return answer if compared is None else {**answer, "Compared": compared.document()}

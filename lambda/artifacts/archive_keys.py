@@ -1,9 +1,9 @@
 """The keys of an archive that a publisher uploaded, derived from its content.
 
-A publisher names the keys of what it uploads. They decide which object serves which caller, so they are not taken on
-trust. The archive is unpacked as a stream, within bounds, and its keys are computed as the synthesis computes them.
-Nothing is written to a disk, and no more than the paths and hashes of its files is kept. A function has 512 MB, and may
-read two archives at once.
+The caller of a publisher names the keys of its uploads. They decide which object serves which caller, so they are
+verified. The archive is unpacked as a stream, within bounds, and its keys are computed as the synthesis computes them.
+Nothing is written to a disk, and only the paths and hashes of its files are kept. A function has 512 MB, and may read
+two archives at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_PATHS_LENGTH = 4 * 1024**2
 """The characters of all paths. The text that is hashed has up to 12 bytes for each of them."""
 
 MAX_BYTES = 100 * 1024**3
-"""The size of the content. A function unpacks less in the 15 minutes that it may run."""
+"""The size of the content, more than a function can unpack in the 15 minutes that it may run."""
 
 MAX_RATIO = 100
 MIN_BOMB_BYTES = 1024**3
@@ -53,8 +53,8 @@ def archive_keys(
 
     Args:
         chunks: its bytes.
-        inputs: what the keys depend on beside its files.
-        name: the archive's, for messages.
+        inputs: the inputs of the keys beside its files.
+        name: the archive's name in messages.
         is_over: whether the time for reading it is up.
 
     Raises:
@@ -94,7 +94,7 @@ def archive_keys(
 
 
 class _RejectedError(Exception):
-    """The fault of an archive, as the rest of a sentence."""
+    """A fault of the archive, as the end of a sentence."""
 
 
 class _TooSlowError(Exception):
@@ -124,7 +124,7 @@ class _Member(tarfile.TarInfo):
         return found
 
     def _proc_gnusparse_10(self, *_: object) -> NoReturn:
-        """`tarfile` reads the map of a sparse file of PAX here, of any length, as a whole."""
+        """`tarfile` would read the map of a PAX sparse file, of any length, as a whole."""
         raise _RejectedError("contains a sparse file")
 
 
@@ -151,7 +151,7 @@ def _take(members: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, st
 
 
 class _Gunzip:
-    """The content of a single gzip member, in bounded memory; whatever follows the member is an error."""
+    """The content of a single gzip member, in bounded memory. Anything after the member is an error."""
 
     def __init__(self, chunks: Iterator[bytes], is_over: Callable[[], bool]) -> None:
         self._chunks = chunks
@@ -161,7 +161,7 @@ class _Gunzip:
         self._packed = self._unpacked = 0
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes; fewer at the end only."""
+        """Up to `size` bytes, and fewer only at the end."""
         found = bytearray()
         while len(found) < size:
             if self._is_over():
@@ -180,7 +180,7 @@ class _Gunzip:
         return bytes(found)
 
     def _count(self, packed: int, unpacked: int) -> None:
-        """Keep the content within its bounds."""
+        """Check that the content stays within its bounds."""
         self._packed += packed
         self._unpacked += unpacked
         if self._unpacked > MAX_BYTES:

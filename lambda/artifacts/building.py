@@ -35,10 +35,10 @@ class _KeyState:
     """The state of a key: committed (`archive`), free to be locked again (`lock`), being built, or failed.
 
     Attributes:
-        commit: the key's.
+        commit: the commit of the key.
         archive: its committed archive.
-        lock: the lock that may be written now, in place of the one that was read.
-        state: the build that is under way.
+        lock: the lock to write, in place of the one that was read.
+        state: the build in progress.
         failure: why there is no archive: reason, log lines and link.
     """
 
@@ -65,11 +65,11 @@ def build(
         ArtifactError: one of them cannot be built; all that were finished are committed.
     """
     found = _key_states(pending, request, invocation)
-    failures = {_named(each.commit): each.failure for each in found if each.failure is not None}
+    failures = {_display_name(each.commit): each.failure for each in found if each.failure is not None}
     if failures:
         raise ArtifactError(_failure_text(failures))
     _start(found, builder, request, invocation, _fail)
-    _wait(found)
+    _require_finished(found)
     return {each.archive.key: each.archive for each in found if each.archive is not None}
 
 
@@ -91,13 +91,12 @@ def build_each(
     found = _key_states(pending, request, invocation)
     for each in found:
         if each.failure is not None:
-            reject(each.commit, _failure_text({_named(each.commit): each.failure}))
+            reject(each.commit, _failure_text({_display_name(each.commit): each.failure}))
     _start(found, builder, request, invocation, reject)
-    _wait(found)
+    _require_finished(found)
 
 
 def _fail(_: Commit, reason: str) -> None:
-    """Fail the request for one archive."""
     raise ArtifactError(reason)
 
 
@@ -150,7 +149,7 @@ def _key_state(
 def _spent(
     commit: Commit, lock: KeyLock, state: BuildState, failure: tuple[str, Sequence[str], str], request: Request
 ) -> _KeyState:
-    """Decide about a key whose build ended without its archive: build again, or fail the request."""
+    """Decide whether a key whose build ended without its archive is built again or fails the request."""
     ended = state.ended
     assert ended is not None  # the caller looked
     key, repository, etag = lock.artifact_key, lock.repository, lock.etag
@@ -181,8 +180,8 @@ def _failure_text(failures: Mapping[str, tuple[str, Sequence[str], str]]) -> str
     return with_log_tail(f"{len(failures)} ensembles could not be built: {reasons}", [], link)
 
 
-def _named(commit: Commit) -> str:
-    """A repository with what it is built for: each instance pool of a variant has the same repository."""
+def _display_name(commit: Commit) -> str:
+    """A repository with its platform, because all instance pools of a variant have the same repository."""
     return f"{commit.repository!r} for {commit.platform}"
 
 
@@ -228,16 +227,11 @@ def _rejecting(wanted: Wanted, reject: Reject) -> Iterator[None]:
             reject(commit, error.full)
 
 
-def _wait(found: Sequence[_KeyState]) -> None:
-    """Wait while a job runs.
-
-    Raises:
-        NotYetError: a job runs.
-    """
+def _require_finished(found: Sequence[_KeyState]) -> None:
     running = [each for each in found if each.state is not None]
     if not running:
         return
-    names = ", ".join(sorted(_named(each.commit) for each in running))
+    names = ", ".join(sorted(_display_name(each.commit) for each in running))
     links = sorted({each.state.link for each in running if each.state is not None and each.state.link})
     before = [each.lock.previous for each in running if each.lock is not None and each.lock.previous]
     reason = f"{names} is being built" + "".join(f" ({link})" for link in links[:1])

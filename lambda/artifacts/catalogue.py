@@ -1,16 +1,16 @@
 """The catalogue: which published ensembles are live, and what each of them was before.
 
 Each ensemble has one document, `catalogue/<fleet>/<release>-<gpu>/<ensemble>.json`, outside the prefix that is served.
-So nothing grows with the number of ensembles, and two publishers of different ensembles never meet. A document is
-written only in place of exactly the one that was read.
+So no document grows with the number of ensembles, and publishers of different ensembles never conflict. A write
+replaces exactly the document that was read.
 
 The versions stand in the order in which they went live, the newest first. A version that goes live again moves to the
 front. So the second version is always the one that was live before, as in `kubectl rollout undo`.
 
-A function of Step Functions may run twice for one state, because the answer of the first run was lost. The second run
-may be late, after another execution has changed the ensemble. So each document lists the last executions that changed
-it, and a change of an execution that is listed does nothing. This makes a rollback repeatable, which would otherwise go
-back and forth. A run that finds nothing to change is not listed, because nobody has seen an effect of it.
+Step Functions may run a function twice for one state if the answer of the first run was lost, and the second run may
+come after another execution has changed the ensemble. So each document lists the last executions that changed it, and
+another change by a listed execution has no effect. Otherwise a repeated rollback would undo itself. An execution that
+finds nothing to change is not listed, because it had no effect.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ KEPT = 10
 """How many versions of an ensemble a document lists."""
 
 KEPT_EXECUTIONS = 20
-"""How many executions a document lists. A repetition does harm only if it comes after as many other changes of the
-same ensemble."""
+"""How many executions a document lists. A repeated run does harm only after as many other changes of the same
+ensemble."""
 
 _ATTEMPTS = 5
 
@@ -58,7 +58,7 @@ def roll_back(entry: Entry, change: Change, to: str | None = None) -> Entry:
 
     Args:
         entry: the ensemble.
-        change: who does so.
+        change: the author of the change.
         to: the target model of the version; by default the one that was live before, or the last one of an ensemble
             that is not live.
 
@@ -110,32 +110,32 @@ def _require_published(entry: Entry) -> None:
         )
 
 
-def read_entry(fleet: str, platform: str, ensemble: str, storage: Storage) -> Entry:
+def read_entry(multi_model: str, platform: str, ensemble: str, storage: Storage) -> Entry:
     """An ensemble as the catalogue has it; without versions where it was never published.
 
     Raises:
         ArtifactError: the document was not written by this version of the library.
     """
-    return _read(fleet, platform, ensemble, storage)[0]
+    return _read(multi_model, platform, ensemble, storage)[0]
 
 
-def update(fleet: str, platform: str, ensemble: str, change: Callable[[Entry], Entry], storage: Storage) -> Entry:
+def update(multi_model: str, platform: str, ensemble: str, change: Callable[[Entry], Entry], storage: Storage) -> Entry:
     """Change an ensemble's document by read, modify and conditional write, and return what it is then.
 
     Args:
-        fleet: the name of the `TritonMultiModel` in the store.
+        multi_model: the name of the `TritonMultiModel` in the store.
         platform: its platform, as in `25.09-a10g`.
         ensemble: the ensemble.
         change: makes the new entry of the one that is there; may be called several times.
         storage: the store's bucket.
 
     Raises:
-        NotYetError: others keep writing it.
+        NotYetError: other writers kept changing it.
         ArtifactError: the document was not written by this version of the library, or `change` raised it.
     """
-    key = catalogue_key(fleet, platform, ensemble)
+    key = catalogue_key(multi_model, platform, ensemble)
     for _ in range(_ATTEMPTS):
-        entry, etag = _read(fleet, platform, ensemble, storage)
+        entry, etag = _read(multi_model, platform, ensemble, storage)
         changed = change(entry)
         if changed == entry:
             return entry
@@ -153,16 +153,15 @@ def _live(entry: Entry, version: Version) -> Entry:
 
 
 def _after(entry: Entry, by: Change, versions: tuple[Version, ...], unpublished: Change | None = None) -> Entry:
-    """The entry after a change."""
     executions = (by.execution, *entry.executions)[:KEPT_EXECUTIONS]
     return dataclasses.replace(entry, versions=versions, unpublished=unpublished, executions=executions)
 
 
-def _read(fleet: str, platform: str, ensemble: str, storage: Storage) -> tuple[Entry, str | None]:
-    key = catalogue_key(fleet, platform, ensemble)
+def _read(multi_model: str, platform: str, ensemble: str, storage: Storage) -> tuple[Entry, str | None]:
+    key = catalogue_key(multi_model, platform, ensemble)
     found = storage.read(key)
     if found is None:
-        return Entry(fleet, ensemble), None
+        return Entry(multi_model, ensemble), None
     where = f"s3://{storage.bucket}/{key}"
     try:
         return Entry.parse(found[0]), found[1]

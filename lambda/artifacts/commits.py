@@ -31,11 +31,11 @@ log = logging.getLogger(__name__)
 
 
 def committed(commit: Commit, storage: Storage) -> StoredObject | None:
-    """The archive; None if it is absent. It is verified if it is committed, and committed if it is not.
+    """The archive, which is verified or else committed; None if it is absent.
 
     Raises:
         NotYetError: the manifest was deleted while it was written.
-        ArtifactError: the archive is not the one that was committed, or not ours.
+        ArtifactError: the archive is not the one that was committed, or has another owner.
     """
     manifest = storage.read(commit.manifest)
     archive = storage.head(commit.archive)
@@ -48,7 +48,7 @@ def stored(commit: Commit, storage: Storage) -> StoredObject | None:
     """The archive, verified, if it is committed; nothing is written.
 
     Raises:
-        ArtifactError: what is there is not what was committed.
+        ArtifactError: the archive is not the one that was committed.
     """
     manifest = storage.read(commit.manifest)
     return None if manifest is None else _verified(commit, storage.head(commit.archive), manifest[0])
@@ -96,7 +96,7 @@ def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredOb
 
 
 def check_owner(found: StoredObject, artifact_key: str) -> None:
-    """Reject an object that another writer has put at our key.
+    """Reject an object that another writer has stored under the key.
 
     Raises:
         ArtifactError: the object has another owner.
@@ -115,7 +115,7 @@ def commit_archive(commit: Commit, archive: StoredObject, storage: Storage) -> S
 
     Raises:
         NotYetError: the manifest was deleted while it was written.
-        ArtifactError: the archive is not ours, or another one was committed.
+        ArtifactError: the archive has another owner, or another one was committed.
     """
     check_owner(archive, commit.artifact_key)
     try:
@@ -155,17 +155,17 @@ def _manifest(commit: Commit, archive: StoredObject, storage: Storage) -> bytes:
 
 
 def _report_from(origin: str, commit: Commit, storage: Storage) -> dict[str, Any]:
-    """Its build and metadata, as the manifest in the store that the archive was promoted from has them."""
+    """The build and metadata of an archive, from the manifest in the store that it was promoted from."""
     found = storage.read(commit.manifest, bucket=origin)
     document = {} if found is None else json.loads(found[0])
-    # The first store noted who built and approved it; stores that only promote it pass that on.
+    # The first store recorded who built and approved it, and stores that promote it copy that.
     metadata = document.get("promoted_metadata", document.get("metadata"))
     kept = {"build": document.get("build"), "promoted_metadata": metadata}
     return {name: value for name, value in kept.items() if value is not None}
 
 
 def _report_of(commit: Commit, archive: StoredObject, storage: Storage) -> dict[str, Any]:
-    """The report of the build that made the archive, which may be another one than that which was looked at."""
+    """The report of the build that made the archive, which may be another build than the one that was read."""
     build = archive.metadata.get("build", "")
     report: BuildReport | None = read_report(build, commit, storage) if build else None
     if report is None:  # expired; the archive was verified before it was copied

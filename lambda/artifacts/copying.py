@@ -18,7 +18,7 @@ PART_BYTES = 512 * 1024 * 1024
 seconds, far within `RESERVE_MILLIS`. An upload keeps its parts, so that a poll which ends between two loses none."""
 
 READERS = 2
-"""How many objects are read at once. Nobody has measured how fast a function reads on AWS. At the 28 MB/s that
+"""How many objects are read at once. The speed of a function on AWS has not been measured. At the 28 MB/s that
 docs/many_ensembles.md assumes, two parts take 37 seconds; 16 would take longer than `RESERVE_MILLIS`, and an invocation
 that is killed fails the deployment."""
 
@@ -33,7 +33,7 @@ Check = Callable[[StoredObject, int, int], None]
 
 @contextmanager
 def reading(what: object, turn: Turn) -> Iterator[None]:
-    """Wait for the turn to read an object.
+    """Wait for one of the `READERS` to read an object.
 
     Raises:
         TurnIsOverError: this came too late.
@@ -54,7 +54,7 @@ def copy_if_absent(
     *,
     resume: bool = True,
 ) -> StoredObject:
-    """Copy `source` to `key` if the key is free; return the object that is then there, possibly another committer's.
+    """Copy `source` to `key` if the key is free; return the object with that key, possibly another committer's.
 
     One path for every size. `CopyObject` ends at 5 GB, and its If-None-Match is honoured by fewer S3 implementations
     than that of `CompleteMultipartUpload`. An upload that an earlier poll began is resumed, unless the source is

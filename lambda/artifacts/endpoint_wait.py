@@ -7,10 +7,10 @@ a scaled endpoint has two of these resources:
 * one that depends on the endpoint, and so is deleted before it. It waits when it is deleted. Its physical id is the
   endpoint's name;
 * one that the endpoint depends on, and so is changed before it. It waits when it is created or changed. CloudFormation
-  makes up the endpoint's name later, so this one looks for it in the other's physical id. Without one, the
-  endpoint is new.
+  generates the endpoint's name later, so this one reads it from the other's physical id. Without one, the endpoint
+  is new.
 
-A wait never fails a deployment: when its time is up, SageMaker has the last word.
+A wait never fails a deployment. When its time is up, the deployment goes on, and SageMaker may reject the change.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 def is_wait(event: Mapping[str, Any]) -> bool:
-    """Whether a request is for such a resource."""
+    """Whether a request is for a `Custom::TritonEndpointWait`."""
     return event.get("ResourceType") == ENDPOINT_WAIT
 
 
@@ -74,7 +74,7 @@ def is_settled(event: Mapping[str, Any], *, now: float) -> bool:
 
 
 def _endpoint(event: Mapping[str, Any]) -> str | None:
-    """The name of the endpoint that this request has to wait for; None where it is for none."""
+    """The name of the endpoint that the request waits for; None if there is nothing to wait for."""
     properties, deletes = event.get("ResourceProperties") or {}, event["RequestType"] == "Delete"
     if "EndpointName" in properties:
         return str(event["PhysicalResourceId"]) if deletes else None

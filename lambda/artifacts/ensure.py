@@ -1,6 +1,6 @@
-"""Does what a plan still needs. Every poll decides this again from the objects in the bucket.
+"""Carries out what is left of a plan, which every poll finds out from the objects in the bucket.
 
-There is no other state. Two polls may run at once, a poll may die between any two calls, and an event may come twice or
+There is no other state. Two polls may run at once, a poll may end between any two calls, and an event may come twice or
 late. These rules make that safe:
 
 * An archive is written only if it is absent. So the first committer wins, and the others adopt its archive.
@@ -18,15 +18,15 @@ from functools import partial
 
 from protocol.documents import DocumentError, OtherVersionError
 from protocol.layout import ARTIFACT_KEY_METADATA
-from protocol.plan import Commit, FleetCopy, StackPlan
+from protocol.plan import Commit, ServedCopy, StackPlan
 
 from .building import build
 from .commits import check_owner, commit_asset, committed
 from .copying import copy_if_absent
 from .failure import ArtifactError, of_other_version
 from .files import commit_files
-from .fleet_index import write_index
 from .invocation import Invocation
+from .multi_model_index import write_index
 from .promotion import promote
 from .request import Request
 from .storage import Storage, StoredObject
@@ -41,7 +41,7 @@ def ensure(request: Request, invocation: Invocation) -> None:
 
     Args:
         request: the request.
-        invocation: what this invocation works with.
+        invocation: this invocation.
 
     Raises:
         NotYetError: the next poll has to go on.
@@ -49,11 +49,11 @@ def ensure(request: Request, invocation: Invocation) -> None:
     """
     storage = invocation.storage
     plan = read_plan(request, storage)
-    bring = partial(_bring, assets=request.plan_bucket, invocation=invocation)
+    find_or_commit = partial(_find_or_commit, assets=request.plan_bucket, invocation=invocation)
     for commit in (commit for commit in plan.commits if commit.files is not None):
         commit_files(commit, request.plan_bucket, invocation)
     packed = [commit for commit in plan.commits if commit.files is None]
-    found = list(invocation.each(bring, packed))
+    found = list(invocation.each(find_or_commit, packed))
     archives = {archive.key: archive for archive in found if archive is not None}
     pending = [commit for commit in packed if commit.archive not in archives]
     if pending:
@@ -93,16 +93,16 @@ def read_plan(request: Request, storage: Storage) -> StackPlan:
         ) from error
 
 
-def _bring(commit: Commit, assets: str, invocation: Invocation) -> StoredObject | None:
-    """The committed archive; None if it has to be built."""
+def _find_or_commit(commit: Commit, assets: str, invocation: Invocation) -> StoredObject | None:
+    """The committed archive; None if it must be built."""
     archive = committed(commit, invocation.storage)
     if archive is not None or commit.build is not None:
         return archive
     return promote(commit, invocation) if commit.asset is None else commit_asset(commit, assets, invocation)
 
 
-def _serve(copy: FleetCopy, archives: dict[str, StoredObject], invocation: Invocation) -> None:
-    """Make the committed archive exist under the multi-model endpoint's prefix."""
+def _serve(copy: ServedCopy, archives: dict[str, StoredObject], invocation: Invocation) -> None:
+    """Copy the committed archive below the multi-model endpoint's prefix, unless it is there."""
     storage, archive = invocation.storage, archives[copy.archive]
     target = storage.head(copy.target)
     if target is None:

@@ -21,7 +21,7 @@ __all__ = [
     "error_code",
     "for_publisher",
     "is_forbidden",
-    "is_refusal",
+    "is_rejection",
     "is_transient",
     "of_other_version",
     "printable",
@@ -32,8 +32,8 @@ __all__ = [
 ]
 
 PROPAGATION_SECONDS = 180
-"""For this time AWS may deny a call because a new policy is not in effect yet. IAM is eventually consistent, as a rule
-within seconds; AWS gives no bound."""
+"""How long AWS may deny a call because a new policy is not in effect yet. IAM is eventually consistent, usually within
+seconds, but AWS gives no bound."""
 
 PATIENCE_SECONDS = 50 * 60
 """After this time a request fails with its reason. The waiter and CloudFormation give up after 58 minutes, without a
@@ -111,12 +111,12 @@ class QuotaUsedUpError(NotYetError):
 
 
 def of_other_version(what: str, error: OtherVersionError, reader: str, if_older: str) -> ArtifactError:
-    """The error of a document of another version, with what to deploy first.
+    """The error for a document of another version, which says what to deploy first.
 
     Args:
         what: the document.
-        error: which of the two is newer.
-        reader: what has read it, as in `artifact store`.
+        error: the error, which knows whether the document or the reader is newer.
+        reader: the name of the reader, as in `artifact store`.
         if_older: the fix of a document that an older version wrote.
     """
     fix = f"first deploy the stack of the {reader} with the version of cdk-triton that wrote the document"
@@ -134,9 +134,9 @@ def printable(text: str, limit: int = REASON_LIMIT) -> str:
 
 
 def for_publisher(reason: str) -> str:
-    """A reason as callers of a publisher read it, who cannot deploy: they publish again.
+    """A reason for callers of a publisher, who publish again instead of deploying.
 
-    The same reason may be kept in a build, and reach deployments and publishers.
+    The same recorded reason may reach deployments and publishers.
     """
     return reason.replace(BEFOREHAND, "").replace("deploy again", "publish again")
 
@@ -155,7 +155,7 @@ def _log_group_note() -> str:
 
 
 def with_log_tail(reason: str, lines: Sequence[str], link: str) -> str:
-    """A reason with the end of a log and its address, in one text that `printable` does not have to cut.
+    """A reason with the end of a log and its address, short enough for `printable`.
 
     The function's own log has the full text.
     """
@@ -163,14 +163,14 @@ def with_log_tail(reason: str, lines: Sequence[str], link: str) -> str:
         log.error("%s %s\n%s", reason, link, "\n".join(lines))
     reason, log_end = printable(reason), printable(" | ".join(lines))
     address = f" ({link})" if 0 < len(link) <= _LINK_LIMIT else ""
-    room = REASON_LIMIT - len(_log_group_note()) - len(address)
-    if len(reason) > room:
-        reason = f"{reason[: room - 3]}..."
-    room -= len(reason) + len(" [log: ...]")
-    while len(log_end) > room and " | " in log_end:  # whole lines, as long as there is more than one
+    available = REASON_LIMIT - len(_log_group_note()) - len(address)
+    if len(reason) > available:
+        reason = f"{reason[: available - 3]}..."
+    available -= len(reason) + len(" [log: ...]")
+    while len(log_end) > available and " | " in log_end:  # whole lines, as long as there is more than one
         log_end = log_end.partition(" | ")[2]
-    if log_end and room > 0:
-        reason += f" [log: {log_end if len(log_end) <= room else f'...{log_end[-room:]}'}]"
+    if log_end and available > 0:
+        reason += f" [log: {log_end if len(log_end) <= available else f'...{log_end[-available:]}'}]"
     return reason + address
 
 
@@ -179,8 +179,8 @@ def error_code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def is_refusal(error: Exception) -> bool:
-    """Whether the service has certainly not carried out the request."""
+def is_rejection(error: Exception) -> bool:
+    """Whether the service has certainly rejected the request."""
     return isinstance(error, ClientError) and 400 <= _status(error) < 500
 
 

@@ -33,19 +33,19 @@ def commit_files(commit: Commit, assets: str, invocation: Invocation) -> None:
     Args:
         commit: the commit; it has files.
         assets: the plan's bucket.
-        invocation: what this invocation works with.
+        invocation: this invocation.
 
     Raises:
         NotYetError: the time is up; the copied files are kept.
-        ArtifactError: an asset is missing, or a file is not the one that was committed, or not ours.
+        ArtifactError: an asset is missing, or a file is not the one that was committed or has another owner.
     """
     storage = invocation.storage
     manifest = storage.read(commit.manifest)
     if manifest is not None:
         _verify(commit, manifest[0], invocation)
         return
-    bring = partial(_bring, commit, assets=assets, invocation=invocation)
-    found = list(invocation.each(bring, commit.files or ()))
+    commit_file = partial(_commit_file, commit, assets=assets, invocation=invocation)
+    found = list(invocation.each(commit_file, commit.files or ()))
     try:
         storage.write(commit.manifest, _manifest(commit, found))
     except LostRaceError:
@@ -57,29 +57,28 @@ def commit_files(commit: Commit, assets: str, invocation: Invocation) -> None:
     log.info("committed %d files below %s", len(found), commit.archive)
 
 
-def _bring(commit: Commit, file: File, *, assets: str, invocation: Invocation) -> StoredObject:
-    """The file in its place."""
+def _commit_file(commit: Commit, file: File, *, assets: str, invocation: Invocation) -> StoredObject:
     storage, key = invocation.storage, commit.archive + file.path
-    there = storage.head(key)
-    if there is None and file.asset is None:
-        there = _write_empty(key, invocation)
-    elif there is None:
+    stored = storage.head(key)
+    if stored is None and file.asset is None:
+        stored = _write_empty(key, invocation)
+    elif stored is None:
         source = storage.head(file.asset or "", bucket=assets)
         if source is None:
             raise ArtifactError(f"the file s3://{assets}/{file.asset} is missing; deploy again to upload it")
-        there = copy_if_absent(source, key, {ARTIFACT_KEY_METADATA: commit.artifact_key}, storage, invocation.turn)
+        stored = copy_if_absent(source, key, {ARTIFACT_KEY_METADATA: commit.artifact_key}, storage, invocation.turn)
     if file.asset is not None:
-        check_owner(there, commit.artifact_key)
-    if there.size != file.size:
+        check_owner(stored, commit.artifact_key)
+    if stored.size != file.size:
         raise ArtifactError(
-            f"{there} has {there.size} bytes, but the plan has {file.size} for {file.path}; delete the object, and "
+            f"{stored} has {stored.size} bytes, but the plan has {file.size} for {file.path}; delete the object, and "
             "deploy again"
         )
-    return there
+    return stored
 
 
 def _write_empty(key: str, invocation: Invocation) -> StoredObject:
-    """Write an empty file, because a copy has parts and no part can be empty."""
+    """Write an empty file, because a multipart copy cannot have an empty part."""
     try:
         invocation.storage.write(key, b"")
     except LostRaceError:

@@ -17,7 +17,7 @@ from .invocation import Invocation
 from .storage import LostRaceError, StoredObject
 from .turn import RESERVE_MILLIS, TurnIsOverError
 
-__all__ = ["bring", "write_build_plan"]
+__all__ = ["copy_inputs", "write_build_plan"]
 
 SCHEMA = 1
 
@@ -27,11 +27,11 @@ it timed out."""
 
 HASHED_HERE_BYTES = 2 * 1024**3
 """The size of an input that one invocation can read beside another one, at the 28 MB/s that docs/many_ensembles.md
-assumes. The build program checks the hash of every input in any case. A check here saves the minutes until a machine
-has started."""
+assumes. The build program checks the hash of every input in any case. A check here saves the minutes that a machine
+takes to start."""
 
 
-def bring(
+def copy_inputs(
     build: str, builder: BuildMachine, commits: Sequence[Commit], assets: str, invocation: Invocation
 ) -> dict[str, str]:
     """Copy the build program and the inputs of these commits into the build's input folder, each once.
@@ -51,16 +51,16 @@ def bring(
         NotYetError: the time is up; the copied inputs are kept.
         ArtifactError: the build program is missing.
     """
-    _bring(build, assets, invocation, builder.program)
+    _copy_input(build, assets, invocation, builder.program)
     needed = {source.path: source for commit in commits for source in _inputs_of(commit)}
-    brought = invocation.each(partial(_fault, build, assets, invocation), needed.values())
-    faults = dict(zip(needed, brought, strict=True))
+    results = invocation.each(partial(_try_copy, build, assets, invocation), needed.values())
+    faults = dict(zip(needed, results, strict=True))
     found = {commit.artifact_key: [faults[source.path] for source in _inputs_of(commit)] for commit in commits}
     return {key: "; ".join(filter(None, reasons)) for key, reasons in found.items() if any(reasons)}
 
 
 def write_build_plan(build: str, builder: BuildMachine, commits: Iterable[Commit], invocation: Invocation) -> list[str]:
-    """Write the build plan if it is absent; return the keys in the plan that is then in place."""
+    """Write the build plan if it is absent; return the keys in the stored plan."""
     ensembles = [dict(commit.build.ensemble) for commit in commits if commit.build is not None]
     document = {
         "schema": SCHEMA,
@@ -84,20 +84,20 @@ def _inputs_of(commit: Commit) -> tuple[BuildInput, ...]:
     return () if commit.build is None else commit.build.inputs
 
 
-def _fault(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> str | None:
-    """Bring an input; the reason if that cannot be done."""
+def _try_copy(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> str | None:
+    """Copy an input, and return why that failed, or None."""
     try:
-        _bring(build, assets, invocation, wanted)
+        _copy_input(build, assets, invocation, wanted)
     except ArtifactError as error:
         return error.full
     return None
 
 
-def _bring(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> None:
+def _copy_input(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> None:
     storage, key = invocation.storage, f"{build_inputs_prefix(build)}{wanted.path}"
     bucket = assets if wanted.bucket is None else wanted.bucket
-    there = storage.head(key)
-    if there is not None:
+    existing = storage.head(key)
+    if existing is not None:
         return
     source = storage.head(wanted.key, bucket=bucket, version=wanted.version)
     if source is None:

@@ -26,7 +26,7 @@ class Each(Protocol):
     """`map`, or a pool's own."""
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]:
-        """The results in the order of the items; the first exception of any ends it."""
+        """Return the results in the order of the items. The first exception ends it."""
 
 
 class _Kinds(Protocol):
@@ -36,7 +36,7 @@ class _Kinds(Protocol):
 
 
 def _stack_status(stack: str) -> str:
-    # In a VPC without an endpoint for CloudFormation nobody answers, and the poll has other work.
+    # In a VPC without an endpoint for CloudFormation there is no answer, and the poll has other work.
     patience = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
     found = boto3.client("cloudformation", config=patience).describe_stacks(StackName=stack)
     return str(found["Stacks"][0]["StackStatus"])
@@ -50,7 +50,7 @@ class Invocation:
         storage: the store's bucket.
         builders: by kind.
         remaining_millis: returns the time that is left, in milliseconds.
-        each: applies a function to items, some at once.
+        each: applies a function to items, some of them concurrently.
         now: the time, in seconds since 1970.
         token: makes 16 hexadecimal digits that are unique.
         promotes_from: the bucket of the store that this one promotes from; None if it builds for itself.

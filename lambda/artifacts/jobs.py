@@ -15,13 +15,13 @@ from .storage import LostRaceError
 __all__ = ["is_out_of_sight", "latest_end", "refreshed"]
 
 VISIBLE_SECONDS = 5 * 60
-"""A job that the service does not list for so long after its start is lost; before that it may not be listed yet."""
+"""A service may take this long to list a new job. A job that is missing later is lost."""
 
 QUEUE_SECONDS = 8 * 60 * 60
 """The longest time in CodeBuild's queue (API reference, `queuedTimeoutInMinutes`)."""
 
 LATE_SECONDS = 60 * 60
-"""No service takes so long to end a job whose time is up."""
+"""Longer than any service takes to end a job whose time is up."""
 
 
 def refreshed(
@@ -37,8 +37,10 @@ def refreshed(
         running = [state for state in builds.values() if state is not None and _runs(state)]
         seen = [state for state in running if not is_out_of_sight(state, invocation)]
         for kind in sorted({state.kind for state in seen}):
-            asked = [state for state in seen if state.kind == kind]
-            builds |= _asked(asked, invocation.builders[kind].describe([str(s.job) for s in asked]), ledger, invocation)
+            listed = [state for state in seen if state.kind == kind]
+            builds |= _described(
+                listed, invocation.builders[kind].describe([str(s.job) for s in listed]), ledger, invocation
+            )
         for build, state in builds.items():
             if state is None:
                 continue
@@ -52,7 +54,7 @@ def refreshed(
 
 
 def is_out_of_sight(state: BuildState, invocation: Invocation) -> bool:
-    """Whether a job may run on a builder that this store does not have any more."""
+    """Whether a job may run on a builder that this store no longer has."""
     may_run = state.ended is None and (state.job is not None or state.sent_at is not None)
     return may_run and state.kind not in invocation.builders
 
@@ -61,7 +63,7 @@ def _runs(state: BuildState) -> bool:
     return state.job is not None and state.ended is None
 
 
-def _asked(
+def _described(
     running: Iterable[BuildState], found: Mapping[str, Progress], ledger: Ledger, invocation: Invocation
 ) -> dict[str, BuildState]:
     return {state.build: _after(state, found.get(str(state.job)), ledger, invocation) for state in running}
@@ -88,7 +90,7 @@ def latest_end(state: BuildState) -> float:
 
 
 def _unless_expired(state: BuildState, status: str, ledger: Ledger, invocation: Invocation) -> BuildState:
-    """End a build whose job is past every time limit."""
+    """End a build whose job has exceeded every time limit."""
     limit = latest_end(state)
     if invocation.now() <= limit:
         return state
@@ -102,9 +104,9 @@ def _ended(state: BuildState, progress: Progress, invocation: Invocation) -> End
     # The clocks differ: a build never ends before it was made.
     at = max(invocation.now() if progress.at is None else progress.at, state.created_at)
     own = read_failure(state.build, None, invocation.storage)
-    said = f": {progress.message}" if progress.message else ""
-    ends = f"the job {state.job} wrote no archive and ended with status {progress.status}{said}"
-    if "deploy again" not in said:
+    detail = f": {progress.message}" if progress.message else ""
+    ends = f"the job {state.job} wrote no archive and ended with status {progress.status}{detail}"
+    if "deploy again" not in detail:
         ends += "; read the log of the job, fix the cause, and deploy again"
     reason, lines = (ends, []) if own is None else own
     if not lines and progress.status not in {"SUCCEEDED", "Completed"}:
@@ -122,7 +124,7 @@ def _is_abandoned(state: BuildState, request: Request, now: float) -> bool:
 
 
 def _taken_over(state: BuildState, ledger: Ledger, invocation: Invocation) -> BuildState:
-    """End an abandoned build, unless its job exists. The write fails if an invocation has begun to work on it."""
+    """End an abandoned build, unless its job exists. The write fails if another invocation works on it again."""
     now, job = invocation.now(), None
     if state.sent_at is not None:
         job = invocation.builders[state.kind].find(state.build, state.created_at)

@@ -71,11 +71,11 @@ LEASE_SECONDS = 6 * 60
 """An invocation lives 5 minutes (the store's stack sets it), and its last call some seconds more."""
 
 UNSURE_SECONDS = 6 * 60
-"""After this time the service lists a requested job, or never made it. CodeBuild takes a repeated StartBuild for the
+"""After this time, the service lists a requested job or has not made it. CodeBuild takes a repeated StartBuild for the
 same one during 5 minutes (API reference, `idempotencyToken`)."""
 
 ABANDONED_SECONDS = 10 * 60
-"""After this long without a poll the request behind a build is gone: its polls come every 30 seconds or sooner."""
+"""After this time without a poll, a build's request has ended, because its polls come every 30 seconds or sooner."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Ended:
         at: when, in seconds since 1970.
         reason: why its archives are incomplete, if they are.
         link: the log's address; empty if there was no job.
-        again: whether it is worth one more attempt without anybody's doing.
+        again: whether one more attempt is made automatically.
     """
 
     status: str
@@ -170,7 +170,7 @@ class BuildState:
 
     @property
     def state(self) -> str:
-        """One word for people who read the document."""
+        """The state for a reader of the document."""
         if self.ended is not None:
             return "ended"
         if self.job is not None:
@@ -246,7 +246,7 @@ class Ledger:
         try:
             return self.storage.write(key, body, replacing=document.etag or None)
         except LostRaceError:
-            # An answer that was lost is asked for again within boto3, and then our own document is in the way.
+            # boto3 repeats a write whose answer was lost, and then finds this invocation's own document.
             found = self.storage.read(key)
             if found is None or found[0] != body:
                 raise

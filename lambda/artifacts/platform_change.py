@@ -1,15 +1,15 @@
-"""A change of the platform of a `TritonMultiModel` that has a publisher: first, everything live is published for it.
+"""Checks that all live ensembles are published for the next platform, before a `TritonMultiModel` changes to it.
 
-The endpoint is about to serve another prefix, and callers go on to send the same target models. So each ensemble that
-is live in the catalogue of the platform before has to be live in the new one too, with the same target model. Otherwise
-the deployment fails here, before anything else has changed.
+The endpoint is about to serve another prefix, but callers send the same target models. So each ensemble that is live in
+the catalogue of the previous platform must also be live in the new one, with the same target model. Otherwise the
+deployment fails here, before anything else has changed.
 
-Two documents are read for each ensemble, and a poll has 20 seconds. So a poll compares a part. Its answer contains how
-far it came, and Step Functions hands that on to the next one.
+Two documents are read for each ensemble, and a poll has 20 seconds. So each poll compares a part of the ensembles, and
+Step Functions passes its progress to the next one.
 
-A rollback brings the platform before back, whose archives are where they were. So each poll checks first whether the
-stack rolls back, and then nothing is compared. A store in a VPC without an endpoint for CloudFormation cannot check
-that, and compares.
+A rollback restores the previous platform, whose archives still exist. So each poll first checks whether the stack rolls
+back, and then compares nothing. A store in a VPC without an endpoint for CloudFormation cannot check that, and always
+compares.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .request import PublishedFor, Request
 __all__ = ["Compared", "compare"]
 
 BATCH = 500
-"""How many ensembles are compared between two looks at the clock."""
+"""How many ensembles are compared between two checks of the time."""
 
 SHOWN = 5
-"""How many names a message has."""
+"""The most names in a message."""
 
 _ROLLS_BACK = ("UPDATE_ROLLBACK", "ROLLBACK")
 
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Compared:
-    """How far the catalogues of two platforms are compared.
+    """The progress of a comparison of two catalogues.
 
     Attributes:
         after: the object key of the last ensemble that is compared.
@@ -61,25 +61,25 @@ class Compared:
 
     @classmethod
     def parse(cls, event: Mapping[str, Any]) -> Compared | None:
-        """Read it from the answer of the poll before; None before the first."""
+        """Read it from the answer of the previous poll; None before the first one."""
         document = event.get("Polled", {}).get("Compared")
         return None if document is None else cls(**{**document, "names": tuple(document["names"])})
 
     def document(self) -> dict[str, Any]:
-        """It as JSON."""
+        """The progress as JSON."""
         return asdict(self)
 
 
 def compare(request: Request, before: Compared | None, invocation: Invocation) -> Compared | None:
-    """Compare the catalogues of the platform before and of the new one, as far as there is time.
+    """Compare the catalogues of the previous and the new platform, as far as time allows.
 
     Args:
         request: the request.
-        before: how far earlier polls came; None for the first one.
-        invocation: what this invocation works with.
+        before: the progress of earlier polls; None for the first one.
+        invocation: this invocation.
 
     Returns:
-        How far they are compared; None if the platform does not change, nothing is published, or the stack rolls back.
+        The progress; None if the platform does not change, nothing is published, or the stack rolls back.
 
     Raises:
         ArtifactError: an ensemble is not published for the new platform.
@@ -88,8 +88,8 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
     if old is None or new is None or old.platform == new.platform:
         return None
     storage, found = invocation.storage, Compared() if before is None else before
-    fleet = read_plan(request, storage).fleet
-    if fleet is None:
+    served = read_plan(request, storage).fleet
+    if served is None:
         return None
     if found.is_done:
         return found
@@ -97,12 +97,12 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         return None
 
     def is_missing(ensemble: str) -> bool:
-        current = read_entry(fleet.name, old.platform, ensemble, storage).current
-        if current is None or ensemble in fleet.target_models:  # the stack's own deployment brings the latter
+        current = read_entry(served.name, old.platform, ensemble, storage).current
+        if current is None or ensemble in served.target_models:  # the stack's own deployment brings the latter
             return False
-        return read_entry(fleet.name, new.platform, ensemble, storage).current != current
+        return read_entry(served.name, new.platform, ensemble, storage).current != current
 
-    prefix = catalogue_prefix(fleet.name, old.platform)
+    prefix = catalogue_prefix(served.name, old.platform)
     keys = storage.keys(prefix, after=found.after)
     while part := list(islice(keys, BATCH)):
         if invocation.turn.is_over():
@@ -117,7 +117,7 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
 
 
 def _rolls_back(stack_id: str, invocation: Invocation) -> bool:
-    """Whether the stack is known to roll back."""
+    """Whether the stack is certainly rolling back."""
     try:
         status = invocation.stack_status(stack_id)
     except (ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError) as error:

@@ -1,7 +1,6 @@
-"""Takes archives from the store that this one promotes from, instead of building or uploading them again.
+"""Copies archives from the store that this one promotes from, instead of building or uploading them again.
 
-Two builds of one plan differ in their bytes and in their speed. So this store gets the archive that was tested, and not
-another build of it.
+Two builds of one plan differ in their bytes and in their speed, so this store gets the very archive that was tested.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The provider of the store's custom resources: takes requests of CloudFormation, and answers them.
+"""The provider of the store's custom resources, which answers the requests of CloudFormation.
 
 CloudFormation invokes `provide` asynchronously ("Using AWS Lambda with CloudFormation"). It starts an execution of the
 waiter, a state machine that calls `is_complete` until it is done or fails, and then once more with the outcome. That
 call sends the outcome to CloudFormation.
 
 No function waits for another one. So a request takes one concurrent execution of the account, and only while there is
-something to do. Nothing fails because the account has no execution to spare: Lambda keeps an asynchronous event that it
-throttles for up to six hours ("Asynchronous invocation"), and Step Functions repeats a call that was throttled.
+something to do. A lack of free executions fails nothing: Lambda keeps an asynchronous event that it throttles for up to
+six hours ("Asynchronous invocation"), and Step Functions repeats a call that was throttled.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .request import Request
 __all__ = ["accept", "answer_outcome", "has_outcome", "provide"]
 
 SECONDS = 10
-"""For one attempt to answer CloudFormation. Step Functions and Lambda repeat one that fails."""
+"""The timeout of one attempt to answer CloudFormation. Step Functions and Lambda repeat a failed one."""
 
 log = logging.getLogger(__name__)
 
 
 def accept(event: Mapping[str, Any], *, now: float) -> dict[str, Any]:
-    """Name the resource of a request, and say when work on it begins.
+    """The physical id of a request's resource, and when the work on it begins.
 
     Raises:
         ArtifactError: a property is missing or has the wrong form.
@@ -47,7 +47,7 @@ def accept(event: Mapping[str, Any], *, now: float) -> dict[str, Any]:
 
 
 def provide(event: Mapping[str, Any], _context: object) -> None:
-    """Take a request of CloudFormation."""
+    """Accept a request of CloudFormation, and start the waiter."""
     try:
         request = {**event, **accept(event, now=time.time())}
     except ArtifactError as error:
@@ -67,17 +67,17 @@ def provide(event: Mapping[str, Any], _context: object) -> None:
 
 
 def has_outcome(event: Mapping[str, Any]) -> bool:
-    """Whether the waiter has come to an end with a request."""
+    """Whether an event of the waiter contains the outcome of a request."""
     return "Failure" in event or bool(event.get("Polled", {}).get("IsComplete"))
 
 
 def answer_outcome(event: Mapping[str, Any]) -> None:
-    """Tell CloudFormation how the waiter has come to an end."""
+    """Send the outcome of the waiter to CloudFormation."""
     _answer(event, reason_of(event["Failure"]) if "Failure" in event else None)
 
 
 def _answer(event: Mapping[str, Any], failure: str | None) -> None:
-    """Tell CloudFormation how a request has ended ("Custom resource response objects")."""
+    """Send the result of a request to CloudFormation ("Custom resource response objects")."""
     answer = {
         "Status": "SUCCESS" if failure is None else "FAILED",
         "Reason": "" if failure is None else with_log_group(failure),

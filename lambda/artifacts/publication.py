@@ -1,4 +1,4 @@
-"""The request of a publisher, below `staging/publish/<fleet>/<caller>/`, and what the machine makes of it.
+"""The object keys of a request to a publisher, and of what its state machine writes.
 
 ::
 
@@ -14,20 +14,20 @@
         failures/<machine>/<execution>/<ensemble>.json       why an ensemble was not changed
         results/                                             written by Step Functions; nothing reads it
 
-Sources that have been compared with their keys are kept beside the archive that is built from them. So they outlive
-`staging/`, because another platform may need another build.
+Verified sources are kept beside the archive that is built from them, because a change of the platform may need another
+build after `staging/` has expired.
 
 `<caller>` is the `aws:userid` of the caller, such as `AROAEXAMPLE:alice`. `grant_publish` allows each caller to write
-into the directory of its own userid alone. So IAM vouches for the writer of a request, whom the catalogue names, and no
-caller can overwrite what another one uploads. Any of them may start an execution for the request of another one. Step
-Functions does not give an execution the caller that has started it. CloudTrail has the caller.
+into the directory of its own userid alone. So IAM guarantees the author of a request, whom the catalogue records, and
+no caller can overwrite the uploads of another one. A caller may start an execution for the request of another one. Step
+Functions does not pass the caller to the execution, but CloudTrail records it.
 
 Publishers of one store share no prefix: two machines may have executions of the same name, and a caller of one machine
 may be forbidden to use the other. Two machines publish even for one platform of a `TritonMultiModel`: that of the next
 platform, and after the change that of the present one. So the prefix names the machine too, and CloudFormation gives
 each machine another name. An execution that is redriven keeps its ARN, so it finds what it wrote. Failures have a
-prefix of their own, because callers read nothing else.
-All of it expires with `staging/`. Neither is taken on trust: object keys are derived here, from names that are checked.
+prefix of their own, because callers may read nothing else. All of it expires with `staging/`. Object keys are derived
+here, from names that are checked.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ global condition context keys", and `RoleSessionName` of `AssumeRole`)."""
 
 @dataclass(frozen=True)
 class Place:
-    """The places of an execution's documents, and of those of its `TritonMultiModel`.
+    """The object keys of an execution's documents, and of those of its `TritonMultiModel`.
 
     Attributes:
-        fleet: the name of the `TritonMultiModel` in the store.
+        multi_model: the name of the `TritonMultiModel` in the store.
         platform: its platform, as in `25.09-a10g`.
         execution: the ARN of the execution.
     """
 
-    fleet: str
+    multi_model: str
     platform: str
     execution: str
 
@@ -71,7 +71,7 @@ class Place:
 
     def served_by(self, platform: str) -> str:
         """The prefix that an endpoint of a platform serves from."""
-        return layout.fleet_prefix(self.fleet, platform)
+        return layout.fleet_prefix(self.multi_model, platform)
 
     @property
     def index(self) -> str:
@@ -80,7 +80,7 @@ class Place:
 
     def index_of(self, platform: str) -> str:
         """The object key of the index of a platform."""
-        return layout.index_key(self.fleet, platform)
+        return layout.index_key(self.multi_model, platform)
 
     def request(self, publication: str) -> str:
         """The object key of a request.
@@ -89,7 +89,7 @@ class Place:
             ArtifactError: the publication cannot be part of an object key.
         """
         caller_of(publication)
-        return layout.request_key(self.fleet, publication)
+        return layout.request_key(self.multi_model, publication)
 
     def upload(self, publication: str, artifact_key: str) -> str:
         """The object key of an archive that the caller of a request has uploaded, for this request or an earlier one.
@@ -97,7 +97,7 @@ class Place:
         Raises:
             ArtifactError: the publication cannot be part of an object key.
         """
-        return layout.upload_key(self.fleet, caller_of(publication), artifact_key)
+        return layout.upload_key(self.multi_model, caller_of(publication), artifact_key)
 
     def build(self, publication: str, artifact_key: str) -> str:
         """The object key of a build that was uploaded for a request.
@@ -106,7 +106,7 @@ class Place:
             ArtifactError: the publication cannot be part of an object key.
         """
         caller_of(publication)
-        return layout.uploaded_build_key(self.fleet, publication, artifact_key)
+        return layout.uploaded_build_key(self.multi_model, publication, artifact_key)
 
     @property
     def items(self) -> str:
@@ -116,7 +116,7 @@ class Place:
     @property
     def failures(self) -> str:
         """The prefix of the failures."""
-        return layout.publishing_failures_prefix(self.fleet, self.platform, self.execution)
+        return layout.publishing_failures_prefix(self.multi_model, self.platform, self.execution)
 
     def failure(self, ensemble: str) -> str:
         """The object key of an ensemble's failure."""
@@ -128,16 +128,16 @@ class Place:
         return f"{self._execution}builds.json"
 
     def build_failure(self, artifact_key: str, repository: str) -> str:
-        """The object key of the reason why an archive was not built; repositories with one key have one each."""
+        """The object key of the reason why an archive was not built, one for each repository with its key."""
         return f"{self._execution}builds/{artifact_key}/{repository}.json"
 
     @property
     def _execution(self) -> str:
-        return layout.execution_prefix(self.fleet, self.platform, self.execution)
+        return layout.execution_prefix(self.multi_model, self.platform, self.execution)
 
 
 def caller_of(publication: str) -> str:
-    """The userid of who has written a request.
+    """The userid of the author of a request.
 
     Args:
         publication: a userid, a slash, and an id.
@@ -158,7 +158,7 @@ def parse_request(text: bytes) -> list[Item]:
     """Read a request: an item for each ensemble.
 
     Raises:
-        ArtifactError: the request is not one that this version of the library takes.
+        ArtifactError: the request is not valid in this version of the library.
     """
     try:
         return publication.parse_request(text)
@@ -169,7 +169,7 @@ def parse_request(text: bytes) -> list[Item]:
 
 
 def parse_item(document: Mapping[str, Any]) -> Item:
-    """Read an item that the machine hands on.
+    """Read an item from the input of a state.
 
     Raises:
         ArtifactError: a field is missing, unknown, or cannot be part of an object key.

@@ -3,11 +3,11 @@
 The machine calls `build_batch` until it is complete. The function runs in the store's handler, because it starts jobs,
 takes locks and commits, as `ensure` does for a deployment. So deployments and publishers build nothing twice.
 
-A request names the recipes of each build by their numbers in the publisher's description, which a deployment wrote.
-The function reads the uploaded sources, computes the keys with these recipes, and goes on only if they are those of
-the request. It then keeps a copy of the sources where no caller can write, below the prefix of the archive: a change of
-the platform builds from it again. The copy of a build that fails stays until `gc` deletes it. The inputs from S3 are
-those of the recipes. The steps come with the request, because only the library can read a configuration.
+A request names the recipes of each build by their numbers in the publisher's description, which a deployment wrote. The
+function reads the uploaded sources, computes the keys with these recipes, and goes on only if they are those of the
+request. It then keeps a copy of the sources where no caller can write, below the prefix of the archive: a change of the
+platform builds from it again. If the build fails, the copy stays until `gc` deletes it. The inputs from S3 are those of
+the recipes. The build steps come with the request, because only the library can read a configuration.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ MAX_BUILD_BYTES = 4 * 1024**2
 
 FIRST_HOUR = 60 * 60
 POLL_SECONDS, LATER_POLL_SECONDS = 30, 120
-"""Between two polls in the first hour of an execution, and later. A poll takes 9 events of the 25,000 that the history
-of an execution has ("Quotas related to state machine executions"). A build may wait and run for 52 hours."""
+"""Seconds between two polls, in the first hour of an execution and later. A poll takes 9 of the 25,000 events in the
+history of an execution ("Quotas related to state machine executions"). A build may wait and run for 52 hours."""
 
 YIELD_SECONDS = 2
-"""Between two polls that copy; see `artifacts.YIELD_SECONDS`."""
+"""Seconds between two polls that copy; see `artifacts.YIELD_SECONDS`."""
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class BuildEvent:
 
     @classmethod
     def parse(cls, event: Mapping[str, Any]) -> BuildEvent:
-        """Read what the definition of the machine sends."""
+        """Read an event from the definition of the state machine."""
         document = event["Publication"]
         return cls(
             publication=document["publish"],
@@ -110,7 +110,7 @@ def build_batch(event: Mapping[str, Any], invocation: Invocation) -> dict[str, A
         pause before the next call.
 
     Raises:
-        ArtifactError: none of them can be built.
+        ArtifactError: no archive of the batch can be built.
     """
     parsed = BuildEvent.parse(event)
     waited = invocation.now() - parsed.started_at
@@ -139,7 +139,7 @@ def _read_publisher(event: BuildEvent, invocation: Invocation) -> tuple[Building
     """Read the publisher's description from the assets.
 
     Raises:
-        ArtifactError: the description is missing, was changed, or is not one of this version of the library.
+        ArtifactError: the description is missing, was changed, or has the schema of another version.
     """
     where = f"s3://{event.assets}/{event.description}"
     found = invocation.storage.read(event.description, bucket=event.assets)
@@ -182,7 +182,7 @@ class _Batch:
             build_each(pending, self._builds.builder, self._request(), self._invocation, self._fail)
 
     def _pending(self, item: Item) -> Commit | None:
-        """The archive to build; None if the archive is committed, or its failure is recorded.
+        """The archive to build; None if it is committed or its failure is recorded.
 
         Raises:
             TurnIsOverError: the time is up.
@@ -215,11 +215,11 @@ class _Batch:
         return dataclasses.replace(built_commit(item, self._builds.label), build=build)
 
     def _verified(self, item: Item) -> EnsembleBuild:
-        """The build of an item, whose sources are those of its keys.
+        """The build of an item, after its sources were compared with its keys.
 
         Raises:
             TurnIsOverError: the time is up.
-            ArtifactError: the sources are not those of the keys, or the build is not one of the publisher's.
+            ArtifactError: the sources do not have the keys, or the build is not one of the publisher's.
         """
         uploaded = self._uploaded(item)
         recipes = self._recipes(item, uploaded.recipes)
@@ -233,7 +233,7 @@ class _Batch:
         return EnsembleBuild(tuple(inputs), ensemble)
 
     def _uploaded(self, item: Item) -> UploadedBuild:
-        """The build of an item. Repositories with the same key share it, because it may take tens of megabytes."""
+        """The build of an item. Repositories with the same key share it, because it may be tens of megabytes."""
         with self._reading:
             if item.artifact_key not in self._read:
                 self._read[item.artifact_key] = self._parsed(item)
@@ -267,21 +267,21 @@ class _Batch:
         return [declared[number] for number in numbers]
 
     def _take_sources(self, item: Item, recipes: Sequence[Mapping[str, Any]]) -> None:
-        """Keep a copy of the uploaded sources if they are those of the keys."""
+        """Keep a copy of the uploaded sources if they have the keys of the item."""
         origin, kept = self._unverified(item), layout.kept_sources_key(item.repository, item.artifact_key)
         wanted = ArchiveKeys(item.source_key, item.artifact_key)
         inputs = self._keys.with_recipes((each["parameters"] for each in recipes), self._builds.program)
         with reading(origin, self._invocation.turn):
-            # The turn may end while sources are read, and a poll that keeps nothing would be repeated without an end.
+            # The turn may end while sources are read, and a poll that saves nothing would repeat for ever.
             finish = Turn(self._invocation.remaining_millis, is_last=True)
             source = verified(origin, wanted, inputs, self._storage, finish)
         copy_verified(source, kept, wanted, self._storage, finish)
 
     def _unverified(self, item: Item) -> str:
-        """The object key of the sources of an item, whose keys are not verified yet."""
+        """The object key of the sources before their keys are verified."""
         if not item.from_platform:
             return self._place.upload(self._event.publication, item.artifact_key)
-        entry = read_entry(self._place.fleet, item.from_platform, item.ensemble, self._storage)
+        entry = read_entry(self._place.multi_model, item.from_platform, item.ensemble, self._storage)
         for version in entry.versions:
             if version.target_model == item.target_model:
                 return layout.kept_sources_key(version.repository, version.artifact_key)
@@ -290,7 +290,7 @@ class _Batch:
         )
 
     def _fail(self, commit: Commit, reason: str) -> None:
-        """Record why an archive is not built, unless there is a reason already."""
+        """Record why an archive is not built, unless a reason is recorded already."""
         body = json.dumps({"repository": commit.repository, "reason": for_publisher(reason)}, indent=2).encode()
         try:
             self._storage.write(self._place.build_failure(commit.artifact_key, commit.repository), body)

@@ -1,12 +1,12 @@
 """The functions of a publisher's state machine, each safe to repeat: `prepare`, `change`, `record` and `count`.
 
-`prepare` runs once, then the store's handler builds what is to be built (`published_builds`). `change` runs
-for each ensemble, `record` for each that could not be built or changed, and `count` at the end.
-The order of `change` keeps what is live alive: it copies the archive, which no caller names yet, and then writes the
-catalogue, by which callers find it. So an ensemble is either what it was or what was asked for, and never half.
+`prepare` runs once, then the store's handler builds what is to be built (`published_builds`). `change` runs for each
+ensemble, `record` for each that could not be built or changed, and `count` at the end. `change` first copies the
+archive, which no caller knows yet, and then writes the catalogue, by which callers find it. So an ensemble is in its
+old or in its new state, and never in between.
 
-An ensemble that is done already costs one request. So a machine that failed or was stopped is started again with the
-same request.
+An ensemble that is done already costs one call of S3. So an execution that failed or was stopped may be started again
+with the same request.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from . import catalogue
 from .commits import check_owner, stored
 from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError, for_publisher, is_transient, reason_of
-from .fleet_index import open_catalogue, read_index
 from .invocation import Each
+from .multi_model_index import open_catalogue, read_index
 from .publication import Place, caller_of, parse_item, parse_request
 from .published_builds import built_commit
 from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject, TooLargeError
@@ -70,7 +70,7 @@ def change(event: Event, context: Any) -> dict[str, Any]:
 
 
 def record(event: Event, context: Any) -> dict[str, Any]:
-    """Write down why an ensemble was not changed, or why a batch was not built."""
+    """Record why an ensemble was not changed, or why a batch was not built."""
     if "batch" in event:
         batch = [parse_item(each) for each in event["batch"]]
         return _run(event, context, lambda publisher: publisher.record_builds(batch, event["failure"]))
@@ -78,21 +78,21 @@ def record(event: Event, context: Any) -> dict[str, Any]:
 
 
 def count(event: Event, context: Any) -> dict[str, Any]:
-    """Count what is done, and fail if something is not."""
+    """Count the changed ensembles, and fail if one was not changed."""
     return _run(event, context, lambda publisher: publisher.count())
 
 
 @dataclass(frozen=True)
 class Publisher:
-    """The means of one invocation.
+    """The functions of the state machine, with the dependencies of one invocation.
 
     Attributes:
         storage: the store's bucket.
         place: the `TritonMultiModel` and the execution.
-        keys: what keys depend on beside the files of an archive.
+        keys: the inputs of keys beside the files of an archive.
         turn: the time in which parts of a copy are begun.
-        now: the time.
-        each: applies a function to items, some at once.
+        now: returns the time.
+        each: applies a function to items, some of them concurrently.
         present: the platform that the endpoint serves, if this publisher is for the next one.
         is_repeated: whether an earlier attempt of this function has failed.
     """
@@ -114,7 +114,7 @@ class Publisher:
             max_builds: how many builds run at once; 0 for a publisher without recipes.
 
         Raises:
-            ArtifactError: the request is missing, or not one that this version of the library takes.
+            ArtifactError: the request is missing, or not valid in this version of the library.
         """
         request = self.place.request(publication)
         try:
@@ -138,8 +138,8 @@ class Publisher:
         return answer | times | {"builds": self.place.builds, "has_builds": bool(work)}
 
     def _of_stack(self) -> set[str]:
-        """The ensembles that the stack names."""
-        names = set(open_catalogue(self.place.fleet, self.place.index, self.storage).current)
+        """The ensembles that the stack declares."""
+        names = set(open_catalogue(self.place.multi_model, self.place.index, self.storage).current)
         if self.present is not None:  # no deployment has written an index of the next platform yet
             found = read_index(self.place.index_of(self.present), self.storage)
             names |= set() if found is None else set(found.current)
@@ -174,11 +174,11 @@ class Publisher:
             "forget": self._forget,
         }
         modify = actions[item.action]
-        fleet, platform = self.place.fleet, self.place.platform
+        multi_model, platform = self.place.multi_model, self.place.platform
         # If another execution writes the catalogue first, the archive is in its place at the next attempt.
         first, later = iter([item]), dataclasses.replace(item, is_there=True)
         entry = catalogue.update(
-            fleet,
+            multi_model,
             platform,
             item.ensemble,
             lambda entry: modify(entry, next(first, later), by, publication),
@@ -193,14 +193,14 @@ class Publisher:
         return {}
 
     def record_builds(self, batch: Sequence[Item], failure: Mapping[str, Any]) -> dict[str, Any]:
-        """Write down why a batch was not built; `change` reads it of each archive that is not committed."""
+        """Record why a batch was not built; `change` reads the reason for each archive that is not committed."""
         for item in batch:
             document = {"repository": item.repository, "reason": reason_of(failure)}
             self._write(self.place.build_failure(item.artifact_key, item.repository), json.dumps(document).encode())
         return {}
 
     def _write(self, key: str, text: bytes) -> None:
-        """Write a document, unless this function has written it before: it may run twice."""
+        """Write a document, unless an earlier run of this function has written it."""
         try:
             self.storage.write(key, text)
         except LostRaceError:
@@ -232,13 +232,13 @@ class Publisher:
         return {failure.ensemble: failure.reason for failure in failures}
 
     def _missing(self, item: Item, there: set[str]) -> str | None:
-        """Why an ensemble without a recorded failure is not what was asked for; None if it is."""
-        entry = catalogue.read_entry(self.place.fleet, self.place.platform, item.ensemble, self.storage)
+        """Why an ensemble without a recorded failure is not in the requested state; None if it is."""
+        entry = catalogue.read_entry(self.place.multi_model, self.place.platform, item.ensemble, self.storage)
         wanted = {"publish": item.target_model, "roll_back": item.to, "unpublish": None, "forget": None}[item.action]
-        is_as_asked = entry.current == wanted and (item.action, item.to) != ("roll_back", None)
-        is_as_asked &= item.action != "forget" or not entry.versions
+        is_as_requested = entry.current == wanted and (item.action, item.to) != ("roll_back", None)
+        is_as_requested &= item.action != "forget" or not entry.versions
         # A later execution may have changed the ensemble since: then the entry still lists this one.
-        if not (is_as_asked or entry.has(self.place.execution)):
+        if not (is_as_requested or entry.has(self.place.execution)):
             return "the execution ended before it changed this ensemble; run the command again"
         if entry.current is not None and self.place.served + entry.current not in there:
             return f"{entry.current!r} was deleted meanwhile; publish the ensemble again"
@@ -247,7 +247,7 @@ class Publisher:
     def _publish(self, entry: Entry, item: Item, by: Change, publication: str) -> Entry:
         version = Version(item.target_model, item.artifact_key, item.source_key, item.repository, by, item.built)
         changed = catalogue.publish(entry, version)
-        if changed != entry or not item.is_there:  # somebody may have deleted the archive of what is live
+        if changed != entry or not item.is_there:  # the archive of a live ensemble may have been deleted
             # An earlier run of this function may have copied it.
             is_there = item.is_there or changed == entry or self.is_repeated
             known = dataclasses.replace(item, is_there=is_there)
@@ -278,7 +278,7 @@ class Publisher:
         return self.storage.head(self.place.served + target_model)
 
     def _served(self, item: Item, publication: str) -> StoredObject:
-        """The archive below the prefix of the endpoint, copied there if it is not there."""
+        """The archive below the prefix of the endpoint, which is copied there if it is absent."""
         found = self._head(item.target_model) if item.is_there else None
         if found is not None:
             return found
@@ -327,10 +327,10 @@ def batches(items: Iterable[Item], max_builds: int) -> list[list[Item]]:
 
 
 def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]) -> dict[str, Any]:
-    """Let a publisher work; what is worth another attempt becomes a NotYetError, which the machine repeats."""
+    """Call a publisher. A fault that may pass becomes a NotYetError, after which the state machine tries again."""
     keys, platform = json.loads(os.environ["KEYS"]), os.environ["PLATFORM"]
     if event["platform"] != platform:
-        # Else a rollback or a built archive of one platform would change the other's prefix.
+        # Otherwise a rollback or a built archive of one platform would change the other's prefix.
         raise ArtifactError(
             f"the execution began for the platform {event['platform']}, but a deployment has changed the publisher's "
             f"platform to {platform}; run the command again"
@@ -350,7 +350,7 @@ def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]
 
 
 def attempted(publisher: Publisher, work: Callable[[Publisher], dict[str, Any]]) -> dict[str, Any]:
-    """`work`, whose passing faults become a NotYetError.
+    """The result of `work`. A fault that may pass becomes a NotYetError.
 
     Raises:
         NotYetError: the fault may pass, so another attempt is worth it.

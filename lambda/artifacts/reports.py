@@ -72,12 +72,12 @@ def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | N
         document = parse_json(found[0])
         archive = document["archive"]
         report = BuildReport(document, int(archive["size"]), tuple(archive["parts"]))
-        said = (document["schema"], document["artifact_key"], archive["part_bytes"], len(report.parts))
+        found_values = (document["schema"], document["artifact_key"], archive["part_bytes"], len(report.parts))
     except (TooLargeError, ValueError, LookupError, TypeError) as error:
         raise BrokenBuildError(f"{name} is not a report of cdk-triton's build program ({error!r})") from error
     wanted = (SCHEMA, commit.artifact_key, copying.PART_BYTES, -(-report.size // copying.PART_BYTES))
-    if said != wanted:
-        raise BrokenBuildError(f"{name} has schema, key, part size and number of parts {said}, not {wanted}")
+    if found_values != wanted:
+        raise BrokenBuildError(f"{name} has schema, key, part size and number of parts {found_values}, not {wanted}")
     return report
 
 

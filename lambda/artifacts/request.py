@@ -21,7 +21,7 @@ class PublishedFor:
 
     Attributes:
         platform: the platform, as in `25.09-a10g`.
-        command: publishes for it what is published for another platform.
+        command: the command that publishes the ensembles of another platform for it.
     """
 
     platform: str
@@ -29,7 +29,7 @@ class PublishedFor:
 
     @classmethod
     def parse(cls, properties: Mapping[str, Any]) -> PublishedFor | None:
-        """Read it from the properties of the resource; None if there is no publisher."""
+        """Read it from the properties of the resource; None without a publisher."""
         platform, command = (properties.get(name) for name in ("PublishedPlatform", "PublishCommand"))
         return cls(platform, command) if isinstance(platform, str) and isinstance(command, str) else None
 
@@ -47,8 +47,8 @@ class Request:
         build_image: the image that a build of this plan runs in; None if the stack builds nothing.
         started_at: when `on_event` accepted the request, in seconds since 1970.
         stack_id: the ARN of the stack.
-        published: the platform that is published for; None without a publisher.
-        published_before: the same of the properties that an Update replaces.
+        published: the platform of the publisher; None without one.
+        published_before: the same in the properties that an Update replaces.
     """
 
     is_delete: bool
@@ -92,7 +92,7 @@ class Request:
         )
 
     def accepted(self) -> dict[str, Any]:
-        """The addition of `provide` to a request; the waiter hands `StartedAt` on to every `is_complete`."""
+        """The fields that `provide` adds to a request; the waiter passes `StartedAt` to every `is_complete`."""
         answer: dict[str, Any] = {"PhysicalResourceId": self.physical_id}
         return answer if self.is_delete else answer | {"StartedAt": self.started_at}
 

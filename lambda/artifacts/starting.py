@@ -14,8 +14,8 @@ from botocore.exceptions import ClientError, ParamValidationError
 from protocol.plan import BuildMachine, Commit
 
 from .builders import Job
-from .failure import ArtifactError, NotYetError, QuotaUsedUpError, is_refusal, is_transient
-from .inputs import bring, write_build_plan
+from .failure import ArtifactError, NotYetError, QuotaUsedUpError, is_rejection, is_transient
+from .inputs import copy_inputs, write_build_plan
 from .invocation import Invocation
 from .locks import LEASE_SECONDS, UNSURE_SECONDS, BuildState, Ended, KeyLock, Lease, Ledger
 from .request import Request
@@ -46,7 +46,7 @@ def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: I
         raise ArtifactError(
             "the property BuildImage is missing, but the plan has ensembles to build; synthesise the stack again"
         )
-    invocation.builders[builder.kind]  # before anything is written: does the store have it?
+    invocation.builders[builder.kind]  # before any write, check that the store has the builder
     now = invocation.now()
     state = BuildState(
         build=f"cdk-triton-{invocation.token()}",
@@ -70,7 +70,7 @@ def resume(
     invocation: Invocation,
     reject: Reject,
 ) -> None:
-    """Take the lease of a build that has no job yet, and do the steps that are left until it has one.
+    """Take the lease of a build without a job, and do the remaining steps until it has one.
 
     Raises:
         NotYetError: the next poll continues.
@@ -98,7 +98,7 @@ def resume(
 
 
 class _Work:
-    """A build that this invocation holds the lease of."""
+    """A build whose lease this invocation holds."""
 
     def __init__(self, ledger: Ledger, state: BuildState, request: Request, invocation: Invocation) -> None:
         self.ledger = ledger
@@ -107,31 +107,31 @@ class _Work:
         self.invocation = invocation
 
     def change(self, **changes: Any) -> None:
-        """Write the build, changed.
+        """Write the changed build.
 
         Raises:
-            LostRaceError: somebody else has the lease now.
+            LostRaceError: another invocation has the lease now.
         """
         self.state = self.ledger.write(self.state, **changes)
 
     def prepare(self, wanted: Wanted, builder: BuildMachine, reject: Reject) -> None:
-        """Lock, bring the inputs, reject archives without their inputs, write the build plan, fix the members."""
+        """Take the locks, copy the inputs, reject archives that lack one, write the build plan, and fix the members."""
         build = self.state.build
         # Two directories may have the same content, thus one key: it is built once, and committed under both names.
         by_key = {commit.artifact_key: (commit, lock) for commit, lock in wanted}
         for _, (commit, lock) in sorted(by_key.items()):
-            mine = KeyLock(lock.artifact_key, lock.repository, build, lock.attempt, lock.previous, lock.etag)
-            if lock.build != build and not self.ledger.take(mine):
+            own_lock = KeyLock(lock.artifact_key, lock.repository, build, lock.attempt, lock.previous, lock.etag)
+            if lock.build != build and not self.ledger.take(own_lock):
                 raise NotYetError(f"another deployment builds {commit.repository}")
         commits = [commit for commit, _ in by_key.values()]
-        faults = bring(build, builder, commits, self.request.plan_bucket, self.invocation)
+        faults = copy_inputs(build, builder, commits, self.request.plan_bucket, self.invocation)
         for commit, _ in wanted:
             if commit.artifact_key in faults:
                 reject(commit, faults[commit.artifact_key])
-        sound = [commit for commit in commits if commit.artifact_key not in faults]
-        if not sound:
+        complete = [commit for commit in commits if commit.artifact_key not in faults]
+        if not complete:
             raise ArtifactError("; ".join(faults.values()))
-        members = write_build_plan(build, builder, sound, self.invocation)
+        members = write_build_plan(build, builder, complete, self.invocation)
         self.change(members=members)
 
     def send(self) -> None:
@@ -159,11 +159,11 @@ class _Work:
             ArtifactError: the job does not exist, and never will.
             NotYetError: the job may exist, because an earlier answer was lost.
         """
-        if isinstance(error, ClientError) and not is_refusal(error):
+        if isinstance(error, ClientError) and not is_rejection(error):
             return
         now = self.invocation.now()
         self.change(sent_at=earlier)
-        waits_since = max(self.state.created_at, self.request.started_at)  # nothing asked between two requests
+        waits_since = max(self.state.created_at, self.request.started_at)  # without the time between two requests
         if isinstance(error, QuotaUsedUpError) and now - waits_since > QUOTA_SECONDS:
             raise ArtifactError(f"the build has waited for {QUOTA_SECONDS // 3600} hours: {error}") from error
         if is_transient(error, now - self.request.started_at):

@@ -45,7 +45,7 @@ class TooLargeError(ArtifactError):
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object as S3 describes it; `modified` is S3's own clock, `version` is set where one was asked for."""
+    """An object as S3 describes it. `modified` is from S3's clock, and `version` is set if one was requested."""
 
     bucket: str
     key: str
@@ -175,7 +175,7 @@ class Storage:
         return min(((u["Initiated"], u["UploadId"]) for u in found), default=(since, None))[1]
 
     def parts(self, key: str, upload: str) -> dict[int, str]:
-        """Part number to ETag of what an upload already holds.
+        """The ETags of an upload's parts by their numbers.
 
         Raises:
             LostRaceError: the upload has been completed or has expired.
@@ -188,7 +188,7 @@ class Storage:
         """Copy a part on the server side and return its ETag.
 
         Args:
-            source: where the bytes are; it must not have changed since it was described.
+            source: the source of the bytes, which must not have changed since it was described.
             key: the upload's object key.
             upload: the upload's id.
             number: the part's number, from 1.
@@ -240,7 +240,7 @@ def _version(version: str | None) -> Any:
 
 @contextmanager
 def _translated(bucket: str, key: str) -> Iterator[None]:
-    """A lost race gets its own exception; every other error gets the object's name, which botocore's text lacks."""
+    """Turn a lost race into its own exception, and add the object's name to other errors, because botocore omits it."""
     try:
         yield
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""How long one invocation works before other requests get their turn.
+"""Limits the time of an invocation, so that other requests get their turn.
 
 All functions of an account share its concurrent executions, of which a new account has 10 in a region ("Lambda
 quotas"). So an invocation ends after some seconds of work, and the next poll goes on a moment later.
@@ -20,29 +20,29 @@ RESERVE_MILLIS = 60_000
 
 
 class TurnIsOverError(NotYetError):
-    """There is more to do, and the next poll may do it at once."""
+    """The time is up, and the next poll may continue at once."""
 
 
 class Turn:
     """The time in which a poll begins parts.
 
-    It is counted from the first part, not from the start of the poll. So each poll copies something, however long it
-    takes to look at what is there already.
+    It begins with the first part, not with the poll. So each poll copies something, however long it takes to look for
+    existing objects.
 
     Args:
         remaining_millis: how long the invocation may still run, in milliseconds.
-        is_last: whether the request is given up after this poll, which therefore works as long as it may run.
+        is_last: whether the request fails after this poll, which therefore uses all of its time.
     """
 
     def __init__(self, remaining_millis: Callable[[], int], *, is_last: bool) -> None:
         self._remaining_millis = remaining_millis
         self._is_last = is_last
-        self._began: int | None = None
+        self._started: int | None = None
 
     def is_over(self, more_millis: int = 0) -> bool:
         """Whether no other part may be begun, if `more_millis` more than `RESERVE_MILLIS` are to be left."""
         left = self._remaining_millis()
-        if self._began is None:
-            self._began = left
-        worked = self._began - left
+        if self._started is None:
+            self._started = left
+        worked = self._started - left
         return left < RESERVE_MILLIS + more_millis or (worked >= TURN_MILLIS and not self._is_last)

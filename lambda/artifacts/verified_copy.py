@@ -1,8 +1,8 @@
-"""Copies what a request names, once its keys have been compared with those of the request.
+"""Copies an upload after its keys were compared with those of the request.
 
 Callers of a publisher may overwrite their uploads at any time. So the keys are computed from the bytes of one answer of
-S3. Each part of the copy has the condition that the object still has the ETag of this answer. No earlier upload of the
-copy is resumed, whose parts may be of other bytes.
+S3, and each part of the copy has the condition that the object still has the ETag of this answer. An earlier upload of
+the copy is not resumed, because its parts may have other bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def verified(origin: str, wanted: ArchiveKeys, inputs: KeyInputs, storage: Stora
     Args:
         origin: the archive's object key.
         wanted: the keys of the request.
-        inputs: what the keys depend on beside the files of the archive.
+        inputs: the inputs of the keys beside the files of the archive.
         storage: the store's bucket.
         turn: the time in which the archive is read and copied.
 
@@ -35,11 +35,11 @@ def verified(origin: str, wanted: ArchiveKeys, inputs: KeyInputs, storage: Stora
     opened = storage.open(origin)
     if opened is None:
         fix = "publish again to upload it"
-        if not origin.startswith(PUBLISH_PREFIX):  # of another platform: what it serves, or what that was built from
+        if not origin.startswith(PUBLISH_PREFIX):  # of another platform: a served archive, or its sources
             fix = "publish the ensemble from its repository"
         raise ArtifactError(f"the archive {origin} is missing; {fix}")
     source, chunks = opened
-    # Some time stays for the copy. Another attempt would read everything again, and come no further.
+    # Some time is left for the copy. Another attempt would read everything again and get no further.
     keys = archive_keys(chunks, inputs, origin, lambda: turn.is_over(RESERVE_MILLIS))
     if keys != wanted:
         raise ArtifactError(
@@ -51,7 +51,7 @@ def verified(origin: str, wanted: ArchiveKeys, inputs: KeyInputs, storage: Stora
 
 
 def copy_verified(source: StoredObject, target: str, wanted: ArchiveKeys, storage: Storage, turn: Turn) -> StoredObject:
-    """Copy an archive that was read to `target`, if that is absent; return what is then there.
+    """Copy an archive that was read to `target`, if that is absent; return the object with that key.
 
     Args:
         source: the archive, as `verified` returned it.

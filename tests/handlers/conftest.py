@@ -18,7 +18,7 @@ from moto import mock_aws
 import artifacts
 from artifacts import endpoint_wait, storage
 from build_model.cloud import Cloud, small_parts
-from protocol.plan import Commit, Fleet, FleetCopy, StackPlan
+from protocol.plan import Commit, ServedArchives, ServedCopy, StackPlan
 from waiting_account import Account
 
 STORE, ASSETS, OTHER_ASSETS = "the-store", "the-assets", "the-assets-of-another-machine"
@@ -95,8 +95,8 @@ class World:
         bucket = OTHER_ASSETS if salt else ASSETS
         for ensemble in ensembles:
             self.s3.put_object(Bucket=bucket, Key=ensemble.asset, Body=ensemble.content(salt))
-        copies = (FleetCopy(e.name, e.key, e.archive, self.prefix + e.target) for e in ensembles)
-        served = Fleet("fleet", f"{self.prefix}index.json", tuple(copies))
+        copies = (ServedCopy(e.name, e.key, e.archive, self.prefix + e.target) for e in ensembles)
+        served = ServedArchives("fleet", f"{self.prefix}index.json", tuple(copies))
         commits = (Commit(e.name, e.key, "25.09-a10g", e.asset, e.archive, e.manifest) for e in ensembles)
         return self.publish_plan(StackPlan(tuple(commits), served if fleet else None), bucket)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from artifacts import catalogue
 from artifacts.catalogue import KEPT, KEPT_EXECUTIONS
 from artifacts.failure import ArtifactError, NotYetError
-from artifacts.fleet_index import open_catalogue, write_index
+from artifacts.multi_model_index import open_catalogue, write_index
 from artifacts.storage import Storage
 from build_model.cloud import STORE
 from cdk_triton.protocol import layout
@@ -21,7 +21,7 @@ from golden_messages import Messages
 from memory_aws import S3, Call, Client, Clock, Wire
 from protocol.catalogue import Change, Entry, Version
 from protocol.index import Index
-from protocol.plan import Fleet, FleetCopy
+from protocol.plan import ServedArchives, ServedCopy
 
 FLEET, PLATFORM = "fleet", "25.09-a10g"
 PLACE = (FLEET, PLATFORM, "text")
@@ -231,10 +231,10 @@ def test_a_version_that_the_catalogue_does_not_have_is_named_with_those_that_it_
 # -- the index of a multi-model endpoint that has a catalogue
 
 
-def fleet(*ensembles: str) -> Fleet:
+def fleet(*ensembles: str) -> ServedArchives:
     prefix = layout.fleet_prefix(FLEET, PLATFORM)
-    copies = [FleetCopy(name, "k", "a", prefix + layout.target_model(name, "0" * 10)) for name in ensembles]
-    return Fleet(FLEET, INDEX, tuple(copies))
+    copies = [ServedCopy(name, "k", "a", prefix + layout.target_model(name, "0" * 10)) for name in ensembles]
+    return ServedArchives(FLEET, INDEX, tuple(copies))
 
 
 def test_the_first_published_ensemble_is_recorded_in_the_index_and_deployments_keep_it() -> None:

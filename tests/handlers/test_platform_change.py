@@ -22,7 +22,7 @@ from cdk_triton.protocol import layout
 from golden_messages import Messages
 from memory_aws import S3, Clock
 from protocol.catalogue import Change, Entry, Version
-from protocol.plan import Commit, Fleet, FleetCopy, StackPlan
+from protocol.plan import Commit, ServedArchives, ServedCopy, StackPlan
 from publisher_machine import storage_on
 
 STORE, ASSETS, FLEET = "the-store", "the-assets", "fleet"
@@ -60,9 +60,9 @@ class World:
         for name in self._of_stack:
             self.s3.put(ASSETS, f"triton-{name}", b"archive")
             key, archive, manifest = "2" * 64, f"artifacts/{name}", f"artifacts/{name}.json"
-            copies.append(FleetCopy(name, key, archive, f"fleets/{name}"))
+            copies.append(ServedCopy(name, key, archive, f"fleets/{name}"))
             commits.append(Commit(name, key, new or NEW, f"triton-{name}", archive, manifest))
-        text = StackPlan(tuple(commits), Fleet(FLEET, index, tuple(copies))).text()
+        text = StackPlan(tuple(commits), ServedArchives(FLEET, index, tuple(copies))).text()
         sha256 = hashlib.sha256(text).hexdigest()
         self.s3.put(ASSETS, f"triton-plan-{sha256}.json", text)
         place = {"PlanBucket": ASSETS, "PlanKey": f"triton-plan-{sha256}.json", "PlanSha256": sha256}

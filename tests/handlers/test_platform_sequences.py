@@ -26,7 +26,7 @@ from artifacts.failure import ArtifactError
 from artifacts.invocation import Invocation
 from build_model.faults import Fault
 from cdk_triton.protocol import layout
-from protocol.plan import Fleet, StackPlan
+from protocol.plan import ServedArchives, StackPlan
 from publisher_executions import Execution
 from publisher_machine import EXECUTION, FLEET, KEYS, STORE, Machine, packed, storage_on
 
@@ -184,7 +184,7 @@ def live(machine: Machine) -> dict[str, dict[str, Any]]:
 
 def deploy(old: Machine, new: Machine, status: str) -> None:
     """The update of the custom resource when the platform changes."""
-    text = StackPlan((), Fleet(FLEET, index(new), ())).text()
+    text = StackPlan((), ServedArchives(FLEET, index(new), ())).text()
     sha256 = hashlib.sha256(text).hexdigest()
     new.s3.put(ASSETS, f"triton-plan-{sha256}.json", text)
     storage = storage_on(new.s3)

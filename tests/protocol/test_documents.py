@@ -18,8 +18,8 @@ from cdk_triton.protocol.plan import (
     Commit,
     EnsembleBuild,
     File,
-    Fleet,
-    FleetCopy,
+    ServedArchives,
+    ServedCopy,
     StackPlan,
 )
 from cdk_triton.protocol.publication import Item, parse_request, request_text
@@ -36,7 +36,7 @@ PLAN = StackPlan(
         Commit("image", KEY, "25.09-a10g", None, "archive", "manifest", BUILD),
         Commit("audio", KEY, "25.09-a10g", None, "files/", "manifest", files=(File("a", "b", 1), File("c", None, 0))),
     ),
-    fleet=Fleet("fleet", "index.json", (FleetCopy("text", KEY, "archive", "fleets/fleet/text-0.tar.gz"),)),
+    fleet=ServedArchives("fleet", "index.json", (ServedCopy("text", KEY, "archive", "fleets/fleet/text-0.tar.gz"),)),
     builder=MACHINE,
 )
 CHANGE = Change("2026-11-25T13:00:00+00:00", "AROAEXAMPLE:alice", "arn:aws:states:…")

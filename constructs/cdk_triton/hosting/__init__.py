@@ -2,14 +2,14 @@
 
 Five layers, each of which imports only those below it:
 
-* `endpoints`: what serves models, how it is updated, scaled and watched;
+* `endpoints`: endpoints with their updates, scaling and monitoring;
 * `models`: from a checked repository to a SageMaker Model, and publishing without a deployment;
 * `store`: the bucket of the archives, its handlers and the builders;
 * `access`: roles, keys, buckets, networks, images;
-* `naming`: findings, acknowledgements, names, and what every layer asks the CDK.
+* `naming`: findings, acknowledgements, names, and helpers around the CDK.
 
-The package is internal: users import from `cdk_triton`. The names below are imported when they are first used: a plain
-endpoint takes no alarms and no scaling.
+The package is internal: users import from `cdk_triton`. The names below are imported at their first use, because a
+plain endpoint needs neither alarms nor scaling.
 """
 
 from __future__ import annotations
@@ -96,5 +96,5 @@ __all__ = [
     "assert_no_errors",
 ]
 
-if not TYPE_CHECKING:  # to whom a misspelt name is an error
+if not TYPE_CHECKING:  # which reports a misspelt name
     __getattr__, __dir__ = lazy_names(__name__)

@@ -1,4 +1,4 @@
-"""One text for one JSON value, for keys and for everything whose hash must not change by itself."""
+"""A canonical text of JSON, for keys and other hashes."""
 
 from __future__ import annotations
 

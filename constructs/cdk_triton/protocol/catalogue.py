@@ -1,7 +1,7 @@
-"""An entry of the catalogue: which version of a published ensemble is live, and what it was before.
+"""An entry of the catalogue: the live version of a published ensemble, and its earlier versions.
 
-A publisher's functions write it, the command and the callers of an endpoint read it. The versions stand in the order in
-which they went live, the newest first.
+A publisher's functions write it, and the command and the callers of an endpoint read it. The versions are in the order
+in which they went live, the newest first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ class Change:
     execution: str
 
     def __post_init__(self) -> None:
-        """Reject a time that is not one."""
         datetime.fromisoformat(self.at)
 
     @property
@@ -46,10 +45,10 @@ class Version:
 
     Attributes:
         target_model: what callers send as `TargetModel`.
-        artifact_key: of the archive that is served.
-        source_key: of what it is made from, whatever serves it.
+        artifact_key: the key of the served archive.
+        source_key: the key of its sources, independent of the platform.
         repository: the name of the repository's directory.
-        live: who made it live most recently, and when.
+        live: the change that last made it live.
         built: whether the archive was built, from sources that are kept beside it.
     """
 
@@ -68,8 +67,8 @@ class Entry(Document):
     Attributes:
         fleet: the name of the `TritonMultiModel` in the store.
         ensemble: its name.
-        versions: the last versions, that which went live most recently first; none of a forgotten ensemble.
-        unpublished: who took it out of the catalogue; None while it is live.
+        versions: the last versions, the most recently live one first; none for a forgotten ensemble.
+        unpublished: the change that unpublished it; None while it is live.
         executions: the ARNs of the last executions that changed it, the newest first.
     """
 

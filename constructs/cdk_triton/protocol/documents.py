@@ -1,7 +1,7 @@
-"""What documents have in common: how they are written and read, their version, and the faults of reading.
+"""The common part of documents: writing, reading, versions and the errors of reading.
 
-Each document has a field `schema`, the number of its version. A reader takes only its own version: a document of
-another one is a single sentence, which says which of the two is newer.
+Each document has a field `schema`, the number of its version. A reader accepts only its own version, and the error for
+another one says which of the two is newer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 __all__ = ["Document", "DocumentError", "OtherVersionError", "faults_translated", "parse_json", "require_schema"]
 
 MAX_DEPTH = 50
-"""How deeply values are nested at most. `json` gives up at 1,000 levels when it reads, and sooner when it writes."""
+"""The deepest nesting of values. `json` fails at 1,000 levels when it reads, and sooner when it writes."""
 
 
 class DocumentError(Exception):
@@ -37,7 +37,7 @@ class OtherVersionError(DocumentError):
 
 
 class Document:
-    """A document; a subclass is a frozen dataclass of its fields, whose types are JSON's, tuples and such dataclasses.
+    """A document: a frozen dataclass whose fields are JSON values, tuples or such dataclasses.
 
     Equal documents have equal texts.
     """
@@ -45,7 +45,7 @@ class Document:
     SCHEMA: ClassVar[int] = 1
 
     def text(self) -> bytes:
-        """It as JSON."""
+        """The document as JSON."""
         return json.dumps(self._document(), sort_keys=True, indent=1).encode()
 
     def _document(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def require_schema(document: Mapping[str, Any], known: int) -> None:
 
 @contextmanager
 def faults_translated() -> Iterator[None]:
-    """Make a DocumentError of what Python raises where a document does not have the expected form."""
+    """Translate Python's exceptions for a malformed document into a DocumentError."""
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -110,7 +110,7 @@ def faults_translated() -> Iterator[None]:
 
 
 def parse_json(text: bytes) -> Any:
-    """JSON that somebody else may have written.
+    """Parse JSON that may have another author.
 
     Raises:
         ValueError: the text is not JSON, or is nested too deeply.

@@ -1,6 +1,6 @@
-"""The index of a multi-model endpoint: which target models of its stack are current, and which were before.
+"""The index of a multi-model endpoint: the current and previous target models of its stack.
 
-The store's handler writes it, and the command reads it, for example to know which archives are in use.
+The store's handler writes it, and the command reads it, for example to find the archives in use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Index(Document):
     Attributes:
         fleet: the name of the `TritonMultiModel`.
         current: ensemble to target model, as the stack's last deployment has them.
-        previous: the same of the deployment before.
+        previous: the same for the previous deployment.
         has_catalogue: whether the catalogue lists further target models.
     """
 

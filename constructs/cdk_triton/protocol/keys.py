@@ -1,10 +1,10 @@
 """The keys that name archives, and the JSON document of which each is the SHA-256.
 
-Every file of the archive takes part, by path and content. For an artifact key, its target takes part too: the image, as
-`repository:tag` or digest, and the GPU. If recipes add files, their parameters and the version of the build program
-take part. The added files are not known beforehand. They need not be, because they follow from the rest.
+A key depends on the path and content of every file of the archive, and an artifact key also on the target: the image,
+as `repository:tag` or digest, and the GPU. Of files that recipes add, the parameters of the recipes and the version of
+the build program count instead of the unknown content, which follows from them.
 
-A publisher's functions compute the keys of uploads again. They get the inputs beside the files from the deployment.
+A publisher's functions compute the keys of uploads again, with the inputs beside the files from the deployment.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class ArchiveKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyInputs:
-    """What keys depend on beside the files of an archive; its fields are its JSON.
+    """The inputs of keys beside the files of an archive; its fields are its JSON.
 
     Attributes:
-        source: of both keys: the version of the keys, and the recipes if there are some.
-        target: of the artifact key alone: the image and the GPU.
+        source: the inputs of both keys: the version of the keys, and the recipes if there are some.
+        target: the inputs of the artifact key alone: the image and the GPU.
     """
 
     source: Mapping[str, Any]
@@ -41,7 +41,7 @@ class KeyInputs:
         """The inputs of a repository with recipes.
 
         Args:
-            parameters: those of each recipe, in any order.
+            parameters: the parameters of each recipe, in any order.
             program: the version of the build program.
         """
         recipes = sorted(parameters, key=canonical_json)

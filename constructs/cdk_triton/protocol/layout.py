@@ -17,14 +17,13 @@
     staging/publish/<fleet>/<caller>/                         the requests of a caller, with their archives or sources
     staging/publishing/<fleet>/<release>-<gpu>/               what the state machine of the publisher makes of them
 
-An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
-that is packed: a multi-model endpoint may serve one archive as several ensembles, under names of its own. Repositories
-whose directories have the same name share the prefix. Their keys keep them apart, but each execution role may read them
-all, so that distinct names are better.
+An archive lies below the name of its repository's directory, not below an ensemble's name, because a multi-model
+endpoint may serve one archive as several ensembles. Repositories whose directories have the same name share the prefix.
+Their keys distinguish them, but each execution role may read them all, so distinct names are better.
 
-The platform is in the prefix of a multi-model endpoint and not in the names: a change of release or GPU is a new
-ModelDataUrl, and the `TargetModel` of callers survives it. Names are flat below the prefix, because images from 26.03
-on reject a `/` in a model's name (triton-inference-server/core 66f09f8).
+The platform is in the prefix of a multi-model endpoint, not in the names: a change of release or GPU is a new
+ModelDataUrl, but the `TargetModel` of callers stays the same. Names are flat below the prefix, because images from
+26.03 on reject a `/` in a model's name (triton-inference-server/core 66f09f8).
 """
 
 from __future__ import annotations
@@ -91,31 +90,31 @@ __all__ = [
 ]
 
 ASSET_PREFIX = "triton-"
-"""Begins the name of every object that the store's handler may read in the bucket of the CDK's bootstrap."""
+"""The prefix of the names that the store's handler may read in the bucket of the CDK's bootstrap."""
 
 ARTIFACTS_PREFIX = "artifacts/"
-"""Below it lies what is committed."""
+"""The prefix of committed artifacts."""
 
 FLEETS_PREFIX = "fleets/"
-"""Below it lie the archives that multi-model endpoints serve."""
+"""The prefix of the archives that multi-model endpoints serve."""
 
 CATALOGUE_PREFIX = "catalogue/"
-"""Below it lie the documents of published ensembles; no model reads them."""
+"""The prefix of the documents of published ensembles, which no model reads."""
 
 SERVED_PREFIXES = (ARTIFACTS_PREFIX, FLEETS_PREFIX)
-"""Below these lies everything that models read."""
+"""The prefixes of everything that models read."""
 
 DELETIONS_PREFIX = "deletions/"
-"""Below it lie the records of what was deleted. They do not expire."""
+"""The prefix of the records of deletions, which do not expire."""
 
 STAGING_PREFIX = "staging/"
-"""Below it lies what builds read and write, and their locks. All of it expires."""
+"""The prefix of what builds read and write, and of their locks. All of it expires."""
 
 PUBLISH_PREFIX = f"{STAGING_PREFIX}publish/"
-"""Below it callers of publishers write requests and archives; see `publish_prefix`."""
+"""The prefix of the requests and archives of callers of publishers; see `publish_prefix`."""
 
 PUBLISHING_PREFIX = f"{STAGING_PREFIX}publishing/"
-"""Below it the machines of publishers write what they make of requests; see `publishing_prefix`."""
+"""The prefix of what the state machines of publishers write; see `publishing_prefix`."""
 
 USED_BY_METADATA = "cdk-triton:UsedBy"
 """The key in the metadata of a store's bucket, in its template, of the names of the app's stacks that use the store."""
@@ -127,13 +126,13 @@ TARGET_MODELS_METADATA = "cdk-triton:TargetModels"
 """The key in the metadata of a custom resource, in its template, of the target model of each ensemble."""
 
 LOCKS_PREFIX = f"{STAGING_PREFIX}locks/"
-"""Below it lie the locks of builds."""
+"""The prefix of the locks of builds."""
 
 ARCHIVE, FILES, SOURCES, MANIFEST, INDEX = "model.tar.gz", "files/", "sources.tar.gz", "manifest.json", "index.json"
 """The names below an artifact's prefix, and that of the index below a multi-model endpoint's prefix."""
 
 SOURCE_DIGITS = 10
-"""Digits of the source key in a target model's name: two versions of one ensemble meet with a chance of 1 in 10^12."""
+"""Digits of the source key in a target model's name. Two versions of an ensemble collide with a chance of 10^-12."""
 
 MAX_NAME_LENGTH = 200
 """Leaves room for the rest of a target model's name and of a URL of 1024 characters."""
@@ -192,12 +191,12 @@ class CatalogueObject(NamedTuple):
 
 
 def archive_prefix(repository: str) -> str:
-    """Below it lies every archive of a repository, whatever its key."""
+    """The prefix of all archives of a repository."""
     return f"{ARTIFACTS_PREFIX}{repository}/"
 
 
 def artifact_prefix(repository: str, artifact_key: str) -> str:
-    """Below it lies one artifact."""
+    """The prefix of one artifact."""
     return f"{archive_prefix(repository)}{artifact_key}/"
 
 
@@ -207,7 +206,7 @@ def archive_key(repository: str, artifact_key: str) -> str:
 
 
 def files_prefix(repository: str, artifact_key: str) -> str:
-    """Below it lie the files of a repository that is served uncompressed, with the paths that they have in it."""
+    """The prefix of the files of a repository that is served uncompressed, before their paths in it."""
     return f"{artifact_prefix(repository, artifact_key)}{FILES}"
 
 
@@ -222,7 +221,7 @@ def kept_sources_key(repository: str, artifact_key: str) -> str:
 
 
 def parse_artifact_object(object_key: str) -> ArtifactObject | None:
-    """Which object of an artifact a key names; None if it names none."""
+    """The object of an artifact that a key names; None for any other key."""
     found = _ARTIFACT.fullmatch(object_key)
     return found and ArtifactObject(**found.groupdict())
 
@@ -260,7 +259,7 @@ def parse_catalogue_object(object_key: str) -> CatalogueObject | None:
 
 
 def publish_prefix(fleet: str, caller: str = "") -> str:
-    """Below it callers of a publisher write requests and archives, each publication in a directory of its own.
+    """The prefix of the requests and archives of a publisher's callers, each publication in a directory of its own.
 
     Args:
         fleet: the name of the `TritonMultiModel` in the store.
@@ -271,7 +270,7 @@ def publish_prefix(fleet: str, caller: str = "") -> str:
 
 
 def uploads_prefix(fleet: str, caller: str) -> str:
-    """Below it lie the archives that a caller has uploaded, which all its publications share."""
+    """The prefix of the archives that a caller has uploaded, which all its publications share."""
     return f"{publish_prefix(fleet, caller)}archives/"
 
 
@@ -296,12 +295,12 @@ def uploaded_build_key(fleet: str, publication: str, artifact_key: str) -> str:
 
 
 def publishing_prefix(fleet: str, platform: str) -> str:
-    """Below it the machine of a publisher writes what it makes of requests."""
+    """The prefix of what the state machine of a publisher writes."""
     return f"{PUBLISHING_PREFIX}{fleet}/{platform}/"
 
 
 def execution_prefix(fleet: str, platform: str, execution: str) -> str:
-    """Below it an execution of a machine writes its items and builds.
+    """The prefix of the items and builds of an execution.
 
     Args:
         fleet: the name of the `TritonMultiModel` in the store.
@@ -312,7 +311,7 @@ def execution_prefix(fleet: str, platform: str, execution: str) -> str:
 
 
 def publishing_failures_prefix(fleet: str, platform: str, execution: str = "") -> str:
-    """Below it the machine writes why ensembles were not changed; without an execution, the prefix for all of them."""
+    """The prefix of the reasons why ensembles were not changed; without an execution, the prefix for all executions."""
     prefix = f"{publishing_prefix(fleet, platform)}failures/"
     return f"{prefix}{_names(execution)}/" if execution else prefix
 
@@ -340,17 +339,17 @@ def deletion_key(time: datetime, digits: str) -> str:
 
 
 def build_prefix(build: str) -> str:
-    """Below it lies everything of one build."""
+    """The prefix of one build."""
     return f"{STAGING_PREFIX}{build}/"
 
 
 def build_inputs_prefix(build: str) -> str:
-    """Below it lies what a build reads."""
+    """The prefix of the inputs of a build."""
     return f"{build_prefix(build)}in/"
 
 
 def build_outputs_prefix(build: str) -> str:
-    """Below it lies what a build writes."""
+    """The prefix of the outputs of a build."""
     return f"{build_prefix(build)}out/"
 
 
@@ -365,6 +364,6 @@ def lock_key(artifact_key: str) -> str:
 
 
 def parse_lock_key(object_key: str) -> str | None:
-    """The artifact key whose lock an object key names; None if it names none."""
+    """The artifact key whose lock an object key names; None for any other key."""
     found = _LOCK.fullmatch(object_key)
     return found and found["key"]

@@ -1,4 +1,4 @@
-"""The outcome of a publication: why ensembles were not changed. A publisher's functions write it for the command."""
+"""The failures of a publication, which a publisher's functions write for the command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .documents import Document
 __all__ = ["Failure", "failure_of_execution", "has_reasons_of_others"]
 
 SHOWN_FAILURES = 5
-"""How many failures the message of an execution has. All that were recorded are in the store."""
+"""The most failures in the message of an execution. The store has all of them."""
 
 _OF_EXECUTION = re.compile(r"\d+ of \d+ ensembles could not be changed ")
 
@@ -22,7 +22,7 @@ class Failure(Document):
 
     Attributes:
         ensemble: its name.
-        action: what was to be done with it.
+        action: the requested change.
         reason: a sentence.
     """
 
@@ -45,5 +45,5 @@ def failure_of_execution(reasons: Mapping[str, str], total: int, where: str) -> 
 
 
 def has_reasons_of_others(message: str) -> bool:
-    """Whether a message is one of `failure_of_execution`, which has the reasons of other ensembles."""
+    """Whether a message is from `failure_of_execution`, and so contains the reasons of other ensembles."""
     return _OF_EXECUTION.match(message) is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from .documents import Document
 
-__all__ = ["BuildInput", "BuildMachine", "Commit", "EnsembleBuild", "File", "Fleet", "FleetCopy", "StackPlan"]
+__all__ = ["BuildInput", "BuildMachine", "Commit", "EnsembleBuild", "File", "ServedArchives", "ServedCopy", "StackPlan"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class FleetCopy:
+class ServedCopy:
     """One committed archive that a multi-model endpoint serves; `target` is its object key below the prefix."""
 
     ensemble: str
@@ -112,7 +112,7 @@ class FleetCopy:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class ServedArchives:
     """The archives that one multi-model endpoint serves.
 
     Attributes:
@@ -123,7 +123,7 @@ class Fleet:
 
     name: str
     index: str
-    copies: tuple[FleetCopy, ...]
+    copies: tuple[ServedCopy, ...]
 
     @property
     def target_models(self) -> dict[str, str]:
@@ -133,8 +133,8 @@ class Fleet:
 
 @dataclass(frozen=True)
 class StackPlan(Document):
-    """The archives to commit, the copies to serve of a multi-model endpoint, and the machine that builds."""
+    """The archives to commit, the archives that a multi-model endpoint serves, and the machine that builds."""
 
     commits: tuple[Commit, ...]
-    fleet: Fleet | None = None
+    fleet: ServedArchives | None = None
     builder: BuildMachine | None = None

@@ -1,7 +1,7 @@
 """A publication: the request of a caller, with one item for each ensemble, and the builds of its archives.
 
-The command writes both, and a publisher's functions read them. They take nothing on trust: a name that cannot be a part
-of an object key is rejected.
+The command writes both, and a publisher's functions read them. They verify everything: a name that cannot be part of an
+object key is rejected.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SCHEMA = 1
 ACTIONS = ("publish", "roll_back", "unpublish", "forget")
 
 MAX_ITEMS = 100_000
-"""More of them do not fit into the time of `count`, and into the memory of the functions (docs/many_ensembles.md)."""
+"""More exceed the time of `count` and the memory of the functions (docs/many_ensembles.md)."""
 
 MAX_REQUEST_BYTES = 32 * 1024**2
-"""As many items with names of 40 characters."""
+"""The size of a request with `MAX_ITEMS` items and names of 40 characters."""
 
 MAX_VALUES = 1_000_000
-"""Objects, lists and commas of as many items. Small values take 20 times their text in memory."""
+"""Objects, lists and commas of `MAX_ITEMS` items. Small values take 20 times their text in memory."""
 
 MAX_ENTRIES = 100_000
 """The files and directories of an archive."""
@@ -38,7 +38,7 @@ _EMPTY = re.compile("")
 _PLATFORM = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,199})?")
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
 _PUBLISHED = {"repository": layout.NAME, "source_key": _KEY, "artifact_key": _KEY, "from_platform": _PLATFORM}
-"""The fields of an item that is published; they are empty in others."""
+"""The fields of an item that is published, which are empty in other items."""
 
 _OF_MACHINE = {"is_there", "rejected"}
 """The fields of an item that a request does not have."""
@@ -59,7 +59,7 @@ class Item:
         from_platform: the platform, as in `25.09-a10g`, for which the same target model is published already. Its
             archive or sources are read instead of an upload; empty where there is one.
         is_there: whether the target model was served already when the machine started.
-        rejected: why it cannot be changed; None if it can.
+        rejected: the reason why it cannot be changed, or None.
     """
 
     ensemble: str
@@ -79,7 +79,7 @@ class Item:
         return layout.target_model(self.ensemble, self.source_key)
 
     def document(self) -> dict[str, Any]:
-        """It as JSON, without the fields that have their default."""
+        """The item as JSON, without fields that have their default."""
         values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
         return {name: value for name, (value, default) in values.items() if value != default}
 
@@ -98,7 +98,7 @@ class Item:
             raise DocumentError(f"the action of {item.ensemble!r} is {item.action!r}, not one of {', '.join(ACTIONS)}")
         forms = {"ensemble": layout.NAME}
         forms |= _PUBLISHED if item.action == "publish" else dict.fromkeys(_PUBLISHED, _EMPTY)
-        if item.to is not None:  # an item is the input of a state, so nothing in it is of any size
+        if item.to is not None:  # an item is the input of a state, so each field has a limit
             forms["to"] = _TARGET if item.action == "roll_back" else _EMPTY
         for name, form in forms.items():
             value = getattr(item, name)
@@ -159,7 +159,7 @@ class UploadedBuild:
     ensemble: Mapping[str, Any]
 
     def text(self) -> bytes:
-        """It as JSON."""
+        """The build as JSON."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
@@ -183,7 +183,7 @@ class UploadedBuild:
 
 
 def _ensemble(document: Mapping[str, Any], item: Item) -> dict[str, Any]:
-    """The entry of a plan, whose name and sources are those of the item, whatever the caller has written."""
+    """The entry of a plan, with the name and the sources of the item, whatever the caller has written."""
     for step in document["steps"]:
         if not (isinstance(step["recipe"], str) and isinstance(step["name"], str)):
             raise TypeError("a step has no recipe or no name")

@@ -1,4 +1,4 @@
-"""The description of a publisher, as far as the function that builds needs it.
+"""The part of a publisher's description that the function for builds needs.
 
 `artifacts.publisher_description` has the whole document, which the command reads from the template of the stack. A
 publisher with recipes has the same document among the assets.
@@ -43,7 +43,7 @@ class BuildingPublisher(Document):
     Attributes:
         fleet: the name of the `TritonMultiModel` in the store.
         keys: the inputs of keys beside files and recipes.
-        builds: its `DeclaredBuilds` as text, because metadata of a template loses what is null.
+        builds: its `DeclaredBuilds` as text, because the metadata of a template loses null values.
     """
 
     fleet: str

@@ -21,7 +21,6 @@ __all__ = ["Builders", "Job", "JobService", "Progress"]
 
 @functools.cache
 def _client(service: str) -> Any:
-    """The boto3 client of a service."""
     config = Config(retries={"mode": "standard", "max_attempts": 5})
     return boto3.client(service, config=config)  # type: ignore[call-overload]  # the stubs know only names written out
 
@@ -46,7 +45,6 @@ class Builders:
         return cls(json.loads(os.environ.get("BUILDERS") or "{}"), os.environ["STORE_BUCKET"])
 
     def __contains__(self, kind: str) -> bool:
-        """Whether the store has a builder of this kind."""
         return self._settings.get(kind) is not None
 
     def __getitem__(self, kind: str) -> JobService:

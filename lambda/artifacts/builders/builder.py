@@ -42,9 +42,9 @@ class Progress:
     """How far a job is.
 
     Attributes:
-        job: the service's id of it.
-        status: the service's word.
-        over: whether it has ended, whatever the status.
+        job: the service's id of the job.
+        status: the service's status.
+        over: whether it has ended, with any status.
         at: when it ended, in seconds since 1970; None while it runs, or if the service does not report it.
         message: the service's text about a failure; may be empty.
         link: the address of its log.

@@ -28,7 +28,7 @@ _USED_UP = re.compile(r"more than [1-9]\d* builds")
 queue for the account". No other build can give back a quota of 0."""
 
 CLOCKS_DIFFER_SECONDS = 10 * 60
-"""The service's clock may be behind ours by this time. A search for a build by its age allows for it."""
+"""The assumed difference between the service's clock and this one, in a search for a build by its age."""
 
 
 class CodeBuildBuilder:

@@ -152,7 +152,7 @@ class ProcessingBuilder:
         return machine
 
     def _tags(self) -> list[dict[str, str]]:
-        """The bucket's tags without AWS's own, which nobody can set. CloudFormation keeps them equal to the stack's."""
+        """The bucket's tags, which CloudFormation keeps equal to the stack's, without the reserved ones of AWS."""
         try:
             found = self._s3.get_bucket_tagging(Bucket=self._bucket)["TagSet"]
         except ClientError as error:
@@ -172,13 +172,13 @@ class ProcessingBuilder:
         # InProgress and Stopping run on; Completed, Failed and Stopped are ends (API reference, ProcessingJobStatus).
         status, ended = found["ProcessingJobStatus"], found.get("ProcessingEndTime")
         message = "; ".join(found[name] for name in ("FailureReason", "ExitMessage") if found.get(name))
-        told = f"{message} ({NO_CAPACITY})" if message.startswith("CapacityError") else message
+        detail = f"{message} ({NO_CAPACITY})" if message.startswith("CapacityError") else message
         return Progress(
             job=job,
             status=status,
             over=status not in {"InProgress", "Stopping"},
             at=None if ended is None else ended.timestamp(),
-            message=told,
+            message=detail,
             link=address_of_log(self._client, _console(self._client.meta.region_name, job), f"processing-{job}"),
             log=None,
             again=message.startswith(("InternalServerError", "CapacityError")),

@@ -21,7 +21,7 @@ from moto.s3.models import s3_backends
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.catalogue import Change, Entry, Version
 from cdk_triton.protocol.index import Index
-from cdk_triton.protocol.plan import Commit, Fleet, StackPlan
+from cdk_triton.protocol.plan import Commit, ServedArchives, StackPlan
 from cdk_triton_local.aws import LocalAws
 from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 
@@ -271,7 +271,7 @@ def synthesise(tmp_path: Path) -> Callable[..., Path]:
     """Write a cloud assembly with the stack `Models`, whose plan commits archives; returns its directory."""
 
     def write(
-        *contents: bytes, fleet: Fleet | None = None, environment: str = "aws://unknown-account/unknown-region"
+        *contents: bytes, fleet: ServedArchives | None = None, environment: str = "aws://unknown-account/unknown-region"
     ) -> Path:
         directory = tmp_path / f"cdk-{uuid.uuid4().hex}.out"
         directory.mkdir()

@@ -24,7 +24,7 @@ from cdk_triton.cli.artifacts.intrinsics import resolve
 from cdk_triton.cli.artifacts.store import open_store
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.protocol import layout
-from cdk_triton.protocol.plan import BuildInput, BuildMachine, EnsembleBuild, Fleet, FleetCopy, StackPlan
+from cdk_triton.protocol.plan import BuildInput, BuildMachine, EnsembleBuild, ServedArchives, ServedCopy, StackPlan
 
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
@@ -87,7 +87,7 @@ def test_what_is_in_the_store_under_another_name_is_uploaded(run: Any, world: Wo
     run("artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b"one archive"))
     key = hashlib.sha256(b"one archive").hexdigest()
     world.s3.delete_object(Bucket=ASSETS, Key=f"triton-{key}.gz")
-    app = synthesise(b"one archive", fleet=Fleet("fleet", "index.json", ()))
+    app = synthesise(b"one archive", fleet=ServedArchives("fleet", "index.json", ()))
     (file,) = app.glob("asset.triton-plan-*")
     plan = StackPlan.parse(file.read_bytes())
     (commit,) = plan.commits
@@ -104,8 +104,8 @@ def test_what_is_in_the_store_under_another_name_is_uploaded(run: Any, world: Wo
 def test_a_fleet_is_left_to_its_deployment(run: Any, world: World, synthesise: Synthesise) -> None:
     """Its index says what is deployed: listing what never was would push out what is."""
     key = hashlib.sha256(b"one archive").hexdigest()
-    copy = FleetCopy("text", key, layout.archive_key("text", key), "fleets/fleet/25.09-a10g/text-0123456789.tar.gz")
-    fleet = Fleet("fleet", layout.index_key("fleet", "25.09-a10g"), (copy,))
+    copy = ServedCopy("text", key, layout.archive_key("text", key), "fleets/fleet/25.09-a10g/text-0123456789.tar.gz")
+    fleet = ServedArchives("fleet", layout.index_key("fleet", "25.09-a10g"), (copy,))
 
     outcome = run(
         "artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b"one archive", fleet=fleet)

@@ -1,4 +1,4 @@
-"""Who may do what, by which way, with which key.
+"""Permissions, keys and networks.
 
 Statements and trust policies of roles, keys, buckets, the network of functions, builds and instances with the VPC
 endpoints that it needs, and the images that a role may pull.

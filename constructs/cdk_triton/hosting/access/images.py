@@ -28,13 +28,13 @@ _ECR_IMAGE = re.compile(
 
 
 class ContainerImage(NamedTuple):
-    """An image, and where its pull has to be allowed.
+    """An image, and the repository that its pull needs permission for.
 
     Attributes:
-        uri: what the container definition names.
-        repository_arn: the one repository of Amazon ECR that it comes from; None where the image's name does not
-            contain it, because it is one token or comes from another registry. Then its pull is the user's to grant.
-        is_in_app: whether the repository is made by a stack of this app, which the name refers to.
+        uri: the image's name in the container definition.
+        repository_arn: the repository of Amazon ECR. None if the name is a single token or names another registry: then
+            the user must grant the pull.
+        is_in_app: whether a stack of this app makes the repository.
     """
 
     uri: str

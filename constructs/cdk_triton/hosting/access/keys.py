@@ -38,7 +38,7 @@ TOPIC_WARNING = "cdk-triton:TopicNotGranted"
 
 @cached_per_construct
 def key_behind(key: kms.IKey) -> kms.IKey | None:
-    """The key itself, or the one that an alias stands for; None for an alias of which only the name is known."""
+    """The key, or the key behind an alias; None for an alias of which only the name is known."""
     if not hasattr(key, "alias_name"):
         return key
     try:
@@ -51,9 +51,9 @@ def key_behind(key: kms.IKey) -> kms.IKey | None:
 def require_key(key: kms.IKey, what: str) -> kms.IKey:
     """The key, or the one that an alias of the app stands for.
 
-    KMS ignores the ARN of an alias in a policy. A policy can name an alias by the condition `kms:ResourceAliases`. But
-    that stops to hold for a key when the alias moves. Then the access to everything that the key has encrypted ends
-    ("Use aliases to control access to KMS keys" in the developer guide of AWS KMS).
+    KMS ignores the ARN of an alias in a policy. A policy can name an alias by the condition `kms:ResourceAliases`, but
+    when the alias moves to another key, the access to everything that the first key has encrypted ends ("Use aliases to
+    control access to KMS keys" in the developer guide of AWS KMS).
 
     Args:
         key: a key, or an alias.
@@ -99,9 +99,9 @@ def require_symmetric(key: kms.IKey, what: str) -> None:
 
 
 def use_of_key(scope: IConstruct, key: kms.IKey, actions: Sequence[str]) -> Statement:
-    """Allow the use of a key, or of the key that an alias stands for at the time.
+    """Allow the use of a key, or of the key behind an alias at the time of the call.
 
-    For an alias it is what `IAlias.grant` of the CDK writes.
+    For an alias, the statement is that of the CDK's `IAlias.grant`.
 
     Args:
         scope: what uses the key.
@@ -119,9 +119,9 @@ def use_of_key(scope: IConstruct, key: kms.IKey, actions: Sequence[str]) -> Stat
 
 
 def key_arn_for_service(key: kms.IKey) -> str:
-    """The ARN by which a service is told a key: that of an alias only where the key behind it is not known.
+    """The ARN to pass to a service: the ARN of an alias only if the key behind it is unknown.
 
-    The ARN of an alias of the app would be literal text, so that CloudFormation might not make the alias first.
+    For an alias of the app, its ARN would be literal text, and CloudFormation might create the alias too late.
     """
     found = key_behind(key)
     return key.key_arn if found is None else found.key_arn
@@ -133,7 +133,7 @@ def has_own_policy(key: kms.IKey) -> bool:
 
 
 def _resource_of(key: kms.IKey) -> kms.CfnKey | None:
-    """The resource of the app that a key, or the key of an alias, is; None if the app does not make it."""
+    """The CloudFormation resource of a key or of the key behind an alias; None if the app does not make the key."""
     found = key_behind(key)
     node = getattr(found, "node", None)  # what implements IKey in Python may have none
     nodes = () if node is None else (node.default_child, node.scope)  # the latter: Key.from_cfn_key
@@ -143,10 +143,11 @@ def _resource_of(key: kms.IKey) -> kms.CfnKey | None:
 def require_store_keys(
     store: IConstruct, encryption_key: kms.IKey | None, former_keys: Sequence[kms.IKey]
 ) -> tuple[kms.IKey | None, list[kms.IKey]]:
-    """The key of a store, and those that it had before.
+    """The key of a store, and its former keys.
 
     Raises:
-        ConfigurationError: one is an alias of which only the name is known, or of another region, or in both.
+        ConfigurationError: a key is an alias of which only the name is known, is in another region, or is in both
+            arguments.
     """
     if encryption_key is not None:
         encryption_key = require_key(encryption_key, f"encryption_key of {path_of(store)}")
@@ -181,7 +182,7 @@ def warn_about_key(construct: IConstruct, key: kms.IKey, wanted: str) -> None:
 
 
 def warn_about_store_key(store: IConstruct, key: kms.IKey, condition: Mapping[str, object]) -> None:
-    """Warn that CloudWatch Logs has to be allowed to use the key of a store, without which no function is made.
+    """Warn that the functions of a store cannot be created until CloudWatch Logs may use the store's key.
 
     Args:
         store: the store.
@@ -204,7 +205,7 @@ def warn_about_store_key(store: IConstruct, key: kms.IKey, condition: Mapping[st
 
 
 def condition_in_words(scope: IConstruct, key: kms.IKey, condition: Mapping[str, object]) -> str:
-    """The condition of a statement, for a warning about a key: a warning would show a token as CloudFormation's JSON.
+    """The condition of a statement as a warning shows it, without the JSON of tokens.
 
     Args:
         scope: what uses the key.
@@ -223,7 +224,7 @@ def _owner_of(scope: IConstruct, key: kms.IKey) -> tuple[str, str]:
 
 
 def warn_about_topic(construct: IConstruct, topic: sns.ITopic, service: str) -> None:
-    """Warn where a service may not publish to a topic, or not use the topic's key, and this app can change neither.
+    """Warn if a service may lack permission for a topic or its key, and this app cannot add it.
 
     "Enable compatibility between event sources from AWS services and encrypted topics", in the developer guide of
     Amazon SNS, has what the policy of a key needs.

@@ -1,4 +1,4 @@
-"""The place in a VPC of models, builds and the store's functions, and what their roles may do there.
+"""The subnets and security groups of models, builds and the store's functions, and the permissions to use them.
 
 SageMaker puts a network interface of each instance into one of the subnets, "not connected to the internet". A model in
 a VPC downloads its archive through it: without a way to S3 from the subnets, no instance comes up ("Give SageMaker AI
@@ -65,14 +65,14 @@ FUNCTION_NETWORK = (
 
 
 class Network(NamedTuple):
-    """The place of a resource in a VPC.
+    """The network of a resource in a VPC.
 
     Attributes:
         vpc: the VPC.
         subnets: the ids of its subnets.
         security_groups: the ids of the security groups.
-        connections: what goes through them. CDK writes into it, so that it is one and the same.
-        established: what makes the subnets' way out of the VPC; see `await_network`.
+        connections: the connections of the security groups, one object because the CDK adds rules to it.
+        established: the resources that make the subnets' route out of the VPC; see `await_network`.
     """
 
     vpc: ec2.IVpc
@@ -98,7 +98,7 @@ def build_network(
     vpc_subnets: ec2.SubnetSelection | None,
     security_groups: Sequence[ec2.ISecurityGroup],
 ) -> Network | None:
-    """The network of builds; without a security group they get one of their own: everything goes out and nothing in.
+    """The network of builds, by default with a new security group that allows all outbound and no inbound traffic.
 
     Raises:
         ConfigurationError: the VPC is certainly in another region.
@@ -118,7 +118,7 @@ def function_network(
     vpc_subnets: ec2.SubnetSelection | None,
     security_groups: Sequence[ec2.ISecurityGroup],
 ) -> Network | None:
-    """The network of a store's functions; without a security group they get one of their own, as builds do.
+    """The network of a store's functions, by default with a new security group, as for builds.
 
     Raises:
         ConfigurationError: subnets or security groups come without a VPC, or the VPC is certainly in another region.
@@ -153,8 +153,8 @@ def model_network(
         scope: the model's construct.
         vpc: the VPC; None: SageMaker's own.
         vpc_subnets: which of its subnets; by default the private ones.
-        security_groups: in the VPC; by default a new one, the child `SecurityGroup`, which lets everything out and
-            nothing in: SageMaker brings the requests to the container, not the network.
+        security_groups: security groups in the VPC; by default a new one, the child `SecurityGroup`, which allows all
+            outbound and no inbound traffic. Requests reach the container through SageMaker, not through the VPC.
 
     Raises:
         ConfigurationError: subnets or security groups come without a VPC or are of another VPC, or SageMaker would
@@ -180,7 +180,7 @@ def model_network(
 
 
 def vpc_config(network: Network | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
-    """The network of a model, as a Model writes it."""
+    """The network of a model in the form of a SageMaker Model."""
     if network is None:
         return None
     return sagemaker.CfnModel.VpcConfigProperty(
@@ -274,7 +274,7 @@ def allow_function_network(role: iam.Role) -> None:
 def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.ISubnet]:
     subnets = _subnets(vpc, selection)
     for subnet in subnets:
-        _refuse_list(subnet.subnet_id, f"the subnets of {vpc.node.path}")
+        _reject_unresolved_list(subnet.subnet_id, f"the subnets of {vpc.node.path}")
     if not 1 <= len(subnets) <= MAX_SUBNETS:
         raise ConfigurationError(
             f"vpc_subnets of {vpc.node.path} select {len(subnets)} subnets: select 1 to {MAX_SUBNETS}, the number "
@@ -283,12 +283,8 @@ def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.
     return subnets
 
 
-def _refuse_list(id: str, what: str) -> None:
-    """Reject the one element that the CDK gives a list which is an unresolved token (core/lib/private/encoding.ts).
-
-    Raises:
-        ConfigurationError: the list is one unresolved token.
-    """
+def _reject_unresolved_list(id: str, what: str) -> None:
+    """Reject the placeholder that stands for an unresolved list in the CDK (core/lib/private/encoding.ts)."""
     if id.startswith("#{Token["):
         raise ConfigurationError(
             f"{what} come from a list that is one unresolved token, so synth cannot read their number or their ids: "
@@ -300,7 +296,7 @@ def _subnets(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.I
     if selection is None:
         return list(vpc.select_subnets().subnets)
     if selection.subnets is not None and selection.subnet_filters is None:
-        return list(selection.subnets)  # CDK would ask for their zones, which an imported subnet may not know
+        return list(selection.subnets)  # the CDK would read their zones, which an imported subnet may lack
     found = vpc.select_subnets(
         availability_zones=selection.availability_zones,
         one_per_az=selection.one_per_az,
@@ -331,11 +327,7 @@ def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
 def _check_membership(
     vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], security_groups: Sequence[ec2.ISecurityGroup]
 ) -> None:
-    """Reject subnets and security groups that the app makes in another VPC.
-
-    Raises:
-        ConfigurationError: one is certainly in another VPC.
-    """
+    """Reject subnets and security groups that are certainly in another VPC."""
     groups = [(group, group.node.default_child) for group in security_groups]
     made = [(subnet, subnet.node.default_child) for subnet in subnets if subnet.node.scope is not vpc]
     for each, resource in (*groups, *made):
@@ -348,7 +340,7 @@ def _check_membership(
 
 
 def _is_of_another_vpc(resource: ec2.CfnSecurityGroup | ec2.CfnSubnet, vpc: ec2.IVpc) -> bool:
-    """Whether it certainly is: both ids are literal, or of VPCs that the app makes, and none a lookup's dummy."""
+    """Whether that is certain: both ids are literals or of VPCs of the app, and neither is the dummy of a lookup."""
     stack = stack_of(resource)
     theirs, ours = stack.resolve(resource.vpc_id), stack.resolve(vpc.vpc_id)
     if theirs == ours or "vpc-12345" in (theirs, ours):
@@ -372,7 +364,7 @@ def _warn_of_public_subnets(
 
 
 def _zone(subnet: ec2.ISubnet) -> str | None:
-    """The availability zone as a template has it; None if the subnet was imported without."""
+    """The availability zone as a template has it; None if the subnet was imported without one."""
     try:
         return json.dumps(stack_of(subnet).resolve(subnet.availability_zone))
     except RuntimeError:  # jsii's, of the getter
@@ -386,7 +378,7 @@ def _own_group(scope: Construct, vpc: ec2.IVpc, whose: str) -> ec2.SecurityGroup
 
 def _network(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], groups: Sequence[ec2.ISecurityGroup]) -> Network:
     for group in groups:
-        _refuse_list(group.security_group_id, f"the security_groups in {vpc.node.path}")
+        _reject_unresolved_list(group.security_group_id, f"the security_groups in {vpc.node.path}")
     return Network(
         vpc=vpc,
         subnets=[subnet.subnet_id for subnet in subnets],

@@ -1,14 +1,14 @@
 """The permissions of the library's own roles in managed policies, and of a user's roles in inline ones.
 
 NIST 800-53 R5, as cdk-nag reads it (IAMNoInlinePolicy), accepts no inline policies: a managed one has versions, and IAM
-lists it with all who have it. Its price is a smaller limit.
+lists the roles that have it. But its size limit is smaller.
 
 CDK's grants write inline policies. So if an L2 of CDK would grant something to a role of ours, it gets the role
 `without_policy_updates`, and the permissions are written here. That also spares the wildcards that CDK's grants
 contain.
 
-Statements stay in Python until they are in a policy: each of CDK's would take a call of jsii to make, and another to
-get its length.
+Statements are Python objects until they are in a policy, because making one of the CDK's takes a jsii call, and reading
+its length another.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Statement(NamedTuple):
 
     Attributes:
         actions: such as `s3:GetObject`.
-        resources: their ARNs; may be tokens.
+        resources: their ARNs, which may be tokens.
         conditions: by operator, then by key.
         effect: `Allow`, or `Deny` for an exception from what other statements allow.
     """
@@ -64,7 +64,7 @@ class Statement(NamedTuple):
 
     @property
     def json(self) -> dict[str, Any]:
-        """It as a policy has it."""
+        """The statement as JSON of a policy."""
         allowed = {"Effect": self.effect, "Action": list(self.actions), "Resource": list(self.resources)}
         return {**allowed, "Condition": self.conditions} if self.conditions else allowed
 
@@ -81,18 +81,18 @@ def managed_policy(
     statements: Iterable[Statement] = (),
     decisive: object = None,
 ) -> iam.ManagedPolicy:
-    """A policy for roles of ours.
+    """A policy for the library's own roles.
 
     Args:
         scope: the parent.
         id: the construct's id.
         roles: the roles.
         statements: what they may do.
-        decisive: what the policy is replaced with, beside its statements, of JSON and tokens; None: it is changed in
-            place. See `_place`.
+        decisive: JSON and tokens whose change replaces the policy, as a change of its statements does. None: the policy
+            is changed in place. See `_replaceable`.
     """
     document = _document(statements)
-    parent, own_id = (scope, id) if decisive is None else _place(scope, id, document, decisive)
+    parent, own_id = (scope, id) if decisive is None else _replaceable(scope, id, document, decisive)
     policy = iam.ManagedPolicy(parent, own_id, roles=list(roles), document=document)
     if parent is not scope:
         parent.node.default_child = policy.node.default_child
@@ -106,17 +106,17 @@ def inline_policy(
     statements: Iterable[Statement] = (),
     decisive: object = None,
 ) -> iam.Policy:
-    """A policy for roles of the user's. If a role does not accept changes, that warns. See `managed_policy`."""
+    """A policy for the user's own roles, with a warning for roles that do not accept changes; see `managed_policy`."""
     document, name = _document(statements), policy_name(scope, id)
-    parent, own_id = (scope, id) if decisive is None else _place(scope, id, document, decisive)
+    parent, own_id = (scope, id) if decisive is None else _replaceable(scope, id, document, decisive)
     if parent is not scope:
-        name += own_id  # a role has one inline policy of a name: the new one would be the old one, and go with it
+        name += own_id  # under the same name, the new policy would replace the old one and be deleted with it
     policy = iam.Policy(parent, own_id, policy_name=name, document=document)
     if parent is not scope:
         parent.node.default_child = policy.node.default_child
     roles = list(roles)
     for role in roles:
-        role.attach_inline_policy(policy)  # and not `roles=`, which asks no role
+        role.attach_inline_policy(policy)  # `roles=` would attach it without calling the role
     warn_about_roles(scope, policy, roles, document)
     acknowledge_nist(
         policy, {"IAMNoInlinePolicy": "CDK can skip only inline policies on a role that takes no policy updates."}
@@ -188,11 +188,11 @@ def policy_name(
     scope: Construct,
     id: str,
 ) -> str:
-    """A name for an inline policy of a role that other stacks, apps and regions may use too.
+    """A name for an inline policy of a role that other stacks, apps and regions may also use.
 
-    A role has one inline policy of a name: a second overwrites the first. CDK names it by its logical id,
-    which is the same in every stack. CloudFormation distinguishes stacks by name and region, and CDK what is in them by
-    path.
+    The inline policies of a role have different names, and a second one of a name overwrites the first. The CDK's name
+    is the logical id, which may be the same in several stacks. So this one consists of the stack's name, the path and
+    the region.
     """
     stack = root_stack(stack_of(scope))
     place = "/".join((stack.stack_name, scope.node.path[len(stack.node.path) :], id))
@@ -200,17 +200,17 @@ def policy_name(
     return f"{readable}-{stack.region}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
 
 
-def _place(scope: Construct, id: str, document: iam.PolicyDocument, decisive: object) -> tuple[Construct, str]:
-    """Choose the parent and the id of a policy that CloudFormation replaces where it would change it.
+def _replaceable(scope: Construct, id: str, document: iam.PolicyDocument, decisive: object) -> tuple[Construct, str]:
+    """The parent and the id of a policy that CloudFormation replaces instead of changing it.
 
-    Its digest is in the construct path, not only in the logical id: a name that an aspect computes from the path, or
-    from `Names.unique_resource_name`, is then another one too, and IAM can have both policies at a time.
+    The digest is part of the construct path, not only of the logical id. So a name that an aspect derives from the path
+    (or from `Names.unique_resource_name`) changes as well, and both policies can exist at the same time.
     """
     return Construct(scope, id), digest_of(stack_of(scope), [document, decisive])
 
 
 class _Policies:
-    """The managed policies of a role: how many, the last one, and how full that is."""
+    """The managed policies of a role: their number, and the last one with its length."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -218,7 +218,7 @@ class _Policies:
         self._characters = 0
 
     def allow(self, role: iam.Role, statements: Iterable[Statement]) -> None:
-        """Add statements, as many at a time as fit."""
+        """Add statements to the last policy, and to new ones once it is full."""
         fitting: list[Statement] = []
         for statement in statements:
             characters = _characters(statement)
@@ -244,7 +244,7 @@ def _policies_of(role: iam.Role) -> _Policies:
 
 
 def _characters(statement: Statement) -> int:
-    """How long a statement will be: what its references stand for is not known here."""
+    """The estimated length of a statement, because the values of its references are not known here."""
     text = json.dumps(statement.json, separators=(",", ":"))
     return len(_TOKEN.sub(lambda token: "x" * PSEUDO_CHARACTERS.get(token[1], TOKEN_CHARACTERS), text))
 

@@ -1,7 +1,7 @@
 """Which services may assume the library's roles, and on whose behalf.
 
-A condition that a service does not meet fails every deployment. So a role has one only where AWS documents that this
-service sends the key:
+A role whose condition a service does not meet fails every deployment. So there is a condition only if AWS documents
+that the service sends the key:
 
 * SageMaker: "Cross-service confused deputy prevention", with the ARNs of real-time inference and of Processing jobs
   (https://docs.aws.amazon.com/sagemaker/latest/dg/security-confused-deputy-prevention.html).
@@ -68,24 +68,24 @@ class _Trust:
 
 
 def _trusts_sagemaker(statement: Mapping[str, Any]) -> bool:
-    """Whether a statement may let SageMaker assume the role; a value that is not known at synth counts as such."""
+    """Whether a statement may let SageMaker assume the role; a value that synth does not know counts as a match."""
     if statement.get("Effect") != "Allow":
         return False
     if "NotPrincipal" in statement or "NotAction" in statement:
         return True
     principal = statement.get("Principal", {})
     services = principal.get("Service", []) if isinstance(principal, Mapping) else principal
-    return _has(statement.get("Action", []), "sts:AssumeRole") and _has(services, SAGEMAKER)
+    return _matches(statement.get("Action", []), "sts:AssumeRole") and _matches(services, SAGEMAKER)
 
 
-def _has(patterns: Any, wanted: str) -> bool:
-    """Whether a text, or one of several, may stand for what is wanted: `*` and `?` stand for other characters."""
+def _matches(patterns: Any, wanted: str) -> bool:
+    """Whether a pattern, or one of several, matches a text; `*` and `?` are wildcards."""
     several = patterns if isinstance(patterns, list) else [patterns]
     return any(not isinstance(each, str) or fnmatchcase(wanted.lower(), each.lower()) for each in several)
 
 
 def sagemaker_inference(scope: IConstruct) -> iam.IPrincipal:
-    """SageMaker for models and endpoints: of all its resources, because "the ARN must be in the format provided"."""
+    """SageMaker for models and endpoints, with all its resources, because "the ARN must be in the format provided"."""
     arn = stack_of(scope).format_arn(service="sagemaker", resource="*", arn_format=ArnFormat.NO_RESOURCE_NAME)
     return _sagemaker(arn)
 

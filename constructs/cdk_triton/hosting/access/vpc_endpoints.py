@@ -109,7 +109,7 @@ def add_vpc_endpoints(
         )
     try:
         return _add_vpc_endpoints(vpc, subnets, [service for service in services if service not in exclude])
-    except RuntimeError as error:  # jsii's, of whatever CDK refuses
+    except RuntimeError as error:  # jsii's, of anything that the CDK rejects
         if not any(sign in str(error) for sign in ("vpcCidrBlock", "route table")):
             raise
         raise ConfigurationError(
@@ -119,11 +119,11 @@ def add_vpc_endpoints(
 
 
 def await_network(resource: CfnResource, network: Network, who: IConstruct, what: str) -> None:
-    """Make a resource after the subnets' way out and the VPC endpoints, and warn where there is neither.
+    """Create a resource after the route out of its subnets and the VPC endpoints, and warn if there is neither.
 
-    Both are looked for when the app is complete. The resource waits for the VPC endpoints that are `REQUIRED` and in
-    its own stack. Across stacks the wait might make two stacks depend on each other. The policies of other VPC
-    endpoints, such as those of logs and of callers, may name what is made after the resource.
+    The search runs when the app is complete. The resource depends on the VPC endpoints that are `REQUIRED` and in its
+    own stack, because two stacks might otherwise depend on each other. It does not depend on other VPC endpoints, such
+    as those of logs and of callers, whose policies may name something that is created after the resource.
 
     Args:
         resource: what starts something in the VPC.
@@ -136,7 +136,7 @@ def await_network(resource: CfnResource, network: Network, who: IConstruct, what
 
 
 def await_vpc_endpoints(resource: CfnResource, network: Network, who: IConstruct, what: str) -> None:
-    """Do what `await_network` does, for a resource that uses the network and is not in it itself.
+    """Like `await_network`, for a resource that uses the network but is not in it.
 
     Args:
         resource: what uses functions in the VPC.
@@ -144,34 +144,33 @@ def await_vpc_endpoints(resource: CfnResource, network: Network, who: IConstruct
         who: the construct that is warned.
         what: what starts, one of `REQUIRED`.
     """
-    Aspects.of(resource).add(_WayOut(network, who, what))
+    Aspects.of(resource).add(_EgressCheck(network, who, what))
 
 
 @jsii.implements(IAspect)
-class _WayOut:
-    """Looks for the VPC endpoints of a VPC, and for the routes out of its subnets, when the app is complete."""
+class _EgressCheck:
+    """Looks for routes and VPC endpoints by which subnets reach AWS, when the app is complete."""
 
     def __init__(self, network: Network, who: IConstruct, what: str) -> None:
         self._network, self._who, self._what = network, who, what
 
     def visit(self, node: IConstruct) -> None:
-        """Look at the resource, which has no children."""
         vpc, stack = self._network.vpc, stack_of(node)
         for service, endpoint in _vpc_endpoints(vpc, stack.node.find_all()):
             if service in REQUIRED[self._what] and stack_of(endpoint) is stack:
                 node.node.add_dependency(endpoint)
         if not _isolated(self._network, vpc.node.find_all()):
             return
-        everything = node.node.root.node.find_all()  # takes its time in a large app
-        there = {service for service, _ in _vpc_endpoints(vpc, everything)}
-        missing = [service for service in REQUIRED[self._what] if service not in there]
+        everything = node.node.root.node.find_all()  # slow in a large app
+        present = {service for service, _ in _vpc_endpoints(vpc, everything)}
+        missing = [service for service in REQUIRED[self._what] if service not in present]
         if missing and _isolated(self._network, everything):
             offered = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if self._what in _OF_THE_STORE else ())]
-            self._warn(missing, [service for service in offered if service in there])
+            self._warn(missing, [service for service in offered if service in present])
 
-    def _warn(self, missing: Sequence[str], there: Sequence[str]) -> None:
+    def _warn(self, missing: Sequence[str], present: Sequence[str]) -> None:
         arguments = ["vpc"]
-        arguments += [f"exclude={there}"] if there else []
+        arguments += [f"exclude={present}"] if present else []
         arguments += ["store_functions=True"] if self._what in _OF_THE_STORE else []
         call = f"add_vpc_endpoints({', '.join(arguments)})"
         Annotations.of(self._who).add_warning_v2(
@@ -184,16 +183,16 @@ class _WayOut:
 
 
 def _vpc_endpoints(vpc: ec2.IVpc, constructs: Iterable[IConstruct]) -> Iterator[tuple[str, ec2.CfnVPCEndpoint]]:
-    """Those of a VPC among some constructs that are for a service of this page, each with its service."""
+    """The VPC endpoints of a VPC for the services of this module, each with its service."""
     for each in constructs:
-        if isinstance(each, ec2.CfnVPCEndpoint) and _belongs(each, vpc):
+        if isinstance(each, ec2.CfnVPCEndpoint) and _is_in_vpc(each, vpc):
             name = json.dumps(stack_of(each).resolve(each.service_name)).rstrip('"]}')
             services = (*VPC_ENDPOINTS, *FUNCTION_ENDPOINTS)
             yield from ((service, each) for service in services if name.endswith(f".{service}"))
 
 
-def _belongs(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
-    """Whether a VPC endpoint is of a VPC, by the text of its id: each import may make a token of its own."""
+def _is_in_vpc(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
+    """Compares the texts of the ids, because each import of a VPC may make a token of its own."""
     if endpoint.vpc_id == vpc.vpc_id:
         return True
     theirs, ours = stack_of(endpoint), stack_of(vpc)
@@ -206,9 +205,9 @@ def _belongs(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
 
 
 def _isolated(network: Network, constructs: Iterable[IConstruct]) -> bool:
-    """Whether some of the subnets are known to have no route to the internet, unless one is among the constructs.
+    """Whether some of the subnets certainly have no route to the internet, unless it is among the constructs.
 
-    They are known where they were imported as isolated, or where the VPC is made by the app with all its routes.
+    That is certain of subnets that were imported as isolated, and of a VPC that the app makes with all its routes.
     """
     vpc = network.vpc
     made = vpc.private_subnets if isinstance(vpc, ec2.Vpc) else []
@@ -225,7 +224,6 @@ def _isolated(network: Network, constructs: Iterable[IConstruct]) -> bool:
 
 
 def _route_table(subnet: ec2.ISubnet) -> str | None:
-    """Its id; None where the subnet was imported without."""
     try:
         return subnet.route_table.route_table_id
     except RuntimeError:  # jsii's, of the getter

@@ -2,5 +2,5 @@
 
 `variants` are the models of an endpoint on their instances, `components` are copies of models that share instances.
 `updates` says how SageMaker changes an endpoint and when it goes back; `asynchronous` has endpoints with a queue;
-`scaling` and `monitoring` are what their names say.
+`scaling` and `monitoring` follow the load and report it.
 """

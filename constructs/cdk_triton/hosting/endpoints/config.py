@@ -14,7 +14,7 @@ from cdk_triton.hosting.endpoints.data_capture import DataCapture, capture_prope
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant, production_variant
 from cdk_triton.hosting.endpoints.variants.variant_set import acknowledge_local_disks
 
-if TYPE_CHECKING:  # takes a while: for endpoints that need it
+if TYPE_CHECKING:  # slow to import, and rarely needed
     from aws_cdk import aws_kms as kms
 
     from cdk_triton.hosting.endpoints.monitoring.metrics_config import MetricsConfig

@@ -4,8 +4,8 @@ Sources: the shapes below `DataCaptureConfig` in the service model `sagemaker` 2
 page "Capture data from real-time endpoint" of SageMaker's developer guide. SageMaker writes lines of JSON to
 `<prefix>/<endpoint>/<variant>/yyyy/mm/dd/hh/<file>.jsonl`. A body whose content type is listed as JSON is text in
 them; everything else is BASE64. Triton's binary format has a content type of its own, with the size of its JSON part as
-a parameter. No list can name it (JsonContentType allows no `+` and no `;`): it is BASE64 as it has to be, since as text
-it could not be read again.
+a parameter. The list cannot contain it, because JsonContentType allows neither `+` nor `;`. So it is BASE64, which is
+right: as text it could not be read again.
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ class DataCapture:
     encryption_key: kms.IKey | None = None
 
     def __post_init__(self) -> None:
-        """Reject values that CreateEndpointConfig would reject, and those that would keep nothing."""
         share = self.sampling_percentage
         if not is_whole(share, 1, 100):
             raise ConfigurationError(
@@ -126,7 +125,7 @@ def check_capture(scope: Construct, path: str, capture: DataCapture) -> None:
 
 
 def capture_property(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
-    """It as an endpoint configuration has it."""
+    """The data capture in the form of an endpoint configuration."""
     modes = [
         mode for mode, kept in (("Input", capture.capture_requests), ("Output", capture.capture_responses)) if kept
     ]
@@ -147,8 +146,8 @@ def allow_capture(
 ) -> None:
     """Let the roles of the endpoint's models write what is captured, and nothing else.
 
-    If the place or the roles change, the update creates another policy, and removes the old one at the end. Until then
-    the old instances capture as before, also during the hours of a canary.
+    If the location or the roles change, the update creates a new policy and removes the old one at the end. Until then,
+    the old instances capture as before, even during the hours of a canary.
 
     Args:
         scope: the endpoint.
@@ -173,10 +172,10 @@ def allow_capture(
 
 
 def warn_about_scaling(scope: Construct) -> None:
-    """Warn that an endpoint which is scaled may keep capturing as before.
+    """Warn that a scaled endpoint may keep its previous data capture.
 
-    `VariantPropertyType` of UpdateEndpoint has `DataCaptureConfig`, "(Not currently supported.)", so that nobody can
-    exclude it from what `RetainAllVariantProperties` keeps.
+    `VariantPropertyType` of UpdateEndpoint has `DataCaptureConfig`, "(Not currently supported.)", so it cannot be
+    excluded from the properties that `RetainAllVariantProperties` keeps.
     """
     Annotations.of(scope).add_warning_v2(
         SCALING_WARNING,

@@ -46,7 +46,7 @@ from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.service_names import check_sagemaker_name
 from cdk_triton.hosting.naming.stacks import is_of_another_account, stack_of
 
-if TYPE_CHECKING:  # takes a while: for endpoints that need it
+if TYPE_CHECKING:  # slow to import, and rarely needed
     from aws_cdk import aws_cloudwatch as cloudwatch
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_s3 as s3

@@ -2,7 +2,8 @@
 
 SageMaker keeps the case of an endpoint's name, and a caller must match it; in the endpoint's ARN the name is in lower
 case (CreateEndpoint in the API reference; the events in "Events that Amazon SageMaker AI sends to Amazon EventBridge").
-IAM compares ARNs letter by letter, so that a policy on a name with capitals allows nothing (philschmid/cdk-samples#2).
+In ARNs IAM distinguishes upper and lower case, so a policy with capitals in the name allows nothing
+(philschmid/cdk-samples#2).
 """
 
 from __future__ import annotations
@@ -70,7 +71,6 @@ class ImportedEndpoint(Resource):
 
     @classmethod
     def _from_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
-        """The endpoint of an ARN, with the name as it stands there."""
         _check_arn(endpoint_arn)
         name = Arn.split(endpoint_arn, ArnFormat.SLASH_RESOURCE_NAME).resource_name
         return cls(scope, id, endpoint_name=name or "", endpoint_arn=endpoint_arn)
@@ -78,7 +78,7 @@ class ImportedEndpoint(Resource):
     if not TYPE_CHECKING:  # a type checker rejects such a name anyway
 
         def __getattr__(self, name: str) -> object:
-            """Explain where metrics are: an import does not contain the names of the variants."""
+            """Explain where to find metrics, because an import does not know the names of the variants."""
             if name.startswith("metric"):
                 raise AttributeError(
                     f"an imported endpoint has no {name}, because SageMaker publishes metrics for each variant, and "
@@ -165,7 +165,6 @@ class ImportedVariant(VariantMetrics):
 
 
 def _arn_of_name(scope: Construct, endpoint_name: str) -> str:
-    """The ARN of an endpoint in the scope's account and region."""
     name = endpoint_name if has_token(endpoint_name) else endpoint_name.lower()
     return stack_of(scope).format_arn(service="sagemaker", resource="endpoint", resource_name=name)
 

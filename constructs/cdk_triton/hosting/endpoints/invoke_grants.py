@@ -30,16 +30,16 @@ def allow_invocation(
 ) -> iam.Grant:
     """Allow a principal to invoke an endpoint, or warn that the grant allows nothing.
 
-    An endpoint has no policy of its own. So only the policy of a caller of the same account can allow the call ("AWS
+    An endpoint has no policy of its own, so only the policy of a caller in the same account can allow the call ("AWS
     services that work with IAM", column "Resource-based policies").
 
     Args:
         endpoint: the endpoint.
         grantee: the principal.
         endpoint_arn: the endpoint's ARN.
-        ensembles: those that it may name, in every version; None: all, and endpoints that serve one model only.
+        ensembles: the ensembles that it may call, in every version. None: all, or the only model of the endpoint.
         check: rejects an ensemble that the endpoint cannot have.
-        published: patterns of published ensembles that it may name too; None: only those of `ensembles`.
+        published: patterns of published ensembles that it may also call. None: only `ensembles`.
 
     Raises:
         ConfigurationError: a list is empty, contains a name that the check rejects, or something else than a pattern.

@@ -29,17 +29,16 @@ def allow_models(
 ) -> list[iam.ManagedPolicy | iam.Policy]:
     """Allow the roles of all variants something, by policies of the endpoint's own.
 
-    They are not part of the models, because these permissions of an endpoint end with the endpoint. As with the models'
-    own policies, that of a role of ours is a managed one, that of a user's is not (see `execution_role`).
+    They are not part of the models, because they end with the endpoint. As with the models' policies, the library's own
+    roles get managed policies, and a user's roles inline ones (see `execution_role`).
 
     Args:
         scope: the endpoint.
-        id: what the policies' ids begin with; where there are such already, they get the statements.
-        before: what must not exist before the policies, nor outlive them.
+        id: the beginning of the policies' ids. Existing policies with such ids get the statements.
+        before: the resource that is created after the policies and deleted before them.
         variants: whose models' roles.
         statements: what they may do.
-        decisive: what the policies are replaced with, beside the statements; None: they are changed in place, and may
-            be there already.
+        decisive: a value whose change replaces the policies. None: they are changed in place, and may exist already.
     """
     ours: dict[str, iam.IRole] = {}
     theirs: dict[str, iam.IRole] = {}

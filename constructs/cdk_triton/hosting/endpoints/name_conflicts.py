@@ -1,4 +1,4 @@
-"""Names that an account has once in a region: the second endpoint of such a name fails when it is deployed."""
+"""Names that must be unique in an account and region: a second endpoint with such a name fails when it is deployed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["UniqueNames", "is_in_its_tree"]
 
 @cached_per_construct
 def _taken(app: IConstruct) -> dict[str, list[IConstruct]]:
-    """The endpoints of an app, by each name that they have."""
+    """The endpoints of an app by each of their names."""
     return {}
 
 
 class UniqueNames:
-    """Which names an endpoint has.
+    """The names of an endpoint that must be unique.
 
     Names of endpoints that differ only in case are the same (CreateEndpoint in the API reference); those of parameters
     are not.
@@ -65,7 +65,7 @@ class UniqueNames:
                     raise ConfigurationError(f"{path} and {other.node.path} both have {what}, but {fix}")
 
     def take(self, endpoint: IConstruct) -> None:
-        """Note that an endpoint has the names."""
+        """Record that an endpoint has the names."""
         if not self._names:
             return
         taken = _taken(endpoint.node.root)
@@ -74,6 +74,6 @@ class UniqueNames:
 
 
 def is_in_its_tree(construct: IConstruct) -> bool:
-    """Whether neither the construct nor one that it is in was removed from its scope."""
+    """Whether the construct is still in the tree: neither it nor a parent was removed from its scope."""
     scope = construct.node.scope
     return scope is None or (scope.node.try_find_child(construct.node.id) is construct and is_in_its_tree(scope))

@@ -58,7 +58,7 @@ def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
 
 
 def parameter_names(prefix: str | None, variants: Sequence[TritonVariant], *, is_async: bool = False) -> list[str]:
-    """The names of all parameters that there will be below a prefix; none without a prefix."""
+    """The names of all parameters below a prefix; empty without a prefix."""
     if prefix is None:
         return []
     targets = [f"target-models/{ensemble}" for ensemble in _target_models(variants)]
@@ -77,11 +77,11 @@ def allow_reading(
     Args:
         scope: the endpoint.
         grantee: the caller.
-        prefix: what the parameters' names begin with.
+        prefix: the beginning of the parameters' names.
         variants: the production variants of the endpoint.
         ensembles: those that it may call; None: all.
     """
-    # The client asks for `async/input` of every endpoint, to learn whether it is asynchronous: IAM rejects the whole
+    # The client reads `async/input` of every endpoint to find out whether it is asynchronous. IAM rejects the whole
     # call if one name is not allowed.
     names = parameter_names(prefix, variants, is_async=True)
     allowed = [name for name in names if ensembles is None or not _is_of_another_ensemble(name, ensembles)]
@@ -105,7 +105,7 @@ def check_component_id(id: str) -> None:
 
 def put_component_parameter(component: Construct, prefix: str, component_name: str) -> None:
     """Write the name of an inference component below a prefix, as soon as it can be called."""
-    from aws_cdk import aws_ssm as ssm  # takes a while: for endpoints that need it
+    from aws_cdk import aws_ssm as ssm  # slow to import, and rarely needed
 
     name = _of_component(prefix, component)
     ssm.StringParameter(component, "Parameter", parameter_name=name, string_value=component_name)
@@ -143,13 +143,13 @@ def put_parameters(
 
     Args:
         scope: the endpoint.
-        prefix: what the parameters' names begin with.
-        endpoint: its L1: a target model is told when it can be called.
+        prefix: the beginning of the parameters' names.
+        endpoint: its L1, after which the parameters are written.
         names: the endpoint's name and ARN.
         variants: its production variants.
         locations: the S3 URIs of an asynchronous endpoint, by the last part of the parameter's name.
     """
-    from aws_cdk import aws_ssm as ssm  # takes a while: for endpoints that need it
+    from aws_cdk import aws_ssm as ssm  # slow to import, and rarely needed
 
     parameters = Construct(scope, "Parameters")
     for name, value in zip(_OF_THE_ENDPOINT, names, strict=True):
@@ -185,7 +185,7 @@ def _multi_models(variants: Sequence[TritonVariant]) -> list[TritonMultiModel]:
     found = {id(each.model): each.model for each in variants if each.model.is_multi_model}.values()
     if not found:
         return []
-    from cdk_triton.hosting.models.multi_model import TritonMultiModel  # takes a while: for endpoints that have one
+    from cdk_triton.hosting.models.multi_model import TritonMultiModel  # slow to import, and rarely needed
 
     return [model for model in found if isinstance(model, TritonMultiModel)]
 

@@ -13,7 +13,7 @@ __all__ = ["warn_about_space"]
 
 GIB = 1024**3
 COPIES: Final = 3
-"""How often Triton has a request of JSON in memory: as it was received, as one text, and as tensors (`EVBufferToJson`,
+"""The copies of a JSON request in Triton's memory: as it was received, as one text, and as tensors (`EVBufferToJson`,
 `EVBufferToInput`). The parsed document comes on top."""
 
 SPACE_WARNING: Final = "cdk-triton:PayloadsExceedInstance"
@@ -43,10 +43,10 @@ def warn_about_space(
             f"{memory * GIB:,} bytes of memory"
         )
     if volume is not None and not volume.is_unresolved():
-        room = int(volume.to_bytes())
-        if model.size + size * concurrent > room:
+        most = int(volume.to_bytes())
+        if model.size + size * concurrent > most:
             faults.append(
-                f"the model and the requests take {model.size + size * concurrent:,} bytes, but the volume has {room:,}"
+                f"the model and the requests take {model.size + size * concurrent:,} bytes, but the volume has {most:,}"
             )
     if faults:
         Annotations.of(scope).add_warning_v2(

@@ -1,7 +1,7 @@
 """The prefixes of asynchronous endpoints that share a bucket: none may contain one of another endpoint.
 
-Permissions are by prefix. With a common prefix, the callers of one endpoint could read the answers of the other, and
-its instances the requests.
+Permissions apply to prefixes. With a common one, the callers of an endpoint could read the answers of another, and its
+instances the requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _taken(app: IConstruct) -> dict[str, list[tuple[IConstruct, str]]]:
 
 
 def check_free(scope: IConstruct, path: str, bucket: s3.IBucket, prefixes: Sequence[str]) -> None:
-    """Reject prefixes of which another endpoint of the app has one.
+    """Reject prefixes that overlap with those of another endpoint of the app.
 
     Args:
         scope: where the endpoint will be.
@@ -50,11 +50,11 @@ def check_free(scope: IConstruct, path: str, bucket: s3.IBucket, prefixes: Seque
 
 
 def take(endpoint: IConstruct, bucket: s3.IBucket, prefixes: Sequence[str]) -> None:
-    """Note that an endpoint has the prefixes."""
+    """Record that an endpoint has the prefixes."""
     taken = _taken(endpoint.node.root).setdefault(_identity(bucket), [])
     taken += [(endpoint, prefix) for prefix in prefixes]
 
 
 def _identity(bucket: s3.IBucket) -> str:
-    """The name where it is known, because a bucket may be imported twice."""
+    """The bucket's name if it is known, because a bucket may be imported twice."""
     return path_of(bucket) if has_token(bucket.bucket_name) else bucket.bucket_name

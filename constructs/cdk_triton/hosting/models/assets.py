@@ -1,8 +1,8 @@
 """Stages archives, sources and plans in the cloud assembly, from where the CDK CLI publishes them.
 
-An archive goes straight to its place as a file asset. `aws_s3_assets.Asset` would read it again to hash it, hash the
-key that names it once more, and copy it: three times the size of the weights for nothing. The name is the artifact key,
-or that of its sources where it is built from them, so that what is in the assembly already is not packed again.
+An archive is written directly as a file asset. `aws_s3_assets.Asset` would read it again to hash it, and copy it, which
+moves three times the size of the weights for nothing. The file's name is the artifact key, or the hash of the sources
+of a build, so an archive that is in the assembly already is not packed again.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Artifact:
 
     Attributes:
         prepared: the repository.
-        asset: the archive's object key among the assets; None where it is built, promoted or no archive.
-        build: how it is built; None where it is not.
-        files: what is served instead of an archive; None where it is one.
+        asset: the archive's object key among the assets; None if it is built or promoted, or there are `files`.
+        build: how the archive is built, or None.
+        files: the files that are served instead of an archive, or None.
     """
 
     prepared: Prepared
@@ -81,10 +81,10 @@ class Artifact:
 
 
 class PublishedPlan(NamedTuple):
-    """A plan as the deployment finds it.
+    """The location of a plan in the deployment.
 
     Attributes:
-        bucket_name: the bucket of the CDK's bootstrap; contains tokens where account or region do.
+        bucket_name: the bucket of the CDK's bootstrap; contains tokens if account or region do.
         object_key: its key there, literal.
         sha256: the hash of its text.
     """
@@ -114,7 +114,7 @@ class CloudAssembly:
         # A nested Stage has a directory of its own, but assets lie in the app's.
         self._assets = Path(stage.asset_outdir)
         self._from_manifest = PurePosixPath(os.path.relpath(self._assets, stage.outdir))
-        self._directory: str | None = None  # of the assets in their bucket, once it is known
+        self._directory: str | None = None  # of the assets in their bucket, known with the first one
 
     def add_archive(self, prepared: Prepared, *, pack: bool) -> str:
         """Publish a repository's archive, packing it if the cloud assembly does not have it.
@@ -132,7 +132,7 @@ class CloudAssembly:
         return self._add_packed(prepared, prepared.keys.artifact, "Triton repository", pack=pack)
 
     def add_sources(self, prepared: Prepared) -> str:
-        """Publish what a repository is built from, named by the content of its files.
+        """Publish the sources of a build, named by the content of the files.
 
         Returns:
             The object key among the assets.
@@ -143,11 +143,11 @@ class CloudAssembly:
         return self._add_packed(prepared, f"sources-{prepared.keys.sources}", "Sources of Triton repository", pack=True)
 
     def add_files(self, prepared: Prepared, *, pack: bool) -> tuple[File, ...]:
-        """Publish every file of a repository by itself, named by its content.
+        """Publish each file of a repository as an asset of its own, named by its content.
 
         Args:
             prepared: whose files.
-            pack: False where the synthesis is known to fail: nothing is copied then.
+            pack: False if the synthesis is known to fail, so nothing needs to be copied.
 
         Returns:
             The files in the form of plans; an empty file needs no asset.
@@ -209,7 +209,7 @@ class CloudAssembly:
     def _add_packed(self, prepared: Prepared, name: str, what: str, *, pack: bool) -> str:
         target = self._assets / f"asset.{ASSET_PREFIX}{name}.tar.gz"
         if pack and not target.exists():
-            from cdk_triton.artifacts import write_archive  # what is there already is not packed again
+            from cdk_triton.artifacts import write_archive  # an existing archive is not packed again
 
             draft = target.with_suffix(f".{os.getpid()}.tmp")
             try:
@@ -221,10 +221,10 @@ class CloudAssembly:
         return self._add(target, name, f"{what} {prepared.repository.name}")
 
     def _add(self, file: Path, name: str, display_name: str) -> str:
-        """The object key of a file among the assets, which have one directory and their own names.
+        """The object key of a file among the assets, which have one directory and names of this library.
 
-        The store's handler may read no others. So only the first is asked for its key: a multi-model endpoint
-        may have a thousand.
+        The handler may read only such names. Only for the first file is the CDK called for the key, because a
+        multi-model endpoint may have a thousand.
         """
         location = self._locate(file, name, display_name)
         named = f"{ASSET_PREFIX}{name}{file.suffix}"
@@ -236,7 +236,7 @@ class CloudAssembly:
         return f"{self._directory}{named}"
 
     def _locate(self, file: Path, name: str, display_name: str) -> Struct:
-        """Make a file of the cloud assembly an asset; a `FileAssetLocation`."""
+        """Register a file of the cloud assembly as an asset, and return its `FileAssetLocation`."""
         self._warn_about_pipelines(file)
         return invoke_for_struct(
             self._synthesizer,
@@ -248,17 +248,17 @@ class CloudAssembly:
         )
 
     def _warn_about_pipelines(self, file: Path) -> None:
-        """Say once, below a Stage, which is what CDK Pipelines deploys, that the archives do not fit through one.
+        """Warn once, below a Stage, if the archives are too large for CDK Pipelines.
 
-        Those of all stages count: whatever an action deploys, it gets all of the cloud assembly.
+        The archives of all stages count, because each action of a pipeline gets the whole cloud assembly.
         """
         archives = self._archives
         if file not in archives.files:
             with suppress(FileNotFoundError):
                 archives.size += file.stat().st_size
                 archives.files.add(file)
-        if archives.size > PIPELINE_BYTES and self._is_in_pipeline and not archives.is_told:
-            archives.is_told = True
+        if archives.size > PIPELINE_BYTES and self._is_in_pipeline and not archives.has_warned:
+            archives.has_warned = True
             Annotations.of(self._stage).add_warning_v2(
                 PIPELINE_WARNING,
                 f"with the stage {self._stage.node.path}, the archives of the app have more than "
@@ -271,14 +271,14 @@ class CloudAssembly:
 def stage(
     assembly: CloudAssembly, prepared: Prepared, store: ITritonArtifactStore, *, pack: bool, uncompressed: bool
 ) -> Artifact:
-    """Stage a repository, or what it is built from; nothing of one that the store promotes.
+    """Stage a repository or the sources of its build; nothing if the store promotes its archive.
 
     Args:
         assembly: where the assets go.
         prepared: the repository.
         store: where the artifact goes.
-        pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
-        uncompressed: whether its files are served as they are.
+        pack: False if the synthesis is known to fail, so nothing needs to be packed or built.
+        uncompressed: whether the files are served without an archive.
 
     Raises:
         ConfigurationError: a name cannot be part of an object key.
@@ -307,7 +307,7 @@ def _files(assembly: CloudAssembly, prepared: Prepared, *, pack: bool) -> tuple[
 
 
 def _copy(prepared: Prepared, source: Path, sha256: str, target: Path) -> None:
-    """Copy a file into the cloud assembly, where it must not change any more: it is named by its content."""
+    """Copy a file into the cloud assembly, whose file names are hashes. So the copy must have the hash of the check."""
     draft = target.with_suffix(f".{os.getpid()}.tmp")
     found = hashlib.sha256()
     try:
@@ -328,12 +328,12 @@ def _copy(prepared: Prepared, source: Path, sha256: str, target: Path) -> None:
 
 
 class _Archives:
-    """The archives of an app, each counted once, their bytes, and whether a Stage was warned of these."""
+    """The archives of an app, their total size, and whether a Stage was warned of it."""
 
     def __init__(self) -> None:
         self.files: set[Path] = set()
         self.size = 0
-        self.is_told = False
+        self.has_warned = False
 
 
 @cached_per_construct
@@ -345,10 +345,10 @@ def _archives_of(app: IConstruct) -> _Archives:
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
     """The stack's synthesizer, as a nested stack would use it.
 
-    `stack.synthesizer` fails where the user gave the stack a synthesizer made in Python: a stack binds a copy of it,
-    which inherits the original's identity in jsii, so that Python gets the unbound original back ("must be bound to a
-    Stack first"), and Node warns of it. A nested stack has a synthesizer of its own, which hands everything on to the
-    bound one. It leaves the tree at once.
+    `stack.synthesizer` fails if the user gave the stack a synthesizer made in Python. The stack binds a copy of it that
+    has the identity of the original in jsii. So Python gets the unbound original ("must be bound to a Stack first"),
+    and Node prints a warning. A nested stack has a synthesizer of its own, which delegates to the bound one. It is
+    removed from the tree at once.
     """
     synthesizer = NestedStack(stack, _PASSING).synthesizer
     children = stack.node
@@ -357,4 +357,4 @@ def _synthesizer(stack: Stack) -> IStackSynthesizer:
     return synthesizer
 
 
-_PASSING = "$cdk-triton synthesizer$"  # an id that nobody gives to a construct, for the user's own would collide
+_PASSING = "$cdk-triton synthesizer$"  # no user is likely to choose this id

@@ -1,4 +1,4 @@
-"""The builds of a model: which builder runs them, in the form of plans, and for how long."""
+"""The builder of a model in the form of a plan, and a warning of long builds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DEPLOYMENT_MINUTES = 50
 """How long one deployment waits for a build: `PATIENCE_SECONDS` of the store's handler."""
 
 UPLOAD_MINUTES = 5
-"""The build program ends itself so long before the service would, so that what is finished is uploaded."""
+"""The build program ends itself this long before the service would, so that finished files are uploaded."""
 
 
 def build_machine(builder: Builder, platform: ServingPlatform, program: str) -> BuildMachine:
-    """The builder in the form of plans; `program` is the object key of the build program among the assets."""
+    """The builder in the form of a plan; `program` is the object key of the build program among the assets."""
     return BuildMachine(
         builder._kind,
         builder._timeout_minutes,
@@ -36,12 +36,12 @@ def build_machine(builder: Builder, platform: ServingPlatform, program: str) -> 
 
 
 def warn_about_duration(construct: Construct, builder: Builder, build_minutes: Sequence[float]) -> None:
-    """Warn where building these repositories may take longer than a deployment, or than a job, can wait.
+    """Warn if building these repositories may exceed the time limit of a deployment or of a job.
 
     Args:
         construct: gets the warning.
-        builder: builds them, in one job.
-        build_minutes: of each repository.
+        builder: the builder that builds all of them in one job.
+        build_minutes: the estimate for each repository.
     """
     estimate = job_minutes(build_minutes)
     work = f"building {len(build_minutes)} ensembles" if len(build_minutes) > 1 else "the build"

@@ -1,10 +1,11 @@
 """Brings archives into the artifact store while a stack is deployed: one custom resource per model.
 
-An archive is packed at synth, or built during the deployment from sources that are, or taken from the store that this
-one promotes from.
+An archive is packed at synth, built during the deployment from sources that synth packed, or promoted from another
+store.
 
-Its properties are the plan's place and hash and nothing that grows, because a thousand ensembles would not fit into the
-events of Lambda and Step Functions. URLs and target models are composed at synth; the resource returns no data.
+The resource's properties are only the location and the hash of the plan, because a thousand ensembles would not fit
+into the events of Lambda and Step Functions. URLs and target models are composed at synth; the resource returns no
+data.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from cdk_triton.hosting.naming.logical_ids import change_id_with
 from cdk_triton.hosting.store.builds.grants import GRANT_IDS
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.protocol import layout
-from cdk_triton.protocol.plan import Commit, Fleet, FleetCopy, StackPlan
+from cdk_triton.protocol.plan import Commit, ServedArchives, ServedCopy, StackPlan
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["artifact_resource", "provider_of"]
 
 MAX_METADATA_BYTES = 256 * 1024
-"""The size of these names; a thousand ensembles with names of a hundred characters fit. A template has 1 MB at most
+"""The size of the names in the metadata, enough for a thousand of a hundred characters. A template has at most 1 MB
 ("CloudFormation quotas", template body size in an S3 object)."""
 
 SERVICE_TIMEOUT = Duration.minutes(58)
-"""A backstop: the handler ends a request after 50 minutes. If nobody answers, CloudFormation would wait an hour."""
+"""For a handler that never answers: it should end a request after 50 minutes, and CloudFormation waits an hour."""
 
 
 def artifact_resource(
@@ -47,22 +48,22 @@ def artifact_resource(
     multi_model: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> CustomResource:
-    """Have the store's handler commit the artifacts, and copy those of a multi-model to where its endpoint finds them.
+    """Make the store's handler commit the artifacts, and copy those of a multi-model below its endpoint's prefix.
 
     Args:
         scope: the construct that needs them; the resource becomes its child `Artifacts`.
-        assembly: where its assets go.
-        store: where the artifacts go.
+        assembly: the cloud assembly for its assets.
+        store: the store for the artifacts.
         artifacts: by ensemble; the names matter for a multi-model endpoint only.
-        platform: what serves them, and what they are built for.
-        image: the image that serves them, and that they are built in.
+        platform: the platform that serves them, for which they are built.
+        image: the image that serves them, in which they are built.
         multi_model: for a multi-model endpoint, the name of its prefix in the store.
-        metadata: what the manifests of archives that are stored now contain beside what the library writes.
+        metadata: the user's metadata for the manifests of archives that are stored now.
 
     Raises:
         ConfigurationError: the store cannot read the stack's assets, or has no builder for the platform.
     """
-    # One repository may serve under several names; it is committed once.
+    # One repository may serve under several names, but is committed once.
     distinct = list({a.archive: a for a in artifacts.values()}.values())
     built = [artifact for artifact in distinct if artifact.build is not None]
     machine = None
@@ -74,7 +75,7 @@ def artifact_resource(
         machine = build_machine(builder, platform, assembly.add_program())
     plan = StackPlan(
         commits=tuple(_commit(artifact, platform, metadata or {}) for artifact in distinct),
-        fleet=None if multi_model is None else _fleet(multi_model, platform, artifacts),
+        fleet=None if multi_model is None else _served_archives(multi_model, platform, artifacts),
         builder=machine,
     )
     published = assembly.add_plan(plan.text())
@@ -92,7 +93,7 @@ def artifact_resource(
         service_timeout=SERVICE_TIMEOUT,
         properties=properties | ({"BuildImage": image.uri} if built else {}),
     )
-    # "Modifying service token is not allowed", says CloudFormation where a model gets another store.
+    # When a model gets another store, CloudFormation answers "Modifying service token is not allowed".
     change_id_with(resource, [store.service_token, *bucket_identity(scope, store.bucket)])
     if multi_model is not None:
         _show_in_diff(resource, artifacts)
@@ -103,10 +104,10 @@ def artifact_resource(
 
 
 def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -> None:
-    """Note ensemble and target model where `cdk diff` shows them: the properties of the resource are two hashes.
+    """Add ensembles and target models to the metadata, because the properties in `cdk diff` are only two hashes.
 
-    CloudFormation does not send metadata to the handler, and does not call it for a change of metadata alone. So
-    nothing is built or copied for it, and it is not part of an event, whose size is limited.
+    CloudFormation neither sends metadata to the handler nor calls it when only metadata changes. So this causes no
+    build and no copy, and does not count towards the limited size of an event.
     """
     targets = {
         ensemble: layout.target_model(ensemble, each.prepared.keys.source) for ensemble, each in artifacts.items()
@@ -117,8 +118,10 @@ def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -
     if size <= MAX_METADATA_BYTES:
         made.add_metadata(layout.TARGET_MODELS_METADATA, targets)
     else:
-        said = f"{len(targets)} ensembles, which would take {size:,} bytes here; `cdk-triton artifacts list` has them"
-        made.add_metadata(layout.TARGET_MODELS_METADATA, said)
+        summary = (
+            f"{len(targets)} ensembles, which would take {size:,} bytes here; `cdk-triton artifacts list` has them"
+        )
+        made.add_metadata(layout.TARGET_MODELS_METADATA, summary)
 
 
 def provider_of(model: object) -> str | None:
@@ -141,11 +144,11 @@ def _commit(artifact: Artifact, platform: ServingPlatform, metadata: Mapping[str
     )
 
 
-def _fleet(name: str, platform: ServingPlatform, artifacts: Mapping[str, Artifact]) -> Fleet:
+def _served_archives(name: str, platform: ServingPlatform, artifacts: Mapping[str, Artifact]) -> ServedArchives:
     prefix = layout.fleet_prefix(name, platform.label)
     copies = []
     for ensemble, each in artifacts.items():
         keys = each.prepared.keys
         target = prefix + layout.target_model(ensemble, keys.source)
-        copies.append(FleetCopy(ensemble, keys.artifact, each.archive, target))
-    return Fleet(name, layout.index_key(name, platform.label), tuple(copies))
+        copies.append(ServedCopy(ensemble, keys.artifact, each.archive, target))
+    return ServedArchives(name, layout.index_key(name, platform.label), tuple(copies))

@@ -1,12 +1,12 @@
-"""The permissions of SageMaker on behalf of a model, and nothing else.
+"""The permissions that SageMaker needs for a model, and no others.
 
 The actions are those of SageMaker's documentation, "CreateModel API: Execution Role Permissions", each on the resources
-of this model. Models are read by prefix, never by key: while an endpoint is updated or rolled back, old instances still
-start and read the old archive.
+of this model. Models are read by prefix, never by key, because old instances still start and read the old archive while
+an endpoint is updated or rolled back.
 
-The statements are in a policy of the model's own and not in the role's. A role may be the user's, and an
-acknowledgement for cdk-nag here must not excuse permissions that the user adds there. It is a managed policy, unless
-the role is the user's: CDK would attach a managed policy even to a role without policy updates.
+The statements are in a policy of the model, not of the role, because an acknowledgement for cdk-nag here must not cover
+permissions that the user adds to the role. It is a managed policy for the library's own role, and an inline one for a
+user's role, because the CDK would attach a managed policy even to a role without policy updates.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ METRIC_NAMESPACES = ("/aws/sagemaker/Endpoints", "AWS/SageMaker")
 """The namespace of the metrics that SageMaker publishes of endpoints."""
 
 COMPONENT_METRICS = "/aws/sagemaker/InferenceComponents"
-"""SageMaker publishes the metrics of inference components here, too. The names of their log groups begin so."""
+"""The namespace of the metrics of inference components, and the beginning of the names of their log groups."""
 
 
 class Execution(NamedTuple):
@@ -68,7 +68,7 @@ class Execution(NamedTuple):
 
 
 def execution_of(model: object) -> Execution | None:
-    """The facts of a model; None for a model of the user's own making."""
+    """The facts of a model; None for a model of a user's own class."""
     return getattr(model, "_execution", None)
 
 
@@ -107,10 +107,10 @@ def grant_execution(
 ) -> iam.ManagedPolicy | iam.Policy:
     """Allow what a Triton container needs, by a policy that must exist before the Model.
 
-    For the child `Role` it is the child `Permissions`, for a role of the user's the child `Policy`: CloudFormation
-    rejects a change of a resource's type. If its permissions change, it is another policy, and CloudFormation removes
-    the old one last. Until the endpoint is updated, instances still start from the old prefix, store and image, and in
-    the old subnets.
+    Its id is `Permissions` for the child `Role` and `Policy` for a user's role, because CloudFormation rejects a change
+    of a resource's type. If the permissions change, CloudFormation creates another policy and removes the old one last,
+    because until the endpoint is updated, instances still start from the old prefix, store and image, and in the old
+    subnets.
 
     Args:
         role: the execution role.
@@ -249,7 +249,7 @@ def _policy(
 
 
 def _repositories(image: ContainerImage) -> Iterator[str]:
-    """The paths of the repositories of the app that an image comes from: a reference does not contain their stack."""
+    """The construct paths of the repositories of the app to which an image refers; a reference omits their stack."""
     if image.is_in_app and image.repository_arn is not None:
         for token in Tokenization.reverse_string(image.repository_arn).tokens:
             if isinstance(token, Reference):

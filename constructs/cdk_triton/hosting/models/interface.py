@@ -1,4 +1,4 @@
-"""`ITritonModel`: what an endpoint needs of a model."""
+"""`ITritonModel`: the interface of a model for an endpoint."""
 
 from __future__ import annotations
 

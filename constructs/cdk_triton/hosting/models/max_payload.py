@@ -39,7 +39,7 @@ def payload_bytes(scope: Construct, max_payload: Size | None, platform: ServingP
 
     Args:
         scope: the model.
-        max_payload: as the app gave it; None: no limit of its own.
+        max_payload: the argument of the app; None: no limit of its own.
         platform: release and instance type.
 
     Raises:
@@ -59,7 +59,7 @@ def payload_bytes(scope: Construct, max_payload: Size | None, platform: ServingP
         )
     release = platform.release
     if release is None:
-        return int(size)  # an image of the user's own, which may have the option
+        return int(size)  # an image of the user, which may support the option
     if not is_at_least(release, FIXED_SINCE):
         raise ConfigurationError(
             f"{what} is {int(size):,} bytes, but Triton {release} has no limit for requests and no option "

@@ -1,6 +1,6 @@
-"""The notes of an organisation about a model, such as a commit and an approver: in manifests, and as tags.
+"""The notes of an organisation about a model, such as a commit and an approver, in manifests and as tags.
 
-It does not take part in the artifact key, so another commit does not build the same files again.
+They are not part of the artifact key, so another commit does not build the same files again.
 
 The limits are those of a tag of SageMaker (shapes `TagKey`, `TagValue` and `TagList` of its API) and of all of AWS:
 "Tags owned by Amazon Web Services (AWS) have the reserved prefix: aws:" (shape `Tag` of CloudFormation's API).
@@ -27,7 +27,7 @@ ARTIFACT_KEY_TAG = "cdk-triton:artifact-key"
 
 MAX_TAGS, MAX_KEY, MAX_VALUE = 50, 128, 256
 RESERVED = ("aws:", "cdk-triton:")
-"""Keys do not begin with these, in any case: the first is AWS's, the second this library's."""
+"""Reserved beginnings of keys, in upper or lower case: the first by AWS, the second by this library."""
 
 
 def check_metadata(scope: IConstruct, metadata: Mapping[str, str] | None) -> dict[str, str]:

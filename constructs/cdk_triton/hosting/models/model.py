@@ -122,7 +122,7 @@ class TritonModel(ServedModel):
         self.repository = repository
         self.max_payload = payload_bytes(self, max_payload, platform)
         if uncompressed:
-            _reject_archives(repository, self._store)
+            _require_plain_files(repository, self._store)
         settings = with_max_payload(ContainerEnvironment() if environment is None else environment, self.max_payload)
         (artifact,) = self._deliver(
             {repository.name: repository}, "single", settings, uncompressed=uncompressed
@@ -185,7 +185,7 @@ class TritonModel(ServedModel):
 
 
 def _files_below(url: str) -> sagemaker.CfnModel.ModelDataSourceProperty:
-    """Everything below a prefix; SageMaker gives each object the rest of its key as path below /opt/ml/model."""
+    """All objects below a prefix; SageMaker puts each below /opt/ml/model, at the rest of its key."""
     return sagemaker.CfnModel.ModelDataSourceProperty(
         s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
             compression_type="None", s3_data_type="S3Prefix", s3_uri=url
@@ -193,12 +193,8 @@ def _files_below(url: str) -> sagemaker.CfnModel.ModelDataSourceProperty:
     )
 
 
-def _reject_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
-    """Reject files that are served as they are, if only archives are possible.
-
-    Raises:
-        ConfigurationError: the repository has recipes, or the store takes archives from another one.
-    """
+def _require_plain_files(repository: ModelRepository, store: ITritonArtifactStore) -> None:
+    """Reject `uncompressed=True` for a repository that is only served as an archive."""
     if repository.recipes:
         raise ConfigurationError(
             f"{repository.root} has recipes, whose builds write archives, but uncompressed=True serves files without "

@@ -252,7 +252,7 @@ class TritonMultiModel(ServedModel):
         return grant_read_catalogue(grantee, self._served())
 
     def _when_published(self, use: Callable[[str], object]) -> None:
-        """Call `use` with the URI of the catalogue, as soon as there is a publisher."""
+        """Call `use` with the URI of the catalogue as soon as there is a publisher, or now if there is one."""
         self._uses_of_catalogue.append(use)
         if self.node.try_find_child("Publisher") is not None:
             use(self._catalogue())
@@ -299,7 +299,7 @@ class TritonMultiModel(ServedModel):
 
 @jsii.implements(IValidation)
 class _NeedsEnsemble:
-    """Makes the synthesis fail if nothing can be served; a publisher is added after the constructor."""
+    """Makes the synthesis fail if nothing can be served, which `add_publisher` decides after the constructor."""
 
     def __init__(self, model: TritonMultiModel) -> None:
         self._model = model
@@ -314,15 +314,15 @@ class _NeedsEnsemble:
 
 
 def _read(ensembles: Mapping[str, ModelRepository | str | Path]) -> dict[str, ModelRepository]:
-    """The repositories by ensemble; a directory is read once, however many ensembles have it."""
+    """The repositories by ensemble. Ensembles with the same directory share one, which is read once."""
     read = functools.cache(ModelRepository.from_directory)
     return {name: each if isinstance(each, ModelRepository) else read(each) for name, each in ensembles.items()}
 
 
 def _check_target_model(name: str, platform: ServingPlatform) -> None:
     # ValidateModelName in src/model_repository_manager/model_repository_manager.cc of core (66f09f8), on branch r26.03
-    # only: 50830ba, on r26.04, takes such names. It sees the loaded name and not those of an ensemble's steps: bc4695e,
-    # which would, is on no branch.
+    # only: 50830ba, on r26.04, takes such names. It checks the loaded name but not those of an ensemble's steps, as
+    # bc4695e would, which is on no branch.
     if ".." in name and platform.release == "26.03":
         raise ConfigurationError(
             f"the ensemble {name!r} has '..' in its name, so Triton 26.03 would load none of its archives (\"model "

@@ -1,6 +1,6 @@
-"""Warns of what is allowed on a multi-model endpoint and probably not meant.
+"""Warns of settings of a multi-model endpoint that are allowed but probably not intended.
 
-Settings that keep SageMaker from making room for other ensembles, and inner models of several archives with the same
+These are settings that keep SageMaker from unloading ensembles, and inner models of several archives with the same
 names.
 """
 
@@ -48,9 +48,9 @@ def warn_about_multi_model(
     """Attach the warnings to a construct.
 
     Args:
-        construct: gets the warnings.
-        platform: what serves the ensembles.
-        settings: how the container starts.
+        construct: the construct that gets the warnings.
+        platform: the platform that serves the ensembles.
+        settings: the settings of the container.
         variables: the container's variables.
         ensembles: the archives.
     """
@@ -63,7 +63,7 @@ def warn_about_multi_model(
 def _warn_about_memory(
     construct: IConstruct, settings: ContainerEnvironment, ensembles: Mapping[str, Prepared]
 ) -> None:
-    """Warn of settings that keep SageMaker from making room for others of the ensembles."""
+    """Warn of settings that keep SageMaker from unloading ensembles to load others."""
     if settings.model_load_gpu_limit is not None:
         Annotations.of(construct).add_warning_v2(
             LOAD_LIMIT_WARNING,
@@ -84,7 +84,7 @@ def _warn_about_memory(
 def _warn_about_reloads(
     construct: IConstruct, platform: ServingPlatform, variables: Mapping[str, str], inner_models: _InnerModels
 ) -> None:
-    """Warn of Python models with the same name, where they write bytecode into their directories."""
+    """Warn of Python models with the same name that write bytecode into their directories."""
     old = is_older(platform, HONOURS_NO_BYTECODE)
     if variables.get(NO_BYTECODE) and not old:
         return
@@ -95,7 +95,7 @@ def _warn_about_reloads(
     shared = _shared(python)
     if not shared:
         return
-    told = listed(
+    names = listed(
         [f"{model!r} of {listed_in_quotes(ensembles, shown=4)}" for model, ensembles in shared.items()], shown=4
     )
     cause = (
@@ -106,7 +106,7 @@ def _warn_about_reloads(
     fix = f"serve with {HONOURS_NO_BYTECODE} or newer" if old else f"set {NO_BYTECODE} to '1'"
     Annotations.of(construct).add_warning_v2(
         RELOAD_WARNING,
-        f"ensembles have inner models of the same names ({told}), and {cause}: each time SageMaker loads one of these "
+        f"ensembles have inner models of the same names ({names}), and {cause}: each time SageMaker loads one of these "
         "ensembles, Triton loads the others again, and they answer more slowly meanwhile. Give the inner models of "
         f"each ensemble names of their own, {fix}, or acknowledge this",
     )
@@ -118,7 +118,7 @@ def _warn_about_ping(
     settings: ContainerEnvironment,
     inner_models: _InnerModels,
 ) -> None:
-    """Warn of a ping that fails as soon as two archives with a model of one name are loaded."""
+    """Warn of a ping that fails as soon as two archives with a model of the same name are loaded."""
     release = platform.release
     if settings.ping_mode != "ready" or release is None or not settings.model_namespacing:
         return
@@ -138,7 +138,7 @@ def _warn_about_ping(
 
 
 def _shared(models: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """The names that several ensembles have, with these ensembles."""
+    """The names that several ensembles use, with these ensembles."""
     users = defaultdict(list)
     for ensemble, names in models.items():
         for name in names:

@@ -30,11 +30,11 @@ MAX_BUILDS = 10_000
 def declared_recipes(
     scope: Construct, served: Served, recipes: Sequence[BuildRecipe], max_builds: int
 ) -> Recipes | None:
-    """Check the recipes of a publisher, and choose what builds; None without recipes.
+    """Check the recipes of a publisher and choose their builder; None without recipes.
 
     Raises:
         ConfigurationError: a recipe is not one of this library's or is declared twice, or the number of builds is not a
-            count; the store is one of another app, or has no builder with the platform's GPU.
+            count; the store belongs to another app, or has no builder with the platform's GPU.
     """
     if not 1 <= max_builds <= MAX_BUILDS:
         raise ConfigurationError(
@@ -50,13 +50,13 @@ def declared_recipes(
             "store belongs to another app: remove recipes=, or declare the TritonMultiModel in the app of the store"
         )
     declared = tuple(declared_recipe(recipe) for recipe in recipes)
-    _refuse_duplicates(scope, declared)
+    _reject_duplicates(scope, declared)
     builder = store._builder_for(scope, platform, [file for recipe in declared for file in recipe.s3_files.values()])
     machine = build_machine(builder, platform, CloudAssembly(scope).add_program())
-    return Recipes(declared, machine, max_builds, store._handler_arn, partial(_describe, scope, served))
+    return Recipes(declared, machine, max_builds, store._handler_arn, partial(_publish_description, scope, served))
 
 
-def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> None:
+def _reject_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> None:
     writers: dict[str, DeclaredRecipe] = {}
     for recipe in recipes:
         for path in recipe.produces:
@@ -68,8 +68,8 @@ def _refuse_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> N
             writers[path] = recipe
 
 
-def _describe(scope: Construct, served: Served, description: PublisherDescription) -> Builds:
-    """Publish the description among the assets."""
+def _publish_description(scope: Construct, served: Served, description: PublisherDescription) -> Builds:
+    """Add the publisher's description to the assets."""
     store, _, platform = served
     published = CloudAssembly(scope).add_plan(json.dumps(description.document(), sort_keys=True, indent=1).encode())
     store._require_assets_of(scope, published.bucket_name)

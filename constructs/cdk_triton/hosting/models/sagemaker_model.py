@@ -23,15 +23,15 @@ def sagemaker_model(
     network: Network | None,
     network_isolation: bool,
 ) -> sagemaker.CfnModel:
-    """The child `Resource`, made after all that CreateModel and its instances need.
+    """Make the child `Resource` after everything that CreateModel and its instances need.
 
     Args:
         scope: the model's construct.
-        container: the image, what it serves, and its variables.
+        container: the image, its model and its variables.
         role: the execution role.
-        policy: what it may do.
-        delivery: what brings the archives.
-        network: the subnets and security groups; None where it is in no VPC of the user's.
+        policy: the policy of the role.
+        delivery: the custom resource that delivers the archives.
+        network: the subnets and security groups; None outside a VPC of the user.
         network_isolation: whether the containers reach no network at all.
     """
     model = sagemaker.CfnModel(
@@ -45,7 +45,7 @@ def sagemaker_model(
     if not network_isolation:
         reason = "The model has no network_isolation=True, which suits models that fetch nothing while they serve."
         skip_checkov(model, {"CKV_AWS_370": reason})
-    # CreateModel looks for the archive, with the role: both have to be there. It does not look for those of a
+    # CreateModel looks for the archive, with the role: both must exist. It does not look for those of a
     # multi-model endpoint, but one over an empty prefix comes up without a model.
     needed: list[IDependable] = [delivery, policy]
     if role.node.scope is scope:

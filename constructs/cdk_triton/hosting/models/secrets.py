@@ -1,4 +1,4 @@
-"""Secrets that only a template shows: values of a container's variables that are CDK tokens."""
+"""Finds secrets among the CDK tokens in a container's variables, whose values the template would show."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.triton.secrets import looks_secret, secret_rejection
 
-__all__ = ["refuse_secrets"]
+__all__ = ["reject_secrets"]
 
 
-def refuse_secrets(scope: Construct, variables: Mapping[str, str]) -> None:
+def reject_secrets(scope: Construct, variables: Mapping[str, str]) -> None:
     """Reject variables whose tokens come from a store of secrets, or from a parameter with `NoEcho`.
 
     Raises:
@@ -25,14 +25,14 @@ def refuse_secrets(scope: Construct, variables: Mapping[str, str]) -> None:
     for name, value in variables.items():
         if not has_token(value):
             continue
-        # A reference under such a name is mostly the ARN of a secret, which the template does not show.
-        judged = "" if name.lower().endswith("token") else name
-        why = _by_its_kind(value) or looks_secret(judged, json.dumps(stack_of(scope).resolve(value)))
+        # A reference with such a name is usually the ARN of a secret, which the template does not show.
+        checked_name = "" if name.lower().endswith("token") else name
+        why = _secret_kind(value) or looks_secret(checked_name, json.dumps(stack_of(scope).resolve(value)))
         if why:
             raise ConfigurationError(f"{scope.node.path}: {secret_rejection(name, why)}")
 
 
-def _by_its_kind(value: str) -> str | None:
+def _secret_kind(value: str) -> str | None:
     for token in Tokenization.reverse_string(value).tokens:
         if isinstance(token, SecretValue):
             return "is a SecretValue"

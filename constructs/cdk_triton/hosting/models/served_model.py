@@ -1,4 +1,4 @@
-"""What `TritonModel` and `TritonMultiModel` have in common: prepare → report → stage → resource."""
+"""The common part of `TritonModel` and `TritonMultiModel`: prepare → report → stage → resource."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cdk_triton.hosting.models.execution_role import Execution, check_role, exec
 from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.platform_warnings import warn_about_platform
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
-from cdk_triton.hosting.models.secrets import refuse_secrets
+from cdk_triton.hosting.models.secrets import reject_secrets
 from cdk_triton.hosting.naming.findings import report, report_errors
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
@@ -82,16 +82,16 @@ class ServedModel(Resource):
         multi_model: str | None = None,
         uncompressed: bool = False,
     ) -> Mapping[str, Artifact]:
-        """Prepare the repositories, report what is wrong, stage them, and have the store take them from there.
+        """Check the repositories, stage their archives, and make the store take them.
 
         Args:
-            repositories: by ensemble; the names matter for a multi-model endpoint only.
+            repositories: by ensemble; only a multi-model endpoint uses the names.
             mode: how an endpoint serves them.
             settings: the container's settings.
-            multi_model: for a multi-model endpoint, the name of its prefix in the store.
-            uncompressed: whether the files of the repositories are served as they are.
+            multi_model: the name of a multi-model endpoint's prefix in the store.
+            uncompressed: whether the endpoint serves the files without an archive.
         """
-        refuse_secrets(self, container_variables(settings, multi_model=mode == "multi"))
+        reject_secrets(self, container_variables(settings, multi_model=mode == "multi"))
         prepared: dict[str, Prepared] = {}  # weights are read from here on
         for names in _by_repository(repositories):
             repository = repositories[names[0]]
@@ -122,9 +122,9 @@ class ServedModel(Resource):
         """Make the role and the SageMaker Model.
 
         Args:
-            prefix: the object keys that instances read.
-            container: its mode, its variables, and where its model is.
-            artifact_key: the key of the archive, of a model that has one.
+            prefix: the prefix of the object keys that instances read.
+            container: its mode, its variables and the location of its model.
+            artifact_key: the key of the archive, for a model with a single one.
         """
         self.role = execution_role(self, self._given_role)
         policy = grant_execution(self.role, self, self._store, prefix, self._image, self._network)
@@ -163,7 +163,7 @@ class ServedModel(Resource):
 
 
 def _by_repository(repositories: Mapping[str, ModelRepository]) -> list[list[str]]:
-    """The names, those together that share a repository: what is wrong with it is said once."""
+    """The names grouped by repository, so that the findings about each are reported once."""
     names: dict[int, list[str]] = {}
     for name, repository in repositories.items():
         names.setdefault(id(repository), []).append(name)

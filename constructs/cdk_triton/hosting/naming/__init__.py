@@ -1,5 +1,5 @@
-"""How the constructs speak to people and to CloudFormation.
+"""Messages to users, and names in CloudFormation.
 
 Findings and acknowledgements in the CDK's ways, runbooks in alarms, names and prefixes of resources, logical ids,
-references between stacks, and small questions about tokens, stacks and constructs that every layer asks.
+references between stacks, and helpers for tokens, stacks and constructs.
 """

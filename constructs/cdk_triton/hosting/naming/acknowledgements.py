@@ -1,8 +1,8 @@
 """Answers to the findings of cdk-nag and Checkov that AWS or CDK force upon this library.
 
-They are recorded on the constructs in any case, cost nothing where cdk-nag is not used, and name exactly one finding
-each: cdk-nag 3 matches ids literally, and the id of a wildcard contains the resource as cdk-nag prints it. So the ids
-are computed from the very texts that the policies contain.
+They are always recorded on the constructs, which costs nothing without cdk-nag, and each names exactly one finding:
+cdk-nag 3 matches ids literally, and the id of a wildcard contains the resource as cdk-nag prints it. So the ids are
+computed from the texts in the policies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NIST_PACKS: Mapping[str, frozenset[str]] = {
     "HIPAA.Security": frozenset(),
     "PCI.DSS.321": frozenset({"CloudWatchAlarmAction", "LambdaConcurrency", "LambdaDLQ"}),
 }
-"""The packs of cdk-nag 3 with the rules of NIST 800-53 R5, as their ids begin, and those that a pack does not have."""
+"""The packs of cdk-nag 3 with the rules of NIST 800-53 R5: the beginning of their ids, and the rules that they lack."""
 
 
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
@@ -73,7 +73,7 @@ def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> 
 
 
 def skip_checkov(resource: IConstruct | None, reasons: Mapping[str, str]) -> None:
-    """Have Checkov skip checks of a resource, by the metadata that it reads in templates ("Suppressing and Skipping").
+    """Let Checkov skip checks of a resource, by metadata in the template ("Suppressing and Skipping").
 
     Args:
         resource: the L1 construct.
@@ -84,33 +84,34 @@ def skip_checkov(resource: IConstruct | None, reasons: Mapping[str, str]) -> Non
 
 
 def imported_objects_arns(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> list[str]:
-    """The ARN of a bucket's objects, as it may stand in a policy of the scope's stack.
+    """The ARNs of a bucket's objects, in the forms that a policy of the scope's stack may have.
 
     CDK rewrites a reference into another stack when the app is synthesised. The result is needed earlier, so this
-    function makes it as CDK will: an export, or an output for a weak reference. A bucket that the app only imports has
-    neither. A stack that is deployed with the bucket's own gets a parameter, and CDK names it too late for this
-    function.
+    function makes it as the CDK will: an export, or an output for a weak reference. A bucket that the app imports has
+    neither. A nested stack gets a parameter, which the CDK names too late for this function.
 
     If references are weak, `CrossStackReferences.produce` may have made those to the bucket strong. It has no method
     that reports this, so the result has both forms.
     """
     if not isinstance(bucket, s3.Bucket):
         return [f"{bucket.bucket_arn}/{pattern}"]
-    arn, home, user = arn_of(bucket), stack_of(bucket), stack_of(scope)
+    arn, producer, user = arn_of(bucket), stack_of(bucket), stack_of(scope)
     arns = [arn]
-    if not are_deployed_together(home, user):
+    if not are_deployed_together(producer, user):
         weakly = refers_weakly(user)
-        arns = [weak_reference(home, arn), name_of_export(home, arn)] if weakly else [home.export_value(arn)]
+        arns = (
+            [weak_reference(producer, arn), name_of_export(producer, arn)] if weakly else [producer.export_value(arn)]
+        )
     return [f"{each}/{pattern}" for each in arns]
 
 
 def bucket_identity(scope: IConstruct, bucket: s3.IBucket) -> list[str]:
-    """Identify the bucket that a stack uses; the same whether the stack's references are weak or strong."""
+    """Identify the bucket that a stack uses, independent of whether its references are weak or strong."""
     if not isinstance(bucket, s3.Bucket):
         return [f"{bucket.bucket_arn}/"]
-    arn, home = arn_of(bucket), stack_of(bucket)
-    if not are_deployed_together(home, stack_of(scope)):
-        arn = name_of_export(home, arn) if refers_weakly(stack_of(scope)) else home.export_value(arn)
+    arn, producer = arn_of(bucket), stack_of(bucket)
+    if not are_deployed_together(producer, stack_of(scope)):
+        arn = name_of_export(producer, arn) if refers_weakly(stack_of(scope)) else producer.export_value(arn)
     resource = bucket.node.default_child
     name = resource.bucket_name if isinstance(resource, s3.CfnBucket) else None
     return [f"{arn}/", *([] if name is None else [name])]

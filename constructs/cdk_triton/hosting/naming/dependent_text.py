@@ -1,4 +1,4 @@
-"""Texts that order a deployment: what has one in its properties comes after a resource, and nothing is exported."""
+"""Texts that order a deployment: a resource whose properties contain one depends on another, without an export."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["dependent_text"]
 
 
 def dependent_text(text: str, resource: CfnResource) -> str:
-    """A token with a text; every resource that has it in its properties depends on another resource.
+    """A token for a text. Every resource whose properties contain it depends on another resource.
 
-    `Fn::GetAtt` would order the two as well, but between stacks it is an export, and CloudFormation does not change an
-    export that another stack imports: no text could ever change.
+    `Fn::GetAtt` would order the two as well, but between stacks it is an export. CloudFormation does not change an
+    export that another stack imports, so the text could never change.
 
     Args:
-        text: what the template contains.
-        resource: what comes first.
+        text: the text in the template.
+        resource: the resource that comes first.
     """
     return Lazy.uncached_string(_DependentText(text, resource))
 
@@ -28,14 +28,14 @@ class _DependentText:
         self._resource = resource
 
     def produce(self, context: IResolveContext) -> str:
-        """Give the text, and order the resource that contains it; the CDK asks for each before it writes a template."""
+        """The CDK calls this for each resource that contains the text, before it writes a template."""
         user = context.scope
         if context.preparing and isinstance(user, CfnResource) and self._may_order(user):
             user.add_resource_dependency(self._resource)
         return self._text
 
     def _may_order(self, user: CfnResource) -> bool:
-        """Whether it is another resource of the same stage; a pipeline that deploys the stage is not."""
+        """Whether it is another resource of the same stage, and not a pipeline that deploys the stage."""
         stages = [Stage.of(each) for each in (user, self._resource)]
         paths = {None if stage is None else stage.node.path for stage in stages}
         return len(paths) == 1 and user.node.path != self._resource.node.path

@@ -1,7 +1,7 @@
-"""Resources that CloudFormation replaces where it would change them.
+"""Resources that CloudFormation replaces instead of changing them.
 
-It makes the new one before, and removes the old one after everything that depends on them. A change in place comes
-before that instead: what still runs would lose what it needs, also while a deployment is rolled back.
+CloudFormation creates the new resource before everything that depends on it, and removes the old one afterwards. A
+change in place would take permissions from what still runs, also while a deployment is rolled back.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from cdk_triton.hosting.naming.stacks import stack_of
 __all__ = ["change_id_with", "digest_of"]
 
 DIGITS = 7
-"""CDK's logical ids have up to 248 characters, CloudFormation's up to 255 ("CloudFormation quotas")."""
+"""The CDK's logical ids have up to 248 characters, and CloudFormation allows 255 ("CloudFormation quotas")."""
 
 
 def change_id_with(construct: Construct, decisive: object) -> None:
     """Give the resource of a construct another logical id whenever something changes; its construct id stays.
 
     Args:
-        construct: has the resource as its default child, unless CDK makes none, as for roles that exist already.
-        decisive: what it is replaced with, of JSON and tokens.
+        construct: the construct whose default child is the resource. The CDK makes none for an imported role.
+        decisive: JSON and tokens whose change replaces the resource.
     """
     resource = construct.node.default_child
     if not isinstance(resource, CfnElement):
@@ -35,10 +35,10 @@ def change_id_with(construct: Construct, decisive: object) -> None:
 
 
 def digest_of(stack: Stack, decisive: object) -> str:
-    """Some digits that change with something.
+    """A short hash of JSON and tokens.
 
     Args:
-        stack: whose tokens it has.
-        decisive: of JSON and tokens.
+        stack: the stack that resolves the tokens.
+        decisive: the hashed value.
     """
     return hashlib.sha256(json.dumps(stack.resolve(decisive), sort_keys=True).encode()).hexdigest()[:DIGITS]

@@ -1,4 +1,4 @@
-"""Things that a user looks up by name."""
+"""Lookup by name, with a helpful error."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Thing = TypeVar("Thing")
 
 
 class NameLookup(dict[str, Thing], Generic[Thing]):
-    """A dictionary whose error for an unknown name lists its names; `get` and `in` are as ever.
+    """A dictionary whose error for an unknown name lists its names; `get` and `in` are unchanged.
 
     Args:
-        lack: begins that sentence: "variant 'AllTraffic' has no alarm".
-        things: what it has.
+        lack: the beginning of the error, such as "variant 'AllTraffic' has no alarm".
+        things: the items.
     """
 
     def __init__(self, lack: str, things: Mapping[str, Thing]) -> None:

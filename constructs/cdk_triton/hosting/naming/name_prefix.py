@@ -17,10 +17,10 @@ from cdk_triton.hosting.naming.stacks import root_stack, stack_of
 __all__ = ["NamePrefix"]
 
 NAMES = {"AWS::IAM::Role": ("RoleName", 64), "AWS::IAM::ManagedPolicy": ("ManagedPolicyName", 128)}
-"""The property with the name, and how many characters IAM takes ("IAM and AWS STS quotas")."""
+"""The property with the name, and its maximum length ("IAM and AWS STS quotas")."""
 
 REGION_CHARACTERS, HASH_CHARACTERS = 15, 8
-"""The longest region is `us-isof-south-1`. The digits keep names apart that are cut."""
+"""The longest region is `us-isof-south-1`. The hash distinguishes names that are cut."""
 
 _PREFIX = re.compile(r"[\w+=,.@-]{1,20}", re.ASCII)
 
@@ -62,13 +62,13 @@ class NamePrefix:
         root = root_stack(stack)
         path = node.node.path[len(root.node.path) :].removesuffix("/Resource")
         digits = hashlib.sha256(f"{root.stack_name}{path}".encode()).hexdigest()[:HASH_CHARACTERS]
-        room = characters - len(self._prefix) - REGION_CHARACTERS - HASH_CHARACTERS - len("--")
-        readable = re.sub(r"[^\w+=,.@-]+", "-", path, flags=re.ASCII).strip("-")[:room]
+        available = characters - len(self._prefix) - REGION_CHARACTERS - HASH_CHARACTERS - len("--")
+        readable = re.sub(r"[^\w+=,.@-]+", "-", path, flags=re.ASCII).strip("-")[:available]
         return f"{self._prefix}{readable}-{stack.region}-{digits}"
 
 
 def _is_named(node: CfnResource) -> bool:
-    """Whether the app names it; a construct of the CDK that has no name has a token that becomes none."""
+    """Whether the app names the resource. A construct of the CDK without a name has a token that resolves to None."""
     name = node.role_name if isinstance(node, iam.CfnRole) else None
     if isinstance(node, iam.CfnManagedPolicy):
         name = node.managed_policy_name

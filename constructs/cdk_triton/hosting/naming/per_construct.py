@@ -1,4 +1,4 @@
-"""Answers that are kept for each construct, because a question to CDK takes calls of Node."""
+"""Caches results for each construct, because reading them from the CDK takes calls to Node."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ ConstructT = TypeVar("ConstructT", bound=IConstruct)
 AnswerT = TypeVar("AnswerT")
 
 
-def cached_per_construct(ask: Callable[[ConstructT], AnswerT]) -> Callable[[ConstructT], AnswerT]:
-    """Call a function once for each construct, and return the same answer ever after.
+def cached_per_construct(compute: Callable[[ConstructT], AnswerT]) -> Callable[[ConstructT], AnswerT]:
+    """Call a function once for each construct, and return the same result afterwards.
 
-    The function's answer must never change, or be an object that keeps what is known of the construct. A user's class
-    that implements an interface is called each time until jsii has the object.
+    The result must never change, or be a mutable object that collects facts about the construct. For a user's class
+    that implements an interface, the function is called each time until jsii knows the object.
     """
     answers: dict[str, AnswerT] = {}
 
-    @wraps(ask)
+    @wraps(compute)
     def cached(construct: ConstructT) -> AnswerT:
         key = identity(construct)
         if key is None:
-            return ask(construct)
+            return compute(construct)
         if key not in answers:
-            answers[key] = ask(construct)
+            answers[key] = compute(construct)
         return answers[key]
 
     return cached
@@ -46,11 +46,11 @@ def path_of(construct: IConstruct) -> str:
 
 @cached_per_construct
 def arn_of(bucket: s3.IBucket) -> str:
-    """The ARN of the bucket, asked of the CDK once."""
+    """The ARN of the bucket, which the CDK computes once."""
     return bucket.bucket_arn
 
 
 @cached_per_construct
 def encryption_key_of(bucket: s3.IBucket) -> kms.IKey | None:
-    """The key of the bucket, asked of the CDK once; None for S3's own keys."""
+    """The key of the bucket, which the CDK computes once; None for S3's own keys."""
     return bucket.encryption_key

@@ -1,7 +1,7 @@
 """References between stacks of an app, as the CDK writes them when it synthesises.
 
 The context `@aws-cdk/core:defaultCrossStackReferences` decides: `strong` references import an export, `weak` ones read
-an output by `Fn::GetStackOutput`, which keeps nobody from changing or deleting it; `both` do the latter and keep
+an output by `Fn::GetStackOutput`, which may be changed or deleted at any time; `both` do the latter and keep
 the export (`resolveValue` in `core/lib/private/refs.js` of aws-cdk-lib 2.275).
 """
 
@@ -23,29 +23,29 @@ def refers_weakly(stack: Stack) -> bool:
 
 
 def protects_nothing(stack: Stack) -> bool:
-    """Whether other stacks may go, or change, while a stack uses what they have."""
+    """Whether other stacks may be changed or deleted while a stack uses their resources."""
     return bool(stack.node.try_get_context(STRENGTH) == "weak")
 
 
-def weak_reference(home: Stack, value: str) -> str:
-    """A reference to an attribute of another stack's resource: of the output that the CDK would make, made now."""
-    found = home.node.try_find_child("Publish")
-    scope = found if isinstance(found, Construct) else Construct(home, "Publish")
-    id = _output_id(home, value)
+def weak_reference(producer: Stack, value: str) -> str:
+    """A weak reference to another stack's resource, with the output that the CDK would make later."""
+    found = producer.node.try_find_child("Publish")
+    scope = found if isinstance(found, Construct) else Construct(producer, "Publish")
+    id = _output_id(producer, value)
     existing = scope.node.try_find_child(id)
     output = existing if isinstance(existing, CfnOutput) else CfnOutput(scope, id, value=value)
-    return Fn.get_stack_output(home.stack_name, home.get_logical_id(output), home.region)
+    return Fn.get_stack_output(producer.stack_name, producer.get_logical_id(output), producer.region)
 
 
-def name_of_export(home: Stack, value: str) -> str:
-    """Compute what a strong reference would import; no export is left behind that was not there."""
-    exports, id = home.node.try_find_child("Exports"), _output_id(home, value)
+def name_of_export(producer: Stack, value: str) -> str:
+    """The import of a strong reference. The export is removed again if it did not exist before."""
+    exports, id = producer.node.try_find_child("Exports"), _output_id(producer, value)
     was_there = exports is not None and exports.node.try_find_child(id) is not None
-    imported = home.export_value(value)
+    imported = producer.export_value(value)
     if not was_there:
-        home.node.find_child("Exports").node.try_remove_child(id)
+        producer.node.find_child("Exports").node.try_remove_child(id)
     return imported
 
 
-def _output_id(home: Stack, value: str) -> str:
-    return "Output" + json.dumps(home.resolve(value), separators=(",", ":"), ensure_ascii=False)
+def _output_id(producer: Stack, value: str) -> str:
+    return "Output" + json.dumps(producer.resolve(value), separators=(",", ":"), ensure_ascii=False)

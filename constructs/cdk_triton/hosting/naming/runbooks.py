@@ -24,7 +24,7 @@ MAX_DESCRIPTION: Final = 1024
 """Characters in the description of an alarm (AlarmDescription of PutMetricAlarm in the API of CloudWatch)."""
 
 MAX_PATH: Final = 500
-"""An alarm's description has the end of a longer path."""
+"""A longer path is cut at its beginning in an alarm's description."""
 
 
 class Runbook(NamedTuple):

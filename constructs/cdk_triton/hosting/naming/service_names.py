@@ -23,8 +23,8 @@ def check_sagemaker_name(name: str, what: str) -> None:
     """Reject a name that SageMaker rejects.
 
     Args:
-        name: the name of an endpoint or a variant; may be a token, or contain some.
-        what: what messages call it.
+        name: the name of an endpoint or a variant, which may contain tokens.
+        what: its name in messages.
 
     Raises:
         ConfigurationError: the name is too long or contains a character that SageMaker rejects.
@@ -39,10 +39,10 @@ def check_sagemaker_name(name: str, what: str) -> None:
 
 
 def role_description(text: str) -> str:
-    """The description of a role: up to 1000 characters of Latin-1, others as `_`."""
+    """The description of a role: up to 1000 characters of Latin-1, with `_` for all others."""
     return _NOT_FOR_ROLES.sub("_", text)[:1000]
 
 
 def group_description(text: str) -> str:
-    """The description of a security group: up to 255 characters, those that EC2 does not take as `_`."""
+    """The description of a security group: up to 255 characters, with `_` for those that EC2 rejects."""
     return _NOT_FOR_GROUPS.sub("_", text)[:255]

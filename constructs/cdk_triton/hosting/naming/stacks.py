@@ -1,4 +1,4 @@
-"""The accounts and regions of stacks, as far as the app contains them."""
+"""The accounts and regions of stacks, as far as the app knows them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = [
 
 @cached_per_construct
 def stack_of(construct: IConstruct) -> Stack:
-    """`Stack.of`: no construct ever gets into another stack.
+    """A cached `Stack.of`, as no construct ever moves to another stack.
 
     Raises:
         ConfigurationError: the construct is in no stack, but in an app or stage.
     """
     try:
         stack = Stack.of(construct)
-    except RuntimeError as error:  # jsii's, of what CDK refuses
+    except RuntimeError as error:  # jsii's, of anything that the CDK rejects
         if "no Stack found" not in str(error):
             raise
         raise ConfigurationError(
@@ -44,7 +44,7 @@ def stack_of(construct: IConstruct) -> Stack:
 
 @cached_per_construct
 def _same_object(stack: Stack) -> Stack:
-    """The first Python object of a stack: Python gets a new one each time for a stack that Node made."""
+    """The first Python object of a stack, because jsii returns a new one each time for a stack that Node made."""
     return stack
 
 
@@ -60,20 +60,20 @@ def _region(stack: Stack) -> str:
 
 @cached_per_construct
 def literal_environment(stack: Stack) -> tuple[str | None, str | None]:
-    """The account and the region of a stack, None for one that only the deployment knows."""
+    """The account and the region of a stack, each None if only the deployment knows it."""
     account, region = stack.account, region_of(stack)
     return None if has_token(account) else account, None if has_token(region) else region
 
 
 def root_stack(stack: Stack) -> Stack:
-    """The stack that a stack is deployed with: nested ones get what changes as parameters."""
+    """The stack that a nested stack is deployed with, or the stack itself."""
     while (parent := stack.nested_stack_parent) is not None:
         stack = stack_of(parent)
     return stack
 
 
 def are_deployed_together(one: Stack, other: Stack) -> bool:
-    """Whether two stacks are one, or nested in one."""
+    """Whether two stacks are the same, or nested in the same one."""
     return one is other or root_stack(one) is root_stack(other)
 
 
@@ -91,12 +91,12 @@ def require_same(
     """Reject a resource that is certainly in another account or region than its user.
 
     Args:
-        kind: which of the two.
+        kind: `account` or `region`.
         path: the path of the user.
         here: its account or region; may be a token.
         other_path: the path of the resource.
         there: the resource's account or region; may be a token.
-        reason: why it cannot be, a colon, and what to do, as the end of a sentence.
+        reason: the reason for the rejection, a colon and a fix, as the end of a sentence.
 
     Raises:
         ConfigurationError: the two differ.

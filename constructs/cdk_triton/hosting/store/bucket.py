@@ -1,4 +1,4 @@
-"""The bucket of an artifact store, and what its key has to allow."""
+"""The bucket of an artifact store, and the policy of its key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BUCKET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 _RESERVED_BEGINNINGS: Final = ("xn--", "sthree-", "amzn-s3-demo-")
 _RESERVED_ENDS: Final = ("-s3alias", "--ol-s3", "--x-s3", "--table-s3")
-"""S3 keeps these for names of its own. Names with a dot are rejected in any case, so `.mrap` is not among them."""
+"""S3 keeps these for names of its own. `.mrap` is missing because names with a dot are rejected anyway."""
 
 
 def keep_when_creation_fails(bucket: s3.IBucket) -> None:
@@ -53,7 +53,7 @@ def check_bucket(scope: Construct, name: str | None, access_logs: s3.IBucket | N
 
 
 def check_removal(scope: Construct, removal_policy: RemovalPolicy | None, *, auto_delete_objects: bool) -> None:
-    """Reject a removal that a bucket cannot have, as `s3.Bucket` does.
+    """Reject a removal policy that a bucket cannot have, as `s3.Bucket` does.
 
     Raises:
         ConfigurationError: the policy is one of snapshots, or the objects of a bucket that stays would be deleted.
@@ -79,7 +79,7 @@ def store_bucket(
     *,
     auto_delete_objects: bool,
 ) -> s3.Bucket:
-    """The child `Bucket`."""
+    """Make the child `Bucket`."""
     day = Duration.days(1)
     return own_bucket(
         scope,
@@ -134,7 +134,7 @@ def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
 
 
 def let_logs_use(scope: Construct, key: kms.IKey | None, former_keys: Sequence[kms.IKey]) -> None:
-    """Let CloudWatch Logs use a store's keys: the former ones too, to show what it has logged before."""
+    """Let CloudWatch Logs use a store's keys, also the former ones, with which older logs are encrypted."""
     stack = stack_of(scope)
     groups = stack.format_arn(
         service="logs", resource="log-group", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
@@ -147,7 +147,7 @@ def let_logs_use(scope: Construct, key: kms.IKey | None, former_keys: Sequence[k
 
 
 def _let_logs_use(key: kms.IKey, region: str, condition: Mapping[str, object]) -> None:
-    """CloudWatch Logs encrypts with a key whose policy names it; by pattern, as the key is made before the group.
+    """Allow CloudWatch Logs to use a key, for log groups by a pattern, because the key is created before them.
 
     "Encrypt log data in CloudWatch Logs using AWS Key Management Service", in the user guide of CloudWatch Logs.
     """

@@ -49,7 +49,7 @@ class ImportedArtifactStore(Construct):
         super().__init__(scope, id)
         self.bucket = bucket
         self.former_keys: Sequence[kms.IKey] = tuple(former_keys)
-        for key in self._keys:  # an alias is of this account and region, and stands for no key of another one
+        for key in self._keys:  # an alias belongs to this account and region, and cannot refer to a key of another one
             require_key(key, f"a key of the imported artifact store {path_of(bucket)}")
 
     @property
@@ -58,7 +58,7 @@ class ImportedArtifactStore(Construct):
 
 
 def keys_of(bucket: s3.IBucket, former_keys: Sequence[kms.IKey]) -> list[kms.IKey]:
-    """Every key that objects of a store may be encrypted with, the bucket's own first."""
+    """Every key with which objects of a store may be encrypted, the bucket's own first."""
     own = encryption_key_of(bucket)
     return [*([] if own is None else [own]), *former_keys]
 
@@ -66,7 +66,7 @@ def keys_of(bucket: s3.IBucket, former_keys: Sequence[kms.IKey]) -> list[kms.IKe
 def grant_read_of_artifacts(
     store: IConstruct, bucket: s3.IBucket, former_keys: Sequence[kms.IKey], grantee: iam.IGrantable
 ) -> iam.Grant:
-    """Allow a principal to read what is committed, by the policies of the bucket and of its key.
+    """Allow a principal to read committed archives, by the policies of the bucket and of its key.
 
     `s3:ListBucket` makes a missing object a 404 instead of a 403, and only without the condition `s3:prefix`, because
     reading an object has no prefix ("HeadObject" in S3's API reference). So the names of all objects can be listed.
@@ -95,7 +95,7 @@ def check_promotion(
     builders: Sequence[Builder] | None,
     export_prefix: str | None,
 ) -> None:
-    """Reject what a store that promotes cannot have.
+    """Reject arguments that a store with `promotes_from` cannot have.
 
     Raises:
         ConfigurationError: the store has builders, or exports.
@@ -114,9 +114,9 @@ def check_promotion(
 
 
 def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactStore) -> None:
-    """Allow the handler of a store to read what the other store has committed.
+    """Allow the handler of a store to read the committed archives of the other store.
 
-    Across accounts both sides have to allow that: this one, and the policies of the other bucket and its key, which
+    Across accounts, both sides must allow that: this one, and the policies of the other bucket and its key, which
     `TritonArtifactStore.grant_read` completes.
     """
     bucket = origin.bucket

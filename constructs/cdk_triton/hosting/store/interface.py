@@ -1,4 +1,4 @@
-"""`ITritonArtifactStore`: what models need of a store, whether the app creates the store or shares it."""
+"""`ITritonArtifactStore`: the interface of a store for models, whether the app creates the store or shares it."""
 
 from __future__ import annotations
 
@@ -42,14 +42,10 @@ class ITritonArtifactStore(Protocol):
         """The store that this store promotes archives from; None if this store packs and builds archives."""
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
-        """Reject a stack whose assets the handler cannot read.
-
-        Raises:
-            ConfigurationError: the assets go to another bucket.
-        """
+        """Reject a stack that publishes its assets to a bucket that the handler cannot read."""
 
     def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
-        """Choose what builds for a platform, and allow it the image and the handler the inputs.
+        """Choose the builder for a platform, and grant what its builds need: the image, and the inputs from S3.
 
         Raises:
             ConfigurationError: no builder of the store has the platform's GPU.

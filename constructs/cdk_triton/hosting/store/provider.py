@@ -1,4 +1,4 @@
-"""The provider brings requests of CloudFormation to the store's handler, with only the permissions that it uses."""
+"""The provider passes requests of CloudFormation to the store's handler, with only the permissions that it uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cdk_triton.hosting.naming.stacks import stack_of
 __all__ = ["NOT_RUN", "HandlerFunctions", "endpoint_states", "handler_code", "lambda_role", "log_writing", "provider"]
 
 WAITER_SECONDS = 58 * 60
-"""A backstop. The handler gives up after 50 minutes, and a custom resource cannot outlive an hour."""
+"""For a handler that never finishes: it should give up after 50 minutes, and a custom resource has an hour."""
 
 NOT_RUN = (
     "Lambda.TooManyRequestsException",
@@ -34,7 +34,7 @@ NOT_RUN = (
     "Lambda.SdkClientException",
     "Lambda.ClientExecutionTimeoutException",
 )
-"""The errors of Step Functions for a function that Lambda did not run, or not to its end: throttling, faults of Lambda
+"""The errors of Step Functions if Lambda did not run or finish a function, because of throttling or faults of Lambda
 ("Handle transient Lambda service exceptions")."""
 
 UNAVOIDABLE = {
@@ -43,21 +43,21 @@ UNAVOIDABLE = {
     "LambdaDLQ": "Lambda sends only asynchronous events to a dead-letter queue. Here these events are requests of "
     "CloudFormation, which itself reports requests without an answer. Nobody could use requests from a queue later.",
 }
-"""The requirements of NIST 800-53 R5 that the functions do not meet, rule by rule, and the reasons."""
+"""The rules of NIST 800-53 R5 that the functions do not meet, and the reasons."""
 
 
 OUTSIDE_VPC = {
     "LambdaInsideVPC": "The store was created without vpc=, so its functions are not in a VPC. They call only APIs of "
     "AWS, and IAM restricts these calls."
 }
-"""The same of functions in Lambda's own network."""
+"""The same for functions in Lambda's own network."""
 
 CHECKOV_IDS = {
     "LambdaConcurrency": "CKV_AWS_115",
     "LambdaDLQ": "CKV_AWS_116",
     "LambdaInsideVPC": "CKV_AWS_117",
 }
-"""Checkov's checks for the same."""
+"""The corresponding checks of Checkov."""
 
 PLAIN_VARIABLES = (
     "The variables are names and ARNs that the template has too, and Lambda encrypts them with a key of AWS. With "
@@ -69,9 +69,9 @@ class HandlerFunctions(NamedTuple):
     """Makes the store's functions.
 
     Attributes:
-        code: of all of them.
-        log_group: theirs.
-        network: where in a VPC they run; None for Lambda's own network.
+        code: the code of all functions.
+        log_group: their log group.
+        network: their network in a VPC; None for Lambda's own network.
     """
 
     code: lambda_.Code
@@ -87,7 +87,7 @@ class HandlerFunctions(NamedTuple):
         timeout: Duration,
         role: iam.Role,
     ) -> lambda_.Function:
-        """Make a function that runs `handler`, after all that its role may do."""
+        """Make a function that runs `handler`, created after the permissions of its role."""
         made = lambda_.Function(
             scope,
             id,
@@ -123,12 +123,12 @@ def handler_code() -> lambda_.Code:
 
 
 def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_.IFunction) -> str:
-    """Make what CloudFormation calls, and return its ARN.
+    """Make the function that CloudFormation calls, and return its ARN.
 
     Args:
         scope: the store.
-        functions: makes its functions.
-        is_complete: what does the work.
+        functions: makes the functions.
+        is_complete: the function that does the work.
     """
     role = lambda_role(scope, "ProvideRole")
     machine = _waiter(scope, is_complete)
@@ -141,10 +141,9 @@ def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_
 def _waiter(scope: Construct, is_complete: lambda_.IFunction) -> str:
     """Make the state machine that polls `is_complete`, and return its ARN.
 
-    CDK's framework has one function call another. Both count against the concurrent executions of the account, which
-    are 10 in a new one. The framework reports a call that Lambda throttles as the failure of the resource
-    (`outbound.ts`, `cfn-response.ts` in aws-cdk). Step Functions calls one function, and repeats a call that was
-    throttled.
+    In the CDK's framework, one function calls another. Both count against the concurrent executions of the account,
+    which are 10 in a new one, and a call that Lambda throttles becomes the failure of the resource (`outbound.ts`,
+    `cfn-response.ts` in aws-cdk). Step Functions calls one function, and repeats a call that was throttled.
     """
     role = iam.Role(scope, "WaiterRole", assumed_by=states_of_the_account(scope))
     allow(role, Statement(actions=["lambda:InvokeFunction"], resources=[is_complete.function_arn]))
@@ -169,7 +168,8 @@ def _definition(function_arn: str) -> dict[str, Any]:
     task = {
         "Type": "Task",
         "Resource": function_arn,
-        # As long as the waiter lives: an account without a free execution only makes a deployment slower.
+        # Repeated during the whole life of the waiter, so an account without a free execution only slows a deployment
+        # down.
         "Retry": [{**again, "MaxAttempts": WAITER_SECONDS, "JitterStrategy": "FULL"}],
     }
     whatever = {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 5, "BackoffRate": 2, "MaxAttempts": 5}
@@ -197,7 +197,7 @@ def _definition(function_arn: str) -> dict[str, Any]:
 
 
 def _put_into_vpc(function: lambda_.Function, role: iam.Role, network: Network) -> None:
-    """Connect a function to a VPC. CDK's own way would need another copy of subnets and security groups."""
+    """Connect a function to a VPC. The way of the CDK would need another copy of subnets and security groups."""
     allow_function_network(role)
     resource = function.node.default_child
     assert isinstance(resource, lambda_.CfnFunction)  # as CDK makes functions
@@ -212,7 +212,7 @@ def lambda_role(
     scope: Construct,
     id: str,
 ) -> iam.Role:
-    """A role for a function, which is allowed nothing yet."""
+    """A role for a function, without permissions."""
     return iam.Role(scope, id, assumed_by=_lambda_service())
 
 
@@ -222,10 +222,9 @@ def log_writing(log_group: logs.ILogGroup) -> Statement:
 
 
 def endpoint_states(scope: Construct) -> tuple[list[Statement], dict[str, str]]:
-    """The statements that the handler needs to wait for an endpoint, and the reasons for the wildcards, by ARN.
+    """The handler's permissions to wait for an endpoint, and the reason for each ARN with a wildcard.
 
-    It reads the endpoint of the requesting stack, and answers when that endpoint is no longer busy. It reads no more of
-    an endpoint than its state.
+    It reads only the status of the requesting stack's endpoint, and answers when the endpoint is no longer busy.
     """
     stack = stack_of(scope)
     endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name="*")
@@ -241,6 +240,6 @@ def endpoint_states(scope: Construct) -> tuple[list[Statement], dict[str, str]]:
     return statements, dict.fromkeys((endpoints, stacks), reason)
 
 
-@cache  # a call of jsii each, and a principal is a value
+@cache  # creating one takes a jsii call, and a principal is a value
 def _lambda_service() -> iam.IPrincipal:
     return iam.ServicePrincipal("lambda.amazonaws.com")

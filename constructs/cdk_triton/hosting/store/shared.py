@@ -1,7 +1,7 @@
 """One artifact store for several apps of an account and region: its app exports values, and the others import them.
 
-The exports are CloudFormation's, as between the stacks of one app: while a stack uses one, CloudFormation does not let
-it be changed or removed. So the store of a live endpoint stays.
+The exports are CloudFormation's, as between the stacks of one app. While a stack imports one, it can be neither changed
+nor removed. So the store of a live endpoint stays.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cdk_triton.sagemaker import ServingPlatform
 __all__ = ["SharedArtifactStore", "export_store"]
 
 _EXPORT_PREFIX = re.compile(r"[A-Za-z0-9:-]{1,200}")
-"""The characters of an export's name, and room for the rest of its 255 ("CloudFormation template Outputs syntax")."""
+"""The characters of an export's name, of which the rest of 255 follows ("CloudFormation template Outputs syntax")."""
 
 
 class SharedArtifactStore(Construct):
@@ -109,16 +109,12 @@ class SharedArtifactStore(Construct):
         }
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
-        """Nothing: the store's own app has the bucket of assets, and a wrong one fails in the deployment."""
+        """The store's app alone knows the bucket of the assets, so another bucket fails only in the deployment."""
 
     def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
-        """Choose what builds for a platform, and allow it an own image and the handler the inputs, by policies here.
-
-        Raises:
-            ConfigurationError: no builder has the platform's GPU.
-        """
+        """The permissions are policies in this app, because the roles belong to the store's app."""
         builder = self._choice.builder_for(scope, platform)
-        if platform.image is not None:  # those of SageMaker the store's app has allowed
+        if platform.image is not None:  # the store's app has allowed SageMaker's images
             allow_pull(scope, container_image(scope, platform), self.build_roles[builder._kind])
         allow_inputs(scope, inputs, self.handler_role)
         return builder
@@ -134,9 +130,9 @@ def export_store(
     builders: Mapping[str, iam.Role],
     had_key: bool,
 ) -> None:
-    """Export what other apps need of a store, and let its builders pull every image of SageMaker's.
+    """Export the values of a store that other apps need, and let its builders pull every image of SageMaker.
 
-    A store that had a key stays one with a key: other apps have to be able to read what is encrypted with that.
+    A store that once had a key still counts as one, because other apps must be able to read what the key has encrypted.
 
     Raises:
         ConfigurationError: `export_prefix` cannot begin an export's name.
@@ -160,7 +156,7 @@ def export_store(
 
 
 def _bucket(has_encryption_key: bool) -> str:
-    """With the key in its name: CloudFormation rejects a deployment that is wrong about it."""
+    """The name of the export says whether there is a key, so CloudFormation rejects an app that is wrong about it."""
     return "EncryptedBucket" if has_encryption_key else "Bucket"
 
 

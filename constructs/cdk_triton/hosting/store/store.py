@@ -1,4 +1,4 @@
-"""`TritonArtifactStore`: the bucket that keeps archives, and the handlers and builders that bring them there."""
+"""`TritonArtifactStore`: the bucket for archives, with the handlers and builders that fill it."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ from cdk_triton.sagemaker import ServingPlatform
 __all__ = ["TritonArtifactStore", "store_of"]
 
 LONGEST_POLL = Duration.minutes(5)
-"""A poll rarely takes more than 20 seconds. It takes longer to read a build's input of some gigabytes, or to copy as
-the last poll of a request."""
+"""A poll rarely takes more than 20 seconds, but longer if it reads an input of some gigabytes, or copies as the last
+poll of a request."""
 
 DEFAULT_STORE_ID = "TritonArtifacts"
 WEAK_WARNING = "cdk-triton:WeakStoreReference"
@@ -299,13 +299,10 @@ class TritonArtifactStore(Construct):
         return grant_read_of_artifacts(self, self.bucket, self.former_keys, grantee)
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
-        """Reject a stack that publishes its assets to another bucket than the store's own; record it as a user.
+        """Reject a stack that publishes its assets to another bucket than the store's own, or record it as a user.
 
-        One bucket, because copies of one archive in two places may differ in their bytes, and an interrupted copy is
-        resumed part by part.
-
-        Raises:
-            ConfigurationError: the buckets differ.
+        There is only one bucket, because copies of one archive in two places may differ in their bytes, and an
+        interrupted copy is resumed part by part.
         """
         record_user(self.bucket, scope)
         if bucket_name == self._asset_bucket:
@@ -321,15 +318,10 @@ class TritonArtifactStore(Construct):
             )
 
     def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
-        """Choose what builds for a platform, and allow it the image and the handler the inputs.
-
-        Raises:
-            ConfigurationError: no builder of the store has the platform's GPU.
-        """
         return self._builds.builder_for(scope, platform, inputs)
 
     def _copying(self, asset_prefix: str) -> tuple[list[Statement], dict[str, str]]:
-        """The statements that let the handler copy assets into the store, and the reasons for wildcards, by ARN."""
+        """The handler's permissions to copy assets into the store, and the reason for each ARN with a wildcard."""
         bucket_arn = arn_of(self.bucket)
         assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
         objects = [f"{bucket_arn}/{prefix}*" for prefix in SERVED_PREFIXES]
@@ -356,10 +348,10 @@ class TritonArtifactStore(Construct):
 
 
 def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArtifactStore:
-    """The store that was given, or the one of the scope's stack, made when it is first needed and warned about.
+    """The given store, or the default store of the scope's stack, made on first use with a warning.
 
     Raises:
-        ConfigurationError: the store is one of another account or region, or of another stage.
+        ConfigurationError: the store is in another account, region or stage.
     """
     if isinstance(store, ImportedArtifactStore):
         raise ConfigurationError(
@@ -397,11 +389,7 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
 
 
 def _require_same_stage(scope: Construct, store: TritonArtifactStore) -> None:
-    """Reject the store of another stage: the CDK allows no reference between stages.
-
-    Raises:
-        ConfigurationError: the store is in another stage.
-    """
+    """Reject the store of another stage, because the CDK allows no reference between stages."""
     theirs, own = (Stage.of(each) for each in (store, scope))
     if theirs is not None and own is not None and theirs.node.path != own.node.path:
         raise ConfigurationError(
@@ -416,7 +404,7 @@ def _reading(former_keys: Sequence[kms.IKey]) -> Statement:
 
 
 def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[str, str]:
-    """The bucket of the CDK's bootstrap, and the prefix before the names of assets in it, a directory or not."""
+    """The bucket of the CDK's bootstrap, and the text before the names of assets in it, with or without a slash."""
     place = invoke_for_struct(code, "bind", store).struct("s3_location")
     object_key = "" if place is None else place.text("object_key")
     if place is None or has_token(object_key):
@@ -430,6 +418,6 @@ def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[st
 
 
 def _readable(name: object) -> str:
-    """The name of a bucket as CloudFormation writes it in `Fn::Sub`, without the JSON around it."""
+    """A bucket's name as in `Fn::Sub`, without the JSON around it."""
     text = name["Fn::Sub"] if isinstance(name, dict) and list(name) == ["Fn::Sub"] else name
     return json.dumps(text)

@@ -81,7 +81,6 @@ class AsyncInference:
     expiration: Duration | None = None
 
     def __post_init__(self) -> None:
-        """Reject what CreateEndpointConfig would reject, and what would have no effect."""
         for name in _PREFIXES:
             check_prefix(f"{name} of an AsyncInference", getattr(self, name), self.bucket)
         for one, other in permutations(_PREFIXES, 2):
@@ -123,7 +122,6 @@ class AsyncInference:
 
     @property
     def _expiration(self) -> Duration:
-        """For the endpoint: how long everything is kept."""
         return Duration.days(EXPIRATION_DAYS) if self.expiration is None else self.expiration
 
 

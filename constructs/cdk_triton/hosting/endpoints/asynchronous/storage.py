@@ -195,7 +195,7 @@ def _key_of_topic(topic: sns.ITopic) -> kms.IKey | None:
 
 
 def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVariant]) -> None:
-    """Warn if the app cannot provide what SageMaker needs: permissions of others, and rules by which objects expire."""
+    """Warn of permissions that SageMaker needs and of expiration rules that the app cannot provide."""
     account, bucket = stack_of(scope).account, storage.bucket
     roles = ", ".join(dict.fromkeys(path_of(model.role) for variant in variants for model in variant.models))
     if is_of_another_account(bucket, account):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from aws_cdk import Duration, Resource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
-from constructs import Construct
+from constructs import Construct, Node
 
 from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
@@ -25,13 +25,21 @@ from cdk_triton.hosting.models.interface import ITritonModel
 from cdk_triton.hosting.naming.logical_ids import change_id_with
 from cdk_triton.sagemaker import CopyRequirements
 
-if TYPE_CHECKING:  # takes a while: for components that are scaled
+if TYPE_CHECKING:  # slow to import, and only needed for scaling
     from aws_cdk import aws_cloudwatch as cloudwatch
 
-    from cdk_triton.hosting.endpoints.components.components import TritonComponents
     from cdk_triton.hosting.endpoints.scaling.copy_count import ScalableCopyCount
 
 __all__ = ["TritonComponent"]
+
+
+class _Endpoint(Protocol):
+    """What a component needs of its `TritonComponents`, which imports this module."""
+
+    @property
+    def node(self) -> Node: ...
+
+    def _grant(self, grantee: iam.IGrantable) -> iam.Grant: ...
 
 
 class TritonComponent(Resource, ComponentMetrics):
@@ -64,7 +72,7 @@ class TritonComponent(Resource, ComponentMetrics):
         scope: Construct,
         id: str,
         *,
-        endpoint: TritonComponents,
+        endpoint: _Endpoint,
         endpoint_resource: sagemaker.CfnEndpoint,
         role: iam.IRole,
         model: ITritonModel,
@@ -252,7 +260,7 @@ class TritonComponent(Resource, ComponentMetrics):
         return self._endpoint._grant(grantee).combine(self._grant(grantee))
 
     def _grant(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal this component, without its endpoint."""
+        """Allow a principal to use this component, without its endpoint."""
         grant = iam.Grant.add_to_principal(
             grantee=grantee, actions=["sagemaker:InvokeEndpoint"], resource_arns=[self.component_arn]
         )
@@ -262,12 +270,12 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def _update_copies(self) -> int:
-        """How many new copies an update starts at a time."""
+        """The number of new copies that an update starts at a time."""
         return batch_copies(Capacity(copies=1) if self._policy is None else self._policy.batch, self.copies)
 
     @property
     def _rollback_copies(self) -> int:
-        """How many old copies the rollback of an update by a policy starts at a time."""
+        """The number of old copies that a rollback starts at a time; 0 without a policy."""
         return 0 if self._policy is None else batch_copies(self._policy.rollback_batch or Capacity(100), self.copies)
 
     @property

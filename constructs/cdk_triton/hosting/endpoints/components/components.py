@@ -17,11 +17,11 @@ from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.keys import key_arn_for_service, warn_about_key
 from cdk_triton.hosting.access.trust import sagemaker_inference
+from cdk_triton.hosting.endpoints.components.capacity import CapacityWarnings, initial_copies
 from cdk_triton.hosting.endpoints.components.component import TritonComponent
 from cdk_triton.hosting.endpoints.components.limits import check_numbers, count_component
-from cdk_triton.hosting.endpoints.components.place import SharedPlace
 from cdk_triton.hosting.endpoints.components.requirements import check_count, copy_requirements, memory_doubt
-from cdk_triton.hosting.endpoints.components.room import RoomWarnings, initial_copies
+from cdk_triton.hosting.endpoints.components.shared_network import SharedNetwork
 from cdk_triton.hosting.endpoints.components.updates import check_policy
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
 from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
@@ -53,7 +53,7 @@ from cdk_triton.hosting.naming.stacks import is_of_another_account, stack_of
 from cdk_triton.sagemaker import CopyRequirements, ServingPlatform, instances_for
 from cdk_triton.sagemaker.platform import platform_of
 
-if TYPE_CHECKING:  # takes a while: for endpoints that need it
+if TYPE_CHECKING:  # slow to import, and rarely needed
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sns as sns
 
@@ -126,7 +126,7 @@ class TritonComponents(Resource):
         capacity_reservation_arn: str | None = None,
     ) -> None:
         path, platform = f"{path_of(scope)}/{id}", platform_of(platform)
-        initial = _instance_counts(path, min_instance_count, max_instance_count, initial_instance_count)
+        initial = _initial_count(path, min_instance_count, max_instance_count, initial_instance_count)
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
         check_environments(scope, path, [], encryption_key)
@@ -172,7 +172,7 @@ class TritonComponents(Resource):
             warn_about_key(self, encryption_key, "the deploying role to create grants for SageMaker (kms:CreateGrant)")
         if metrics_config is not None:
             metrics_config._warn(self)
-        self._place = SharedPlace(self, self._config)
+        self._network = SharedNetwork(self, self._config)
         self._children = Construct(self, "Components")
         self._components: list[TritonComponent] = []
         self._callers: list[iam.IGrantable] = []
@@ -181,7 +181,7 @@ class TritonComponents(Resource):
             own = (self.endpoint_name, self.endpoint_arn)
             put_parameters(self, ssm_parameter_path, self._endpoint, own, [])
         counts = initial, min_instance_count, max_instance_count
-        Aspects.of(self._config).add(RoomWarnings(self, platform.instance, counts, self._components))
+        Aspects.of(self._config).add(CapacityWarnings(self, platform.instance, counts, self._components))
 
     @checked
     def add_component(
@@ -224,11 +224,11 @@ class TritonComponents(Resource):
         check_real_time_payload(what, model)
         requirements = copy_requirements(what, self.platform.instance, accelerators, memory, cpus)
         check_count(f"copies of {what}", copies, 0, "and at least 1 when SageMaker creates the component")
-        self._check_room(what, requirements, copies)
+        self._check_capacity(what, requirements, copies)
         check_policy(what, deployment_policy)
         if self._parameter_path is not None:
             check_component_id(id)
-        self._place.check(model)
+        self._network.check(model)
         served = [TritonVariant(model=model)]
         check_environments(self, self.node.path, served, None)
         component = TritonComponent(
@@ -245,7 +245,7 @@ class TritonComponents(Resource):
             deployment_policy=deployment_policy,
             ssm_parameter_path=self._parameter_path,
         )
-        self._place.take(model)
+        self._network.take(model)
         count_component(model, component.node.path)
         warn_about_stacks(self, served)
         if not self._components:
@@ -304,7 +304,7 @@ class TritonComponents(Resource):
         return grant
 
     def _grant(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal the endpoint, without its components."""
+        """Allow a principal to use the endpoint, without its components."""
         grant = allow_invocation(self, grantee, self.endpoint_arn, None, lambda _: None)
         if self._parameter_path is not None:
             grant = grant.combine(allow_reading(self, grantee, self._parameter_path, [], None))
@@ -378,7 +378,7 @@ class TritonComponents(Resource):
                 f"{_described(self.platform)}: give both the same ServingPlatform"
             )
 
-    def _check_room(self, what: str, requirements: CopyRequirements, copies: int) -> None:
+    def _check_capacity(self, what: str, requirements: CopyRequirements, copies: int) -> None:
         all_copies = [*initial_copies(self._components), *[requirements] * copies]
         needed = instances_for(all_copies, self.platform.instance)
         if needed > self._max_instance_count:
@@ -409,8 +409,7 @@ class TritonComponents(Resource):
         )
 
 
-def _instance_counts(path: str, least: int, most: int, initial: int | None) -> int:
-    """The initial number of instances."""
+def _initial_count(path: str, least: int, most: int, initial: int | None) -> int:
     check_count(f"min_instance_count of {path}", least, 0, "where 0 lets SageMaker remove all instances")
     check_count(f"max_instance_count of {path}", most, 1, "because components run on instances")
     if initial is not None:
@@ -427,9 +426,9 @@ def _instance_counts(path: str, least: int, most: int, initial: int | None) -> i
 def _variant(
     platform: ServingPlatform, initial: int, least: int, most: int, reservation_arn: str | None
 ) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-    """The variant, without a model: that is what lets an endpoint host components.
+    """A variant without a model, which lets the endpoint host components.
 
-    Requests of an endpoint with components go to the copy with the fewest, as in AWS's samples.
+    A request goes to the copy with the fewest outstanding requests, as in AWS's samples.
     """
     return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
         variant_name=VARIANT_NAME,

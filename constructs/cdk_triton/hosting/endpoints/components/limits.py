@@ -1,4 +1,4 @@
-"""How many components an endpoint and a model may have, and which ids.
+"""Limits the number of components of an endpoint and of a model, and rejects ids that are taken.
 
 A role takes ten managed policies ("IAM and AWS STS quotas"). An update attaches new policies before it detaches the old
 ones.
@@ -35,7 +35,8 @@ def check_numbers(children: Construct, id: str, what: str, model: ITritonModel) 
         model: what the component serves.
 
     Raises:
-        ConfigurationError: the endpoint or the model has as many components as a role has room for, or the id is taken.
+        ConfigurationError: the endpoint or the model has as many components as a role can have policies for, or the id
+        is taken.
     """
     if children.node.try_find_child(id) is not None:
         raise ConfigurationError(f"{what} exists already: give each component an id of its own")

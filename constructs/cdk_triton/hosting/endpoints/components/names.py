@@ -1,14 +1,13 @@
-"""Names of components: made here, all in lower case, and read back from the ARN.
+"""Generates the names of components, in lower case, and reads them from ARNs.
 
-SageMaker writes a name in lower case into an ARN and keeps its capitals elsewhere: of endpoints that is documented, of
-inference components the exporter yet-another-cloudwatch-exporter of prometheus-community has a test ("inference
-component match in Upper case" in pkg/job/maxdimassociator/associator_sagemaker_test.go). CloudFormation returns the ARN
-alone, and the names that it generates have capitals. So the name of an ARN would be another name than that of
-InvokeEndpoint, of CloudWatch and of Application Auto Scaling. A name without capitals is the same everywhere.
+In an ARN, SageMaker writes a name in lower case, and elsewhere with its capitals. AWS documents that of endpoints. Of
+inference components, a test of prometheus-community's yet-another-cloudwatch-exporter shows it ("inference component
+match in Upper case" in pkg/job/maxdimassociator/associator_sagemaker_test.go). CloudFormation returns the ARN alone,
+and generates names with capitals. So a name from the ARN would differ from the one that InvokeEndpoint, CloudWatch and
+Application Auto Scaling know. A name without capitals is the same everywhere.
 
-No component is ever replaced by CloudFormation (its schema has no `createOnlyProperties`), so a name that is set does
-not stand in the way. It contains the id of the stack: a stack that is made again, or another one of the same app, has
-other names.
+A fixed name does no harm, because CloudFormation never replaces a component (its schema has no `createOnlyProperties`).
+It contains the id of the stack, so another stack, or the same one when it is created again, has other names.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from cdk_triton.hosting.naming.stacks import stack_of
 __all__ = ["generated_name", "name_in_arn"]
 
 READABLE_CHARACTERS = 18
-"""A name has 63, and a stack's UUID takes 36 of them, the digest 7, and the hyphens between them two."""
+"""A name has 63 characters: 36 of the stack's UUID, 7 of the digest, 2 hyphens, and these."""
 
 
 def generated_name(scope: Construct, endpoint_name: str | None) -> str:
-    """The name of a component; a token that other stacks may use, too.
+    """The name of a component, a token that other stacks may use, too.
 
     Args:
         scope: the component.
-        endpoint_name: that of the endpoint, where the user gave one. A component cannot move to another endpoint.
+        endpoint_name: the user's name of the endpoint, or None. A component cannot move to another endpoint.
     """
     readable = re.sub(r"[^a-z0-9]+", "-", scope.node.id.lower())[:READABLE_CHARACTERS].strip("-")
     digest = digest_of(stack_of(scope), [scope.node.path, endpoint_name])

@@ -1,6 +1,6 @@
 """The policies of a component for two roles: that of its model, and that of the endpoint's configuration.
 
-Which of the two SageMaker uses is not documented, so both have the permissions.
+AWS does not document which of the two SageMaker uses, so both have the permissions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["ComponentPermissions"]
 
 
 class ComponentPermissions:
-    """The policies of both roles for one component; a component goes before them.
+    """The policies of both roles for one component, which is created after them and deleted before them.
 
     Args:
         scope: the component.
@@ -51,7 +51,7 @@ class ComponentPermissions:
         if (execution := execution_of(model)) is not None:
             self._of_configuration = grant_component_execution(role, scope, execution)
             component.node.add_dependency(self._of_configuration)
-            endpoint.node.add_dependency(self._of_configuration)  # whose instances are put into the VPC with it
+            endpoint.node.add_dependency(self._of_configuration)  # lets SageMaker use the VPC
         log_groups = component_log_groups(scope)
         statements = [
             Statement(
@@ -76,7 +76,7 @@ class ComponentPermissions:
     def allow(self, statement: Statement) -> None:
         """Let both roles do more.
 
-        The policies are changed in place, because a role has room for one of each component: see `limits`.
+        The policies are changed in place, because a role can have only one for each component: see `limits`.
         """
         if self._of_configuration is None:
             self._of_configuration = managed_policy(self._scope, "Permissions", [self._role])

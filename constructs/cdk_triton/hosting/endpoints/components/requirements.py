@@ -15,7 +15,7 @@ from cdk_triton.sagemaker.limits import MIN_COPY_CPUS, MIN_COPY_MEMORY_MIB
 __all__ = ["check_count", "copy_requirements", "memory_doubt"]
 
 DOUBTFUL_GIB: Final = 12
-"""A host kept so much for itself where SageMaker rejected a copy: see `memory_doubt`."""
+"""The host kept at least this much when SageMaker rejected a copy: see `memory_doubt`."""
 
 
 def copy_requirements(
@@ -77,11 +77,11 @@ def check_count(what: str, count: object, least: int, why: str) -> None:
 
 
 def memory_doubt(requirements: CopyRequirements, instance: GpuInstance) -> str | None:
-    """Why SageMaker may reject a copy that fits by the numbers; None where nothing is known.
+    """Why SageMaker may reject a copy although its numbers fit the instance; None if no reason is known.
 
-    By one report, a copy on ml.g5.xlarge, which has 16 GiB, may reserve 1,024 MB and not 4,096 MB (the guide for
-    `deploy_ic.py` of Hugging Face's skill `hf-cloud-sagemaker-deploy`, measured in July 2026). So 12 GiB or more are
-    the host's own. AWS's sample reserves 8,192 MB of the 32 GiB of ml.g5.2xlarge.
+    According to one report, a copy on ml.g5.xlarge, which has 16 GiB, may reserve 1,024 MB but not 4,096 MB (the guide
+    for `deploy_ic.py` of Hugging Face's skill `hf-cloud-sagemaker-deploy`, measured in July 2026). So the host keeps 12
+    GiB or more. AWS's sample reserves 8,192 MB of the 32 GiB of ml.g5.2xlarge.
     """
     if instance.memory_gib is None or requirements.memory_mib < (instance.memory_gib - DOUBTFUL_GIB) * 1024:
         return None

@@ -23,7 +23,7 @@ from cdk_triton.hosting.endpoints.updates.rollback_alarms import check_rollback_
 from cdk_triton.hosting.endpoints.updates.warnings import warn_about_alarms, warn_about_step
 from cdk_triton.hosting.naming.literals import is_token
 
-if TYPE_CHECKING:  # takes a while: for updates with alarms
+if TYPE_CHECKING:  # slow to import, and only needed with alarms
     from aws_cdk import aws_cloudwatch as cloudwatch
 
 __all__ = ["ComponentUpdates", "batch_copies", "check_policy"]
@@ -46,7 +46,7 @@ def check_policy(what: str, policy: Rolling | None) -> None:
 
 
 def batch_copies(part: Capacity, copies: int) -> int:
-    """How many of a component's copies a part is; one where it is known only at deployment."""
+    """The number of copies in a part of a component; 1 if only the deployment knows it."""
     if part.percent is not None and not is_token(part.percent):
         return math.ceil(copies * part.percent / 100)
     return min(copies, 1 if part.copies is None or is_token(part.copies) else part.copies)
@@ -58,11 +58,11 @@ class ComponentUpdates:
     Args:
         scope: the component.
         component: its L1.
-        endpoint: the L1 of its endpoint, which comes after what the roles may do.
+        endpoint: the L1 of its endpoint.
         policy: how the component is updated; None: SageMaker's way.
-        allow: lets the roles do what a statement allows.
-        copies: how few and how many copies it may have, asked when the app is complete; None where it is known only at
-            deployment.
+        allow: adds a statement to the policies of the roles.
+        copies: returns the fewest and the most copies when the app is complete, each None if only the deployment knows
+            it.
     """
 
     def __init__(
@@ -137,7 +137,6 @@ class ComponentUpdates:
 
 
 def _size(part: Capacity) -> sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty:
-    """A part as a template has it."""
     if part.percent is not None:
         return _L1.InferenceComponentCapacitySizeProperty(type="CAPACITY_PERCENT", value=part.percent)
     return _L1.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=part.copies or 0)
@@ -145,7 +144,7 @@ def _size(part: Capacity) -> sagemaker.CfnInferenceComponent.InferenceComponentC
 
 @jsii.implements(IAspect)
 class _Warnings:
-    """Warns, when the app is complete, of alarms that come too late and of a batch that SageMaker does not take."""
+    """Warns, when the app is complete, of alarms that come too late and of a batch size that SageMaker rejects."""
 
     def __init__(
         self,
@@ -161,7 +160,6 @@ class _Warnings:
         self._copies = copies
 
     def visit(self, node: IConstruct) -> None:
-        """Look at one construct."""
         if not isinstance(node, sagemaker.CfnInferenceComponent):
             return
         fewest, most = self._copies()

@@ -1,7 +1,7 @@
-"""An inference component, as alarms and dashboard look at it.
+"""An inference component, as alarms and dashboard show it.
 
 SageMaker publishes what the copies of a component use in percent of what they reserve, from 0 to 100 whatever the
-number of GPUs. It publishes nothing of disks ("SageMaker AI inference component metrics" in its developer guide).
+number of GPUs. It publishes nothing about disks ("SageMaker AI inference component metrics" in its developer guide).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cdk_triton.hosting.endpoints.monitoring.monitoring import EndpointMonitorin
 from cdk_triton.hosting.endpoints.monitoring.widgets import errors, graph, head, label, latency, limits, marks
 from cdk_triton.hosting.endpoints.variants.metrics import ComponentMetrics
 
-if TYPE_CHECKING:  # makes what looks at it
+if TYPE_CHECKING:
     from cdk_triton.hosting.endpoints.components.component import TritonComponent
 
 __all__ = ["COMPONENT_RULES", "WatchedComponent", "watch_component"]
@@ -67,8 +67,8 @@ COMPONENT_RULES: Final = (
         evaluated=4,
     ),
 )
-"""The rows of a component. A request without a copy is a fault if it goes on: from zero, the first copy took nine and a
-half minutes with an instance to start, which touches three periods of five."""
+"""The rows of a component. Requests without a copy are a fault only if they go on: from zero, the first copy took nine
+and a half minutes with an instance to start, which touches three periods of five minutes."""
 
 
 class WatchedComponent(Watched):
@@ -143,7 +143,7 @@ class WatchedComponent(Watched):
 
 
 def _copies(of: TritonComponent) -> cloudwatch.IMetric:
-    """How many copies answered, as far as there were requests; SageMaker does not publish their number."""
+    """The number of copies that answered, while there are requests; SageMaker does not publish it."""
     return cloudwatch.MathExpression(
         expression="invocations / perCopy",
         using_metrics={"invocations": of.metric_invocations(), "perCopy": of.metric_invocations_per_copy()},
@@ -156,4 +156,4 @@ def watch_component(monitoring: EndpointMonitoring, component: TritonComponent) 
     """Add alarms, graphs and the retention of logs of a component to the monitoring of its endpoint."""
     monitoring._watch(WatchedComponent(component))
     (name,) = component.metric_dimensions.values()
-    monitoring._keep_logs(component, "LogRetention", component_log_group_name(name))
+    monitoring._limit_log_retention(component, "LogRetention", component_log_group_name(name))

@@ -1,3 +1,3 @@
-"""Metrics, which are facts, and alarms, dashboard and retention of logs, which are opinions."""
+"""Dashboard, alarms, published metrics and the retention of logs."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When to worry about an endpoint: opinions, one row each. The guide's page on monitoring has the same table.
+"""The alarms of an endpoint, one row each. The guide's page on monitoring has the same table.
 
 The rows of inference components are in `watched_component`.
 """
@@ -73,7 +73,6 @@ class AlarmThresholds:
     no_capacity_requests: int | None = 0
 
     def __post_init__(self) -> None:
-        """Reject thresholds that nothing could exceed, or that everything would."""
         for name in (each.name for each in fields(self)):
             value: object = getattr(self, name)
             if value is None:
@@ -108,13 +107,13 @@ class AlarmRule:
         statistic: of the metric.
         threshold: the attribute of `AlarmThresholds`.
         unit: the divisor that turns the metric into the threshold's unit: percent, milliseconds or requests.
-        of_each_gpu: whether the threshold is that of one GPU, and the metric the sum of all.
+        of_each_gpu: whether the threshold is for one GPU while the metric is the sum of all.
         meaning: the fault, for the person on call; `{}` is the threshold.
         first_step: the first step, for a reader without a runbook.
         minutes: the period.
         breaching: how many datapoints have to breach.
         evaluated: of how many.
-        below: whether too little is the fault, and not too much.
+        below: whether the alarm goes off below the threshold instead of above.
         multi_model: True for a rule of multi-model endpoints only, False for a rule of the others only; None for both.
         asynchronous: the same for asynchronous endpoints.
     """
@@ -135,7 +134,7 @@ class AlarmRule:
     asynchronous: bool | None = None
 
 
-# Errors and latency are looked at by the minute: callers notice them at once. What instances use is looked at by five
+# Errors and latency have periods of one minute, because callers notice them at once. Utilization has periods of five
 # minutes, because it changes with every request.
 RULES: Final = (
     AlarmRule(
@@ -162,7 +161,7 @@ RULES: Final = (
         minutes=1,
         breaching=5,
         evaluated=5,
-        asynchronous=False,  # SageMaker does not publish it of them
+        asynchronous=False,  # SageMaker does not publish it for them
     ),
     AlarmRule(
         name="ClientErrors",
@@ -306,12 +305,12 @@ RULES: Final = (
 
 
 class Watched(ABC):
-    """A variant or a component, as alarms and dashboard look at it.
+    """A variant or a component that alarms and dashboard monitor.
 
     Attributes:
-        kind: which of the two.
-        name: its name, under which its alarms are found.
-        construct: has the alarms.
+        kind: `variant` or `component`.
+        name: the name by which users find its alarms.
+        construct: the parent of the alarms.
         rules: the rows of its alarms.
     """
 
@@ -322,7 +321,7 @@ class Watched(ABC):
 
     @abstractmethod
     def limit(self, rule: AlarmRule, thresholds: AlarmThresholds) -> float | None:
-        """The threshold of a rule in the metric's own unit, or None where there is no such alarm."""
+        """The threshold of a rule in the metric's own unit; None without such an alarm."""
 
     @abstractmethod
     def metric(self, rule: AlarmRule) -> cloudwatch.IMetric:
@@ -344,7 +343,7 @@ class Watched(ABC):
 
 
 def in_units(rule: AlarmRule, thresholds: AlarmThresholds) -> float | None:
-    """A threshold in the unit of the metric of one GPU, or of all that has none; None where the alarm is turned off."""
+    """A threshold in the unit of its metric, for one GPU; None if the alarm is turned off."""
     value: float | Duration | None = getattr(thresholds, rule.threshold)
     if value is None:
         return None
@@ -377,7 +376,7 @@ def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook: Runbook |
             else cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             datapoints_to_alarm=rule.breaching,
             evaluation_periods=rule.evaluated,
-            # Without requests SageMaker publishes no errors and no latencies, and that is not a fault.
+            # Without requests, SageMaker publishes neither errors nor latencies. That is no fault.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
     return made
@@ -390,5 +389,5 @@ def _text(name: str, value: float | Duration) -> str:
 
 
 def _is_percentage(value: object) -> bool:
-    # A token is a number far below 0; it could not be multiplied by the number of GPUs.
+    # A token is encoded as a negative number, which cannot be multiplied by the number of GPUs.
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 100

@@ -63,7 +63,7 @@ def section(variant: EndpointVariant, alarms: Alarms, lines: Mapping[str, float]
 
 
 def _by_instance_type(variant: EndpointVariant) -> Widgets:
-    """The row of a variant with instance pools: which of them serves, and how well."""
+    """For a variant with instance pools: which of them serves, and how well."""
     types = [model.platform.instance_type for model in variant.variant.models]
 
     def each(metric: cloudwatch.Metric, unit: float = 1) -> list[cloudwatch.IMetric]:
@@ -103,7 +103,7 @@ def _requests_per_instance(variant: EndpointVariant) -> cloudwatch.GraphWidget:
 
 
 def _queue(variant: EndpointVariant, lines: Mapping[str, float]) -> Widgets:
-    """The row of an asynchronous endpoint: what waits, how long, and what never gets an answer."""
+    """For an asynchronous endpoint: how many requests wait, how long, and how many are never answered."""
     age = label(variant.metric_oldest_request_age(), "oldest request")
     return [
         graph("Requests that wait or are worked on", [label(variant.metric_backlog_size(), "backlog")]),
@@ -185,7 +185,7 @@ def _of_gpus(
 
 
 def _limit(variant: EndpointVariant, which: str) -> float:
-    """A limit of a variant's instance count, which may be scaled after the dashboard was made."""
+    """A limit of the instance count, which may be scaled after the dashboard is made."""
     scaled_count = variant.scalable_instance_count
     if scaled_count is None:
         return variant.variant.initial_instance_count

@@ -16,8 +16,8 @@ from cdk_triton.triton import ModelRepository
 
 __all__ = ["drawings"]
 
-_MOST = 4  # a dashboard is for graphs: `cdk-triton graph` draws the others
-_LINES_OF_A_UNIT = 2.4  # of the grid, whose units are about 48 pixels high, with some room
+_MOST = 4  # more would hide the graphs; `cdk-triton graph` draws them all
+_LINES_OF_A_UNIT = 2.4  # lines of text in one unit of the grid, which is about 48 pixels high
 
 
 def drawings(model: ITritonModel, columns: int) -> list[list[cloudwatch.IWidget]]:

@@ -1,4 +1,4 @@
-"""`EndpointAlarms`: the alarms of a variant or of a component, as a user finds them."""
+"""`EndpointAlarms`: the alarms of a variant or of a component."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class EndpointAlarms:
 
         `client_errors` is not among them, because callers cause it.
         """
-        return self._those("server_errors", "model_errors", "failed_requests")
+        return self._existing("server_errors", "model_errors", "failed_requests")
 
     @property
     def latency(self) -> tuple[cloudwatch.Alarm, ...]:
         """Those that go off if answers take long: `model_latency`."""
-        return self._those("model_latency")
+        return self._existing("model_latency")
 
-    def _those(self, *names: str) -> tuple[cloudwatch.Alarm, ...]:
+    def _existing(self, *names: str) -> tuple[cloudwatch.Alarm, ...]:
         return tuple(self._made[name] for name in names if name in self._made)
 
     @property

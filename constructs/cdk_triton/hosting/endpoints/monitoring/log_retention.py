@@ -1,10 +1,10 @@
 """How long the logs of an endpoint's containers are kept, whatever the endpoint is called.
 
 SageMaker makes the log group `/aws/sagemaker/Endpoints/<endpoint>` itself, as soon as the first container writes, and
-it is kept for ever. CloudFormation cannot make it before, because only the endpoint has a generated name, and not
-afterwards, because what exists is not made again. So a schedule of EventBridge Scheduler calls PutRetentionPolicy every
-day, by a universal target and without a function. It starts when the schedule is made, is tried again while there is no
-such group yet, and holds for a group that was deleted and came back.
+it is kept for ever. CloudFormation cannot create it earlier, because the endpoint's name may be generated, or later,
+because it exists then. So a schedule of EventBridge Scheduler calls PutRetentionPolicy every day, by a universal target
+and without a function. The first call is made when the schedule is created, and repeated until the group exists. Later
+calls also set the period of a group that was deleted and created again.
 
 Sources: "Schedule types" and "Using universal targets" in EventBridge Scheduler's user guide; "Overview of managing
 access permissions to your CloudWatch Logs resources", which requires the ARN with `:*`.
@@ -55,17 +55,17 @@ DAYS: Final[Mapping[logs.RetentionDays, int]] = MappingProxyType(
         logs.RetentionDays.TEN_YEARS: 3653,
     }
 )
-"""The days behind CDK's names, which Python does not have; `INFINITE` has none."""
+"""The days of each value, which the enum has in TypeScript but not in Python. `INFINITE` has none."""
 
 
 class LogRetention(Construct):
-    """Keeps a log group that somebody else makes no longer than a number of days.
+    """Limits the retention of a log group that the app does not make.
 
     Args:
         scope: the construct that it belongs to.
         id: the construct's id.
         log_group_name: the group's name; may be a token.
-        retention: how long; not `INFINITE`, which is how groups are made.
+        retention: the retention period; not `INFINITE`, the period of a new group.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ __all__ = ["MetricsConfig"]
 FREQUENCY_WARNING = "cdk-triton:MetricsEveryFewMinutes"
 
 MINUTE = 60
-"""The period of most alarms of `monitor()`, and of what scaling policies watch."""
+"""The period of most alarms of `monitor()` and of the metrics of scaling policies."""
 
 
 @checked
@@ -54,7 +54,7 @@ class MetricsConfig:
     publish_frequency: Duration | None = None
 
     def __post_init__(self) -> None:
-        """Reject a frequency that CreateEndpointConfig rejects; its schema in CloudFormation takes any number."""
+        """The schema in CloudFormation takes any number, but CreateEndpointConfig does not."""
         seconds = literal_seconds(self.publish_frequency)
         if seconds is not None and seconds not in METRIC_FREQUENCIES:
             *others, last = METRIC_FREQUENCIES
@@ -64,7 +64,6 @@ class MetricsConfig:
             )
 
     def _rendered(self) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
-        """As an endpoint configuration writes it."""
         return sagemaker.CfnEndpointConfig.MetricsConfigProperty(
             enable_detailed_observability=self.detailed_observability,
             enable_enhanced_metrics=self.enhanced_metrics,
@@ -74,7 +73,7 @@ class MetricsConfig:
         )
 
     def _warn(self, construct: IConstruct) -> None:
-        """Warn where metrics come more rarely than alarms and scaling policies look at them."""
+        """Warn if metrics are published less often than alarms and scaling policies evaluate them."""
         seconds = literal_seconds(self.publish_frequency)
         if seconds is None or seconds <= MINUTE:
             return

@@ -108,8 +108,9 @@ class EndpointMonitoring(Construct):
         self.components: Mapping[str, EndpointAlarms] = MappingProxyType(self._of["component"])
         self._action: cloudwatch_actions.SnsAction | None = None
         if topic is not None:
-            # A topic whose policy says anything, such as that it wants TLS, has no default policy that lets alarms in.
-            # The condition is that of "Example cases for Amazon SNS access control", and holds for the topic's key too.
+            # A topic with a policy of its own, for example one that requires TLS, lacks the default policy that allows
+            # alarms. The condition is that of "Example cases for Amazon SNS access control", and holds for the topic's
+            # key too.
             account = {"StringEquals": {"aws:SourceAccount": stack_of(self).account}}
             warn_about_topic(self, topic, "cloudwatch.amazonaws.com")
             topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=account))
@@ -122,19 +123,19 @@ class EndpointMonitoring(Construct):
     @property
     def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
         """Every alarm of the endpoint; those of a component that is added later are not in it yet."""
-        return self._those(lambda each: each.alarms)
+        return self._all(lambda each: each.alarms)
 
     @property
     def errors(self) -> tuple[cloudwatch.Alarm, ...]:
         """The `errors` of every variant or component, for `roll_back_on`."""
-        return self._those(lambda each: each.errors)
+        return self._all(lambda each: each.errors)
 
     @property
     def latency(self) -> tuple[cloudwatch.Alarm, ...]:
         """The `latency` of every variant or component, for `roll_back_on`."""
-        return self._those(lambda each: each.latency)
+        return self._all(lambda each: each.latency)
 
-    def _those(self, of: Callable[[EndpointAlarms], tuple[cloudwatch.Alarm, ...]]) -> tuple[cloudwatch.Alarm, ...]:
+    def _all(self, of: Callable[[EndpointAlarms], tuple[cloudwatch.Alarm, ...]]) -> tuple[cloudwatch.Alarm, ...]:
         return tuple(alarm for named in self._of.values() for each in named.values() for alarm in of(each))
 
     def _watch(self, watched: Watched, *, has_alarms: bool = True) -> None:
@@ -148,7 +149,6 @@ class EndpointMonitoring(Construct):
         for row in watched.section(alarms, watched.limits(self._limits) if has_alarms else {}):
             self.dashboard.add_widgets(*row)
 
-    def _keep_logs(self, scope: Construct, id: str, log_group: str) -> None:
-        """Limit how long a log group is kept."""
+    def _limit_log_retention(self, scope: Construct, id: str, log_group: str) -> None:
         if self._retention is not logs.RetentionDays.INFINITE:
             LogRetention(scope, id, log_group_name=log_group, retention=self._retention)

@@ -1,4 +1,4 @@
-"""A variant of an endpoint, as alarms and dashboard look at it."""
+"""A variant of an endpoint, as alarms and dashboard show it."""
 
 from __future__ import annotations
 
@@ -113,5 +113,5 @@ def monitor_variants(
         made._watch(WatchedVariant(each))
     if shadow is not None:
         made._watch(WatchedVariant(shadow), has_alarms=False)
-    made._keep_logs(made, "LogRetention", log_group)
+    made._limit_log_retention(made, "LogRetention", log_group)
     return made

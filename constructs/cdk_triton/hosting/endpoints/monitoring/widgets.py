@@ -1,4 +1,4 @@
-"""The graphs that the dashboards of variants and of components are made of."""
+"""The graphs on the dashboards of variants and of components."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEIGHT = 6
 
 
 def head(title: str, alarms: Mapping[str, cloudwatch.Alarm]) -> list[Widgets]:
-    """The first rows of a section: its title, and the states of its alarms where there are any."""
+    """The first rows of a section: its title, and the states of its alarms if it has any."""
     rows: list[Widgets] = [[cloudwatch.TextWidget(markdown=f"## {title}", width=COLUMNS, height=1)]]
     if alarms:
         rows.append([cloudwatch.AlarmStatusWidget(alarms=list(alarms.values()), width=COLUMNS, height=3)])
@@ -29,7 +29,7 @@ def head(title: str, alarms: Mapping[str, cloudwatch.Alarm]) -> list[Widgets]:
 def latency(
     metrics: InvocationMetrics, lines: Mapping[str, float], *, is_async: bool = False
 ) -> cloudwatch.GraphWidget:
-    """The model's latency, and SageMaker's overhead where it is published."""
+    """The model's latency, and SageMaker's overhead if it is published."""
     percentiles = [
         scaled(metrics.metric_model_latency(statistic=each), PER_MILLISECOND, f"model {each}")
         for each in ("p50", "p90", "p99")
@@ -51,10 +51,10 @@ def errors(metrics: InvocationMetrics, *, is_async: bool = False) -> cloudwatch.
 
 
 def limits(least: Callable[[], float], most: Callable[[], float]) -> list[cloudwatch.HorizontalAnnotation]:
-    """The lines of two limits that are known when the app is complete."""
+    """The lines of two limits that are final only when the app is complete."""
     return [
-        cloudwatch.HorizontalAnnotation(value=Lazy.number(_Later(ask)), label=name)
-        for name, ask in (("minimum", least), ("maximum", most))
+        cloudwatch.HorizontalAnnotation(value=Lazy.number(_LazyNumber(compute)), label=name)
+        for name, compute in (("minimum", least), ("maximum", most))
     ]
 
 
@@ -66,7 +66,7 @@ def graph(
     marks: list[cloudwatch.HorizontalAnnotation] | None = None,
     maximum: float | None = None,
 ) -> cloudwatch.GraphWidget:
-    """A graph of the width of a third."""
+    """A graph of a third of the dashboard's width."""
     return cloudwatch.GraphWidget(
         title=title,
         left=left,
@@ -87,7 +87,7 @@ def label(metric: cloudwatch.Metric, text: str) -> cloudwatch.IMetric:
 
 def scaled(metric: cloudwatch.Metric, unit: float, text: str, suffix: str = "") -> cloudwatch.IMetric:
     """A metric in another unit."""
-    # An identifier of its own: within a widget, one may stand for one metric only.
+    # Within a widget, an identifier may stand for one metric only.
     identifier = f"m_{metric.metric_name}_{metric.statistic}{suffix}"
     return cloudwatch.MathExpression(
         expression=f"{identifier} / {unit}",
@@ -98,17 +98,17 @@ def scaled(metric: cloudwatch.Metric, unit: float, text: str, suffix: str = "") 
 
 
 def marks(line: float | None, unit: float = 1, text: str = "alarm") -> list[cloudwatch.HorizontalAnnotation]:
-    """The line of an alarm, where there is one."""
+    """The line of an alarm, or nothing without a threshold."""
     return [] if line is None else [cloudwatch.HorizontalAnnotation(value=line / unit, label=text)]
 
 
 @jsii.implements(IStableNumberProducer)
-class _Later:
-    """A number that is asked for when the app is complete."""
+class _LazyNumber:
+    """A number that is computed when the app is complete."""
 
-    def __init__(self, ask: Callable[[], float]) -> None:
-        self._ask = ask
+    def __init__(self, compute: Callable[[], float]) -> None:
+        self._compute = compute
 
     @jsii.member(jsii_name="produce")
     def produce(self) -> float:
-        return self._ask()
+        return self._compute()

@@ -43,11 +43,11 @@ class BacklogScaling:
 
     @abstractmethod
     def _policy(self, id: str) -> str:
-        """Return the name of a policy in errors."""
+        """Describe a policy for error messages."""
 
     @abstractmethod
     def _queued_endpoint(self, what: str) -> str:
-        """Return the endpoint's name.
+        """The endpoint's name.
 
         Raises:
             ConfigurationError: the endpoint is not asynchronous.
@@ -106,7 +106,7 @@ class BacklogScaling:
 
 @jsii.implements(IAspect)
 class StaysAtZero:
-    """Warns, when the app is complete, of a scalable target that may come to zero, if no policy starts an instance."""
+    """Warns, when the app is complete, of a target that may scale to zero without a policy that starts an instance."""
 
     def visit(self, node: IConstruct) -> None:
         """Look at one construct."""
@@ -136,7 +136,6 @@ def reject_unpublished(what: str, metric: str) -> None:
 
 
 def _metric(name: str, endpoint_name: str) -> cloudwatch.Metric:
-    """A metric of the queue."""
     return cloudwatch.Metric(
         namespace=INVOCATIONS,
         metric_name=name,

@@ -1,4 +1,4 @@
-"""How few and how many instances a scaled variant may have."""
+"""The range of the instances or copies of a scaled variant or component."""
 
 from __future__ import annotations
 

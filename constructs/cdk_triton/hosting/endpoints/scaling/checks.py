@@ -1,4 +1,4 @@
-"""Rejects contradictory limits and targets of scaling; the service would report them late, or never."""
+"""Rejects contradictory limits and targets of scaling, which the service reports late or never."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def check_capacities(
 
     Args:
         what: its name in messages.
-        initial: the number that it begins with.
+        initial: the initial number.
         min_capacity: the minimum.
         max_capacity: the maximum.
         least: the smallest minimum that is allowed.
         counted: the word for the scaled units.
-        begins: the words for the number that it begins with.
+        begins: the words for the initial number.
 
     Raises:
         ConfigurationError: the limits contradict each other or the initial number, or the maximum is 0.

@@ -16,7 +16,7 @@ from constructs import Construct
 __all__ = ["FROM_ZERO", "start_from_zero"]
 
 FROM_ZERO: Final = "FromZero"
-"""The end of the id of the construct that holds policy and alarm."""
+"""The suffix of the id of the construct with the policy and the alarm."""
 
 
 def start_from_zero(
@@ -34,13 +34,13 @@ def start_from_zero(
 
     Args:
         scope: the construct that policy and alarm belong to.
-        id: the first part of their construct's id.
+        id: the beginning of that construct's id.
         target: the scalable target, whose minimum is 0.
-        metric: counts what found no instance or copy.
-        periods: periods of the metric in a row, after which the alarm goes off.
+        metric: counts the requests that found no instance or copy.
+        periods: the number of consecutive periods after which the alarm goes off.
         aggregation: how Application Auto Scaling joins the datapoints.
         cooldown: pause after the first instance or copy was added.
-        description: the alarm's.
+        description: the description of the alarm.
     """
     parts = Construct(scope, f"{id}{FROM_ZERO}")
     action = autoscaling.StepScalingAction(

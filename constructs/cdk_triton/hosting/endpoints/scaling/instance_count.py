@@ -1,6 +1,6 @@
 """`ScalableInstanceCount`: the number of instances of one variant, and what makes it follow the load.
 
-Every number stands beside the rule that it comes from. Sources: SageMaker's developer guide ("Automatic scaling of
+Sources: SageMaker's developer guide ("Automatic scaling of
 Amazon SageMaker AI models") and the user guide of Application Auto Scaling, which does the scaling.
 """
 
@@ -343,10 +343,10 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None,
         scale_out_cooldown: Duration | None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Track a metric that is the sum over so many units of an instance, each 0 to 100.
+        """Track a metric that is the sum over the units of an instance, each from 0 to 100.
 
-        If the pools of the variant differ in their GPUs or in the number of units, the sums of their instances cannot
-        be compared. The policy then compares the metrics of each instance type.
+        If instance pools differ in their GPUs or in the number of units, their sums cannot be compared. The policy then
+        compares the metrics of each instance type.
         """
         check_percent(f"target_utilization_percent of {self._policy(policy_id)}", percent)
         metric = self._metrics.metric(metric_name, namespace=INSTANCES, statistic="Average")

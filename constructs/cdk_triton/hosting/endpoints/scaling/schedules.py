@@ -1,4 +1,4 @@
-"""Limits by the clock. Schedules that Application Auto Scaling does not take are rejected at synth, not later."""
+"""Limits that change at given times. Invalid schedules are rejected at synth, not during the deployment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ScheduledScaling:
     _counted: str
     """The word for what is scaled: `instances` or `copies`."""
     _way_to_zero: str | None
-    """How a user gets a minimum of 0; None where there is no way."""
+    """How a user gets a minimum of 0; None if that is impossible."""
     _scheduled: set[str]
 
     @checked
@@ -84,7 +84,7 @@ class ScheduledScaling:
 
 
 class _Field(NamedTuple):
-    """A field of a cron expression: its least and greatest number, its words, and what it takes beside them."""
+    """A field of a cron expression: its range, its words, and the special forms that it accepts."""
 
     name: str
     low: int
@@ -108,12 +108,12 @@ _RATE: Final = re.compile(r"rate\(\s*[1-9]\d*\s+(minute|hour|day)s?\s*\)")
 
 
 def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> None:
-    """Reject an expression that Application Auto Scaling does not take; a token may become one.
+    """Reject an expression that Application Auto Scaling does not accept; a token passes.
 
     It takes "at expressions", "rate expressions" and "cron expressions" (`Schedule` of PutScheduledAction). Numbers,
     words and wildcards of the six fields are those of "Cron expressions reference" in EventBridge's user guide, which
-    the guide of Application Auto Scaling cites. The reference requires `?` in one of the two day fields. An example of
-    the citing guide has been without it, so that is not checked here.
+    the guide of Application Auto Scaling cites. The reference requires `?` in one of the two day fields. That is not
+    checked here, because an example of the citing guide lacks it.
 
     Raises:
         ConfigurationError: the expression is not a `cron`, an `at` or a `rate`; a field of `cron` is not what the
@@ -135,7 +135,7 @@ def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> No
     elif not _RATE.fullmatch(expression):
         raise ConfigurationError(
             f"{what} is {quoted(expression)}, but Application Auto Scaling takes rate(…), at(…), or cron(…) with the "
-            f"six fields {', '.join(field.name for field in _FIELDS)}: write {_meant(expression)}"
+            f"six fields {', '.join(field.name for field in _FIELDS)}: write {_suggestion(expression)}"
         )
 
 
@@ -166,8 +166,8 @@ def _check_field(what: str, expression: str, field: _Field, text: str) -> None:
                 )
 
 
-def _meant(expression: str) -> str:
-    """The expression that somebody may have meant, such as one with the five fields of a crontab."""
+def _suggestion(expression: str) -> str:
+    """Suggest a valid expression, for example for a crontab line with five fields."""
     fields = expression.removeprefix("cron(").removesuffix(")").split()
     if len(fields) == len(_FIELDS) - 1 and fields[-1] == "*":
         return f"cron({' '.join(fields[:-1])} ? *)"

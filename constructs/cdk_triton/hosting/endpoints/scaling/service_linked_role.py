@@ -14,8 +14,8 @@ def service_linked_role(scope: Construct) -> iam.IRole:
     """The role of Application Auto Scaling for SageMaker.
 
     The service makes it in every account when the first variant is registered, and uses no other (Application Auto
-    Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling"); without it the CDK would make a role that
-    nobody uses.
+    Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling"). By default, the CDK would make another
+    role, which is never used.
     """
     arn = stack_of(scope).format_arn(
         service="iam",

@@ -1,4 +1,4 @@
-"""Adds to the CDK's step scaling: readable errors, and a cooldown for each direction."""
+"""Adds readable errors and a cooldown for each direction to the CDK's step scaling."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_steps(what: str, steps: Sequence[autoscaling.ScalingInterval]) -> None
 
 
 def set_scale_in_cooldown(policy: autoscaling.StepScalingPolicy, cooldown: Duration) -> None:
-    """Give the half of a policy that removes instances its own cooldown; the CDK has one cooldown for both halves."""
+    """Set the cooldown for removing instances, because the CDK has one cooldown for both directions."""
     for action in (policy.lower_action, policy.upper_action):
         resource = None if action is None else action.node.default_child
         if isinstance(resource, autoscaling.CfnScalingPolicy):

@@ -18,14 +18,14 @@ def scalable_target(
     capacities: tuple[int, int],
     after: IDependable,
 ) -> autoscaling.ScalableTarget:
-    """The child `Resource`.
+    """Make the scalable target, the child `Resource`.
 
     Args:
         scope: the parent.
-        scalable_dimension: what is scaled, as Application Auto Scaling calls it.
-        resource_id: what it is scaled of.
-        capacities: the least and the most.
-        after: what must exist before, and goes after: the endpoint, or the component.
+        scalable_dimension: Application Auto Scaling's name of the scaled property.
+        resource_id: Application Auto Scaling's id of the variant or component.
+        capacities: the minimum and the maximum.
+        after: the endpoint or component, which is created before the target and deleted after it.
     """
     made = autoscaling.ScalableTarget(
         scope,
@@ -40,9 +40,10 @@ def scalable_target(
     target = made.node.default_child
     assert isinstance(target, autoscaling.CfnScalableTarget)  # the CDK's construct has one
     # "This parameter is required for services that do not support service-linked roles" (RegisterScalableTarget).
-    # SageMaker does, and a role that is named has to exist already, and to be passed by who deploys.
+    # SageMaker does, and a role that is named must exist already, and the deploying principal must be allowed to pass
+    # it.
     target.add_property_deletion_override("RoleARN")
-    # Application Auto Scaling refuses a variant that does not exist, and SageMaker the deletion of an endpoint
-    # whose variants are still registered by somebody who may not deregister them.
+    # Application Auto Scaling rejects a variant that does not exist, and SageMaker the deletion of an endpoint
+    # with registered variants by a principal that may not deregister them.
     target.node.add_dependency(after)
     return made

@@ -1,4 +1,4 @@
-"""Target tracking policies, and the pauses and numbers that policies of instances and of copies have in common."""
+"""Target tracking policies, with the cooldowns and checks that instances and copies have in common."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SCALE_OUT_COOLDOWN_SECONDS = 300
 """The default of Application Auto Scaling for endpoint variants. A GPU instance starts in about that time."""
 
 SCALE_IN_COOLDOWN_SECONDS = 600
-"""Twice the service's default. If an instance is removed too early, the next one has to start, to download its archive
-and to load it."""
+"""Twice the service's default, because after a premature removal the next instance must start, download its archive and
+load it."""
 
 SAFETY_FACTOR = 0.5
-"""The developer guide recommends this value to begin with ("Load testing your auto scaling configuration")."""
+"""The value that the developer guide recommends to begin with ("Load testing your auto scaling configuration")."""
 
 _LEAST_TARGET, _MOST_TARGET = 2.0**-360, 2.0**360
 """The values of a target (API reference, `TargetValue` of TargetTrackingScalingPolicyConfiguration)."""
@@ -56,7 +56,7 @@ class Tracking:
         scale_in_cooldown: Duration | None,
         scale_out_cooldown: Duration | None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Keep the requests per instance or copy at a share of the requests that it can answer.
+        """Keep the requests per instance or copy at a share of its maximum.
 
         SageMaker's metric counts per minute, so the target is `max_requests_per_second * safety_factor * 60` ("Load
         testing your auto scaling configuration").
@@ -73,7 +73,7 @@ class Tracking:
         scale_in_cooldown: Duration | None,
         scale_out_cooldown: Duration | None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Keep the number of requests that one instance or copy works on or has queued."""
+        """Keep the number of requests that one instance or copy processes or has queued."""
         check_number(f"target_concurrent_requests of policy {policy_id!r} of {self._what}", target)
         return self.track(policy_id, "concurrent requests", target, metric, scale_in_cooldown, scale_out_cooldown)
 
@@ -139,5 +139,5 @@ def cooldown_of(what: str, given: Duration | None, default: int) -> Duration:
 
 
 def rounded(target: float) -> float:
-    """Without the noise of binary fractions, which a template would show: 0.7 * 3 * 60 is 125.99999999999999."""
+    """Round off the noise of binary fractions, which would be in the template: 0.7 * 3 * 60 is 125.99999999999999."""
     return float(f"{target:.12g}")

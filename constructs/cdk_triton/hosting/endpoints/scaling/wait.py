@@ -1,8 +1,9 @@
-"""Two custom resources hold a deployment until an endpoint that is being scaled can be changed.
+"""Two custom resources that delay a deployment while an endpoint is being scaled.
 
 While the number of instances changes, an endpoint is `Updating`. SageMaker then answers UpdateEndpoint and
 DeleteEndpoint with "Cannot update in-progress endpoint". CloudFormation does not wait: the deployment would fail, and
-where the change began in the deployment itself, its rollback too. `lambda/artifacts/endpoint_wait.py` does the waiting.
+if the deployment itself caused the scaling, so would its rollback. `lambda/artifacts/endpoint_wait.py` does the
+waiting.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from cdk_triton.hosting.naming.logical_ids import change_id_with
 __all__ = ["EndpointWait"]
 
 SERVICE_TIMEOUT = Duration.minutes(58)
-"""A backstop: the handler ends a wait after 50 minutes, and CloudFormation would wait an hour."""
+"""For a handler that never answers: it should end a wait after 50 minutes, and CloudFormation waits an hour."""
 
 
 class EndpointWait(Construct):
     """Two custom resources: CloudFormation deletes one before the endpoint, and changes the other before it.
 
-    The first has the endpoint's name, because it depends on it. The second cannot, because the endpoint depends on
-    it; it gets the logical id of the first, whose physical id is that name.
+    The first depends on the endpoint and so has its name. The endpoint depends on the second, which therefore gets the
+    logical id of the first, whose physical id is the name.
 
     Args:
         scope: the endpoint.
@@ -54,7 +55,7 @@ class EndpointWait(Construct):
         endpoint.node.add_dependency(self._update)
 
     def set_deployment(self, deployment: sagemaker.CfnEndpoint.DeploymentConfigProperty) -> None:
-        """Wait before a change of the deployment policy and its alarms too, which is an update of the endpoint."""
+        """Also wait before a change of the deployment policy and its alarms, which updates the endpoint."""
         resource = self._update.node.default_child
         assert isinstance(resource, CfnResource)  # as CDK makes it
         resource.add_property_override("DeploymentConfig", deployment)

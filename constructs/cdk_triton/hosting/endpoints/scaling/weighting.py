@@ -1,4 +1,4 @@
-"""The utilization of a variant whose instance types differ in how many units they have: one value for all pools."""
+"""One utilization for a variant whose instance types differ in the number of GPUs or vCPUs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cdk_triton.sagemaker import GpuInstance
 __all__ = ["GPUS", "VCPUS", "Units", "track_mean_of_types"]
 
 Units = Callable[[GpuInstance], int]
-"""How many units of an instance a metric is the sum over."""
+"""The number of units of an instance whose sum a metric is."""
 
 GPUS: Final[Units] = attrgetter("gpu_count")
 VCPUS: Final[Units] = attrgetter("vcpu_count")
@@ -30,20 +30,20 @@ def track_mean_of_types(
 ) -> None:
     """Have a policy track the mean of a metric over the instance types, each divided by its units.
 
-    The weights are those of AWS: each type's value is divided by what the type can do (its sample). The types count
-    alike, "Equal (0.5 / 0.5) … Default recommendation for most workloads" ("Use weighted custom metrics for mixed
-    fleets", realtime-endpoints-heterogeneous). Both expressions of AWS add the metrics of all types, so that they have
-    no value while a type has no instance, which is the usual state of a fallback. So a type without a value takes no
-    part here: `FILL` gives it 0 in the sum and -1 where it is counted.
+    The weights are those of AWS: the value of each type is divided by its capacity (AWS's sample). All types have the
+    same weight, "Equal (0.5 / 0.5) … Default recommendation for most workloads" ("Use weighted custom metrics for mixed
+    fleets", realtime-endpoints-heterogeneous). Both expressions of AWS add the metrics of all types, so they have no
+    value while a type has no instance, which is usual for a fallback. Here such a type does not count: `FILL` makes its
+    value 0 in the sum and -1 in the number of types.
 
     "You can use any arithmetic operator …, statistical function …, or other function that CloudWatch supports"
     ("Create a target tracking scaling policy … using metric math", user guide of Application Auto Scaling). The CDK's
     construct takes metrics and no expressions.
 
     Args:
-        policy: what tracks another metric so far.
-        metric: of the variant; a sum over the units of an instance.
-        units: by instance type, how many units the metric is a sum over.
+        policy: the policy, whose metric is replaced.
+        metric: a metric of the variant, the sum over the units of an instance.
+        units: the number of these units, by instance type.
     """
     queries, terms, counted = [], [], []
     for number, (instance_type, count) in enumerate(units.items()):

@@ -1,1 +1,1 @@
-"""How an endpoint gets a new configuration: policies, alarms that roll back, and warnings."""
+"""How SageMaker updates an endpoint: policies, rollback alarms and warnings."""

@@ -1,4 +1,4 @@
-"""How SageMaker brings an endpoint to a new configuration: typed deployment policies.
+"""How SageMaker updates an endpoint to a new configuration: typed deployment policies.
 
 Sources: the shapes below `DeploymentConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
 pages "Deployment guardrails for updating models in production", "Auto-Rollback Configuration and Monitoring" and
@@ -56,7 +56,6 @@ class Capacity:
     copies: int | None = None
 
     def __post_init__(self) -> None:
-        """Reject what UpdateEndpoint or UpdateInferenceComponent would reject."""
         if [self.percent, self.instances, self.copies].count(None) != 2:
             raise ConfigurationError(f"{self!r} does not have exactly one value: give percent, instances or copies")
         values = (
@@ -70,7 +69,6 @@ class Capacity:
                 raise ConfigurationError(f"{name} of a Capacity is {value!r}: use a whole number, {upper}")
 
     def __str__(self) -> str:
-        """The words of error messages."""
         if is_token(self.percent) or is_token(self._number):
             return "an unresolved size"
         if self.percent is not None:
@@ -80,20 +78,19 @@ class Capacity:
 
     @property
     def _number(self) -> int | None:
-        """The number of instances or of copies; None of a percentage."""
+        """The number of instances or copies; None for a percentage."""
         return self.instances if self.copies is None else self.copies
 
     def _bounds(self, least_percent: int) -> tuple[int, float]:
-        """How few and how many instances or copies there may be for this to be a least percentage to a half of them.
+        """The fewest and the most instances or copies of which this is between `least_percent` and a half.
 
-        A percentage needs two at least, which can be told apart.
+        A percentage needs at least two, because of one instance it can only be all or nothing.
         """
         if self._number is None or is_token(self._number):
             return 2, math.inf
         return 2 * self._number, 100 * self._number / least_percent
 
     def _rendered(self) -> sagemaker.CfnEndpoint.CapacitySizeProperty:
-        """As a template has it."""
         if self.percent is not None:
             return sagemaker.CfnEndpoint.CapacitySizeProperty(type="CAPACITY_PERCENT", value=self.percent)
         return sagemaker.CfnEndpoint.CapacitySizeProperty(type="INSTANCE_COUNT", value=self.instances or 0)
@@ -117,22 +114,21 @@ class DeploymentPolicy(ABC):
     maximum_time: Duration | None = None
 
     _least_percent: ClassVar[int] = 1
-    """The part of the instances that take requests first."""
+    """The smallest percentage of a step."""
 
     _is_for_one_variant: ClassVar[bool] = False
-    """For `TritonEndpoint`: whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
+    """Whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
 
     def __post_init__(self) -> None:
-        """Reject values that UpdateEndpoint would reject."""
         object.__setattr__(self, "alarms", tuple(self.alarms))
         self._check_alarms(self.alarms)
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
 
     def _check_alarms(self, alarms: Sequence[cloudwatch.IAlarm]) -> None:
-        """For `TritonEndpoint`: reject alarms that nothing would watch, or more than SageMaker takes (AlarmList).
+        """Reject alarms that SageMaker would never evaluate, or more than it accepts (AlarmList).
 
         Raises:
-            ConfigurationError: nothing would watch the alarms, or there are too many.
+            ConfigurationError: the policy never waits, or there are too many alarms.
         """
         name = type(self).__name__
         if len(alarms) > MAX_ROLLBACK_ALARMS:
@@ -148,7 +144,7 @@ class DeploymentPolicy(ABC):
 
     @property
     def _parts(self) -> dict[str, Capacity]:
-        """Its parts by the names of their attributes."""
+        """The capacities by the names of their attributes."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Capacity)}
 
@@ -161,7 +157,11 @@ class DeploymentPolicy(ABC):
             )
 
     def _check_waits(self, **waits: tuple[Duration | None, float]) -> None:
-        """Check each waiting time, which passes so many times at the least, and that they fit into the whole."""
+        """Check the waiting times and whether their sum is shorter than `maximum_time`.
+
+        Args:
+            **waits: each waiting time with the least number of times that an update waits so long.
+        """
         for name, (wait, _) in waits.items():
             self._check_seconds(name, wait, 0, MAX_UPDATE_WAIT_SECONDS)
         waiting = sum((literal_seconds(wait) or 0) * times for wait, times in waits.values())
@@ -183,14 +183,14 @@ class DeploymentPolicy(ABC):
     @property
     @abstractmethod
     def _first_step(self) -> Capacity | None:
-        """The part that takes requests first; None if all instances do at once."""
+        """The part that takes requests first; None if all instances take them at once."""
 
     @abstractmethod
     def _watched_seconds(self, instances: float) -> float:
-        """For how long alarms are watched at most: in all waiting times together, and in these only.
+        """The longest time in which SageMaker evaluates the alarms, which is the sum of all waiting times.
 
         Args:
-            instances: those of the largest variant.
+            instances: the instances of the largest variant.
 
         Returns:
             The seconds; infinity for an unresolved token.
@@ -198,18 +198,12 @@ class DeploymentPolicy(ABC):
 
     @property
     def _watches(self) -> bool:
-        """Whether it waits at all."""
         return self._watched_seconds(1) > 0
 
     @abstractmethod
     def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
-    ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
-        """As a template has it.
-
-        Args:
-            rollback: the alarms, where there are any.
-        """
+    ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,8 +211,8 @@ class _BlueGreen(DeploymentPolicy):
     """A policy that starts all new instances before it moves requests. You pay for both until the old ones end.
 
     Attributes:
-        termination_wait: how long the old instances are kept after all requests go to the new ones, 0 to 3600
-            seconds. Alarms are watched for as long. None: they end at once.
+        termination_wait: how long the old instances run after all requests moved, while SageMaker watches the alarms,
+            0 to 3600 seconds. None: they end at once.
     """
 
     termination_wait: Duration | None = None
@@ -254,22 +248,20 @@ class AllAtOnce(_BlueGreen):
     """
 
     def __post_init__(self) -> None:
-        """Reject values that UpdateEndpoint would reject, or could never finish."""
         super().__post_init__()
         self._check_waits(termination_wait=(self.termination_wait, 1))
 
     @property
     def _first_step(self) -> None:
-        """None: all instances take requests at once."""
+        return None
 
     def _watched_seconds(self, instances: float) -> float:
-        """How long the old instances are kept."""
         return _waited(self.termination_wait)
 
     def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
-        """As a template has it; the API requires a waiting time although nothing waits."""
+        """The API requires a waiting time although nothing waits."""
         routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(type="ALL_AT_ONCE", wait_interval_in_seconds=0)
         return self._blue_green(routing, rollback)
 
@@ -295,24 +287,20 @@ class Canary(_BlueGreen):
     wait: Duration
 
     def __post_init__(self) -> None:
-        """Reject values that UpdateEndpoint would reject, or could never finish."""
         super().__post_init__()
         self._check_part("size", self.size)
         self._check_waits(wait=(self.wait, 1), termination_wait=(self.termination_wait, 1))
 
     @property
     def _first_step(self) -> Capacity:
-        """The canary."""
         return self.size
 
     def _watched_seconds(self, instances: float) -> float:
-        """The wait with the canary, and how long the old instances are kept."""
         return _waited(self.wait) + _waited(self.termination_wait)
 
     def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
-        """As a template has it."""
         routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
             type="CANARY", canary_size=self.size._rendered(), wait_interval_in_seconds=_whole_seconds(self.wait)
         )
@@ -342,24 +330,20 @@ class Linear(_BlueGreen):
     _least_percent: ClassVar[int] = 10
 
     def __post_init__(self) -> None:
-        """Reject values that UpdateEndpoint would reject, or could never finish."""
         super().__post_init__()
         self._check_part("step", self.step)
         self._check_waits(wait=(self.wait, _waits_between(self.step)), termination_wait=(self.termination_wait, 1))
 
     @property
     def _first_step(self) -> Capacity:
-        """The first of equal steps."""
         return self.step
 
     def _watched_seconds(self, instances: float) -> float:
-        """The wait with each step, and how long the old instances are kept."""
         return _waited(self.wait, _steps(self.step, instances)) + _waited(self.termination_wait)
 
     def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
-        """As a template has it."""
         routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
             type="LINEAR", linear_step_size=self.step._rendered(), wait_interval_in_seconds=_whole_seconds(self.wait)
         )
@@ -392,24 +376,20 @@ class Rolling(DeploymentPolicy):
     _is_for_one_variant: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Reject values that UpdateEndpoint would reject, or could never finish."""
         super().__post_init__()
         self._check_part("batch", self.batch)
         self._check_waits(wait=(self.wait, _waits_between(self.batch)))
 
     @property
     def _first_step(self) -> Capacity:
-        """The first batch."""
         return self.batch
 
     def _watched_seconds(self, instances: float) -> float:
-        """The wait with each batch."""
         return _waited(self.wait, _steps(self.batch, instances))
 
     def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
-        """As a template has it."""
         back = self.rollback_batch
         return sagemaker.CfnEndpoint.DeploymentConfigProperty(
             rolling_update_policy=sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
@@ -423,19 +403,19 @@ class Rolling(DeploymentPolicy):
 
 
 def _steps(part: Capacity, instances: float) -> float:
-    """How many steps of that size it takes; infinity for an unresolved token."""
+    """The number of steps of this size in an update; infinity for an unresolved token."""
     whole, size = (instances, part._number) if part.percent is None else (100, part.percent)
     return math.inf if size is None or is_token(size) or math.isinf(whole) else math.ceil(whole / size)
 
 
 def _waits_between(part: Capacity) -> float:
-    """How often an update in such steps waits between two of them at the least; once where that is not known."""
+    """The least number of waits between the steps of an update; 1 if the size is an unresolved token."""
     steps = _steps(part, instances=1)
     return 1 if math.isinf(steps) else max(1, steps - 1)
 
 
 def _waited(wait: Duration | None, times: float = 1) -> float:
-    """The seconds of a wait that passes so many times; infinity for an unresolved token."""
+    """The seconds of a wait that happens `times` times; infinity for an unresolved token."""
     seconds = 0 if wait is None else literal_seconds(wait)
     if seconds is None:
         return math.inf

@@ -26,7 +26,7 @@ from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.stacks import are_deployed_together, root_stack, stack_of
 
-if TYPE_CHECKING:  # takes a while: for updates with alarms
+if TYPE_CHECKING:  # slow to import, and only needed with alarms
     from aws_cdk import aws_cloudwatch as cloudwatch
 
 __all__ = ["alarms_of", "check_rollback_alarm", "warn_about_stack"]
@@ -58,12 +58,12 @@ def alarms_of(what: str, given: Iterable[cloudwatch.IAlarm | Iterable[cloudwatch
 def check_rollback_alarm(
     scope: Construct, alarm: cloudwatch.IAlarm, resources: Mapping[str, CfnResource], fix: str
 ) -> None:
-    """Reject an alarm that SageMaker could not watch, or that needs the updated resource to be there first.
+    """Reject an alarm that SageMaker cannot watch, or that depends on the updated resource.
 
     Args:
         scope: what is updated.
         alarm: the alarm.
-        resources: the L1s that come after the alarm, by their words in messages, such as `endpoint`.
+        resources: the L1s that are created after the alarm, by their names in messages, such as `endpoint`.
         fix: what to do about an alarm that refers to one of them.
 
     Raises:
@@ -76,7 +76,7 @@ def check_rollback_alarm(
 
 
 def warn_about_stack(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
-    """Warn of an alarm that another stack exports: it can be changed, and not be taken out or replaced."""
+    """Warn of an alarm that another stack exports, because it can be changed but neither removed nor replaced."""
     here, there = root_stack(stack_of(scope)), root_stack(stack_of(alarm))
     if there is not here and has_token(alarm.alarm_name):
         Annotations.of(scope).add_warning_v2(
@@ -89,7 +89,7 @@ def warn_about_stack(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
 
 
 def _reject_composite(alarm: cloudwatch.IAlarm) -> None:
-    """Reject a composite alarm: only who may describe all alarms of the account may describe it (DescribeAlarms)."""
+    """Describing a composite alarm takes permission to describe all alarms of the account (DescribeAlarms)."""
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     if isinstance(alarm, cloudwatch.CompositeAlarm):
@@ -100,14 +100,14 @@ def _reject_composite(alarm: cloudwatch.IAlarm) -> None:
 
 
 def _reject_elsewhere(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
-    """Reject an alarm that SageMaker would not find: it is told names only, and looks in its account and region."""
+    """SageMaker gets only the names of alarms, and looks them up in its own account and region."""
     here, there = stack_of(scope), stack_of(alarm)
     of_arn = Arn.split(alarm.alarm_arn, ArnFormat.COLON_RESOURCE_NAME)
     for what, own, *others in (
         ("region", here.region, of_arn.region, there.region),
         ("account", here.account, of_arn.account, there.account),
     ):
-        # The ARN of an imported alarm says where it is, and of one that is made the stack does.
+        # An imported alarm has its account and region in its ARN, and one of the app in its stack.
         other = next((each for each in others if each is not None and not has_token(each)), own)
         if other != own and not has_token(own):
             raise ConfigurationError(
@@ -117,7 +117,7 @@ def _reject_elsewhere(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
 
 
 def _reject_cycle(scope: Construct, alarm: cloudwatch.IAlarm, resources: Mapping[str, CfnResource], fix: str) -> None:
-    """Reject an alarm with the attributes of a later resource in its dimensions, as `endpoint.endpoint_name` is one."""
+    """Reject an alarm whose dimensions refer to a resource that comes later, as `endpoint.endpoint_name` does."""
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     own = alarm.node.default_child
@@ -137,7 +137,7 @@ def _reject_cycle(scope: Construct, alarm: cloudwatch.IAlarm, resources: Mapping
 
 
 class _Targets(DefaultTokenResolver):
-    """Notes the resources that something refers to, in the same stack or from a nested one."""
+    """Collects the resources that something refers to, in the same stack or from a nested one."""
 
     def __init__(self) -> None:
         super().__init__(StringConcat())

@@ -1,12 +1,12 @@
 """Sends a notification when an endpoint has gone back to its old configuration.
 
-An update that is rolled back ends with the endpoint in service, on the configuration that it had before. A program that
-waits for it to be in service takes that for success (hashicorp/terraform-provider-aws#46663, #48997). The event of that
-moment names the configuration in service. If it is another one than the template's, the update did not happen.
+An update that is rolled back leaves the endpoint in service with its previous configuration. A program that waits for
+the status InService takes that for success (hashicorp/terraform-provider-aws#46663, #48997). The event of that moment
+names the configuration. If it is not the template's, the update failed.
 
-So the rule has to contain the new configuration before the update begins, and the endpoint's name with it: the endpoint
-depends on the rule. The endpoint's status shows the rest. Source of the events: "Events that Amazon SageMaker AI
-sends to Amazon EventBridge" in SageMaker's developer guide.
+So the rule must contain the new configuration and the endpoint's name before the update begins, and the endpoint
+depends on the rule. The status in the event shows other failures. Source of the events: "Events that Amazon SageMaker
+AI sends to Amazon EventBridge" in SageMaker's developer guide.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ def add_rollback_notification(
     endpoint_name: str,
     topic: sns.ITopic | None,
 ) -> sns.ITopic:
-    """Send a message when an update was rolled back or has failed; one, however often a topic is given.
+    """Send one message when an update was rolled back or has failed, even if a topic is given several times.
 
     Args:
         scope: the endpoint.
         endpoint: its L1.
         config: the configuration that the template gives it.
         endpoint_name: its name, literally.
-        topic: where to; None: a topic of the endpoint's own, encrypted, with a key that EventBridge may use.
+        topic: the topic. None: a new one, encrypted with a key that EventBridge may use.
 
     Raises:
         ConfigurationError: the topic was imported from another account or region.
     """
-    from aws_cdk import aws_events_targets as targets  # takes a while: for endpoints that need it
+    from aws_cdk import aws_events_targets as targets  # slow to import, and rarely needed
 
     own = scope.node.try_find_child("RollbackTopic")
     if topic is None and isinstance(own, sns.Topic):
@@ -59,7 +59,7 @@ def add_rollback_notification(
     to = _own_topic(scope) if topic is None else topic
     found = scope.node.try_find_child("RollbackRule")
     rule = found if isinstance(found, events.Rule) else _rule(scope, endpoint, config, endpoint_name)
-    if _tells(rule, to):
+    if _notifies(rule, to):
         return to
     if topic is not None:
         warn_about_topic(scope, topic, "events.amazonaws.com")
@@ -74,7 +74,7 @@ def add_rollback_notification(
     )
     try:
         rule.add_target(targets.SnsTopic(to, message=events.RuleTargetInput.from_text(text)))
-    except RuntimeError as error:  # jsii's, of what CDK refuses
+    except RuntimeError as error:  # jsii's, of anything that the CDK rejects
         if "cross-account or cross-region" not in str(error):
             raise
         arn = "" if has_token(to.topic_arn) else f" ({to.topic_arn})"
@@ -112,14 +112,14 @@ def _rule(
     return rule
 
 
-def _tells(rule: events.Rule, topic: sns.ITopic) -> bool:
+def _notifies(rule: events.Rule, topic: sns.ITopic) -> bool:
     resource, stack = rule.node.default_child, stack_of(rule)
     targets = stack.resolve(resource.targets) if isinstance(resource, events.CfnRule) else None
     return stack.resolve(topic.topic_arn) in [target["arn"] for target in targets or ()]
 
 
 def _own_topic(scope: Construct) -> sns.ITopic:
-    # With the key of AWS for SNS, EventBridge could not publish: nobody can change that key's policy.
+    # EventBridge could not publish with the AWS managed key for SNS, whose policy cannot be changed.
     key = kms.Key(
         scope,
         "RollbackKey",

@@ -19,7 +19,7 @@ from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 from cdk_triton.hosting.models.delivery import provider_of
 from cdk_triton.hosting.naming.per_construct import path_of
 
-if TYPE_CHECKING:  # takes a while: for endpoints with policies, alarms or scaling
+if TYPE_CHECKING:  # slow to import, and only needed with policies, alarms or scaling
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     from cdk_triton.hosting.endpoints.scaling.instance_count import ScalableInstanceCount
@@ -31,7 +31,7 @@ __all__ = ["EndpointUpdates", "check_deployment", "require_name"]
 NO_WAIT_WARNING = "cdk-triton:NoEndpointWait"
 
 RETAIN = "cdk-triton:retainVariantProperties"
-"""The context value that, as `false`, leaves the counts of scaled variants to the template."""
+"""The context value. With `false`, an update sets the counts of scaled variants from the template."""
 
 
 def check_deployment(
@@ -63,8 +63,8 @@ def require_name(endpoint_name: str | None, path: str, what: str) -> str:
     """The endpoint's name, for resources that need it before the endpoint exists.
 
     An alarm names the endpoint in its dimensions, and the endpoint names the alarm in its deployment configuration.
-    With a generated name each would have to be made before the other. CDK synthesises that cycle without a message, and
-    CloudFormation rejects it.
+    With a generated name, each would have to be created before the other. The CDK synthesises that cycle without an
+    error, and CloudFormation rejects it.
 
     Raises:
         ConfigurationError: the endpoint has no name of its own, or one with an unresolved token.
@@ -86,7 +86,7 @@ class EndpointUpdates:
         config: the L1 of its configuration.
         variants: its production variants.
         policy: how it is updated; None: SageMaker's way.
-        served: its variants with a shadow, whose instances an update keeps or sets as well.
+        served: its variants and the shadow, whose instances an update keeps or sets as well.
         captures: whether it captures data.
     """
 
@@ -152,7 +152,8 @@ class EndpointUpdates:
         self._render(self._policy)
         # "Ensure that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the
         # auto-rollback alarms you specify" ("Auto-Rollback Configuration and Monitoring").
-        # Changed in place: the new list is there before an update begins, and a rollback restores the old one first.
+        # Changed in place, because the new list exists before an update begins, and a rollback restores the old one
+        # first.
         statement = Statement(actions=["cloudwatch:DescribeAlarms"], resources=[alarm.alarm_arn for alarm in new])
         allow_models(self._scope, "RollbackAlarms", self._endpoint, self._variants, [statement])
 
@@ -184,9 +185,10 @@ class EndpointUpdates:
         ]
 
     def _wait_for(self, scaling: ScalableInstanceCount) -> None:
-        """Let deployments wait until instances are added or taken away.
+        """Let deployments wait while scaling adds or removes instances.
 
-        The store of a model does the waiting. An imported model, or one of the user's own making, has none.
+        The handler of a model's store does it, so endpoints that only serve imported models, or models of a user's own
+        class, do not wait.
         """
         if self._wait is None:
             tokens = (provider_of(model) for variant in self._served for model in variant.models)
@@ -207,7 +209,7 @@ class EndpointUpdates:
                 self._scope, "Wait", endpoint=self._endpoint, config=self._config, service_token=token
             )
             self._tell_wait()
-        # Nothing scales any more when the wait begins that comes before the deletion.
+        # The wait before the deletion begins only when nothing scales any more.
         scaling.scalable_target.node.add_dependency(self._wait.deletion)
 
     def _tell_wait(self) -> None:

@@ -20,7 +20,7 @@ from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 from cdk_triton.hosting.naming.literals import is_token
 from cdk_triton.hosting.naming.stacks import stack_of
 
-if TYPE_CHECKING:  # takes a while: for endpoints with alarms or scaling
+if TYPE_CHECKING:  # slow to import, and only needed with alarms or scaling
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     from cdk_triton.hosting.endpoints.scaling.instance_count import ScalableInstanceCount
@@ -36,15 +36,15 @@ KEPT_COUNT_WARNING = "cdk-triton:InstanceCountKept"
 
 @jsii.implements(IAspect)
 class UpdateWarnings:
-    """The aspect of an endpoint's L1 that warns, when the app is complete, of how it will be updated.
+    """Warns, when the app is complete, of updates that would not go as intended.
 
     Args:
-        endpoint: what is warned of.
+        endpoint: the endpoint, which gets the warnings.
         variants: its production variants.
         policy: how it is updated; None: SageMaker's way.
-        alarms: what rolls an update back; still grows.
-        scaled: the scaling of its variants, by their names; still grows.
-        served: its variants with a shadow.
+        alarms: the rollback alarms; later ones are appended.
+        scaled: the scaling of variants by their names; later ones are added.
+        served: its variants and the shadow.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class UpdateWarnings:
         warn_about_step(self._notes, policy, what, self._instances(variant), is_scaled=is_scaled)
 
     def _instances(self, variant: TritonVariant) -> tuple[int | None, int | None]:
-        """The fewest and the most instances of a variant at an update; None for an unresolved token."""
+        """The fewest and the most instances of a variant during an update; None for an unresolved token."""
         count = self._scaled.get(variant.variant_name)
         if count is None:
             initial = variant.initial_instance_count
@@ -118,10 +118,10 @@ class UpdateWarnings:
 def warn_about_alarms(
     notes: Annotations, policy: DeploymentPolicy, alarms: Sequence[cloudwatch.IAlarm], most: float
 ) -> None:
-    """Warn of a wait that nothing watches, and of alarms that need longer than they are watched.
+    """Warn of a wait without alarms, and of alarms that need longer than the wait.
 
     Args:
-        notes: of what is updated.
+        notes: the annotations of the updated resource.
         policy: how it is updated.
         alarms: the alarms that roll the update back.
         most: the most instances or copies; infinity for an unresolved token.
@@ -158,16 +158,16 @@ def warn_about_step(
     unit: tuple[str, str] = ("instance", "instances"),
     other: str = "choose another step, use AllAtOnce",
 ) -> None:
-    """Warn of a first step that is not a part which SageMaker takes.
+    """Warn of a first step whose share of the instances SageMaker does not accept.
 
     Args:
-        notes: of what is updated.
+        notes: the annotations of the updated resource.
         policy: how it is updated.
         what: its name in the warning.
         counts: the fewest and the most instances or copies; None for an unresolved token.
         is_scaled: whether scaling sets the number.
         unit: the words for one and for several of them.
-        other: what else to do.
+        other: the alternative to acknowledging the warning.
     """
     step = policy._first_step
     if step is None:
@@ -190,7 +190,7 @@ def warn_about_step(
 
 
 def _goes_off_after(alarm: cloudwatch.IAlarm) -> tuple[int, float]:
-    """How many datapoints have to breach, and the seconds of each; 0 of an alarm of which nothing is known here."""
+    """The number of datapoints that must breach, and the seconds of each; 0 for an alarm with unknown settings."""
     from aws_cdk import aws_cloudwatch as cloudwatch
 
     resource = alarm.node.default_child

@@ -1,4 +1,4 @@
-"""ML capacity reservations: instances that were paid for in advance, for the variants of one endpoint.
+"""ML capacity reservations: instances of one endpoint that were paid for in advance.
 
 SageMaker has two kinds. A training plan whose target resource is "endpoint" is bought by CreateTrainingPlan ("Using
 training plans for SageMaker inference endpoints" in SageMaker's developer guide). An ML reservation is set up by AWS
@@ -27,7 +27,7 @@ PREFERENCE: Final = "capacity-reservations-only"
 TRAINING_PLAN: Final = "training-plan"
 
 _OTHER_KINDS: Final = ("endpoint", "endpoint-config", "inference-component", "model")
-"""Kinds that a user may take for a reservation. No page lists the kinds of MlReservationArn."""
+"""Kinds of ARNs that a user may mistake for a reservation. AWS does not list the kinds of MlReservationArn."""
 
 
 class _Reservation(NamedTuple):
@@ -53,11 +53,11 @@ def check_reservation(what: str, arn: str) -> None:
 
 
 def check_reservations(scope: Construct, path: str, reservations: Mapping[str, str | None]) -> None:
-    """Reject reservations that one endpoint cannot have together, or that it cannot have where it is.
+    """Reject reservations that one endpoint cannot combine, or that are in another region or account.
 
     "You can use exactly one plan per inference endpoint" ("Deploy an inference endpoint using the API, AWS CLI" in
     SageMaker's developer guide); "Training plans cannot be shared across AWS accounts" ("Reserve the best training
-    plan"). Endpoint and reservation have the same region because ARN and CreateEndpointConfig are of one region; AWS
+    plan"). Endpoint and reservation are in the same region, because CreateEndpointConfig belongs to one region. AWS
     does not document the account of an ML reservation.
 
     Args:

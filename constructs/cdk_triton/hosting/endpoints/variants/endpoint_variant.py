@@ -13,7 +13,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variants.metrics import VariantMetrics
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 
-if TYPE_CHECKING:  # takes a while: for variants that are scaled
+if TYPE_CHECKING:  # slow to import, and only needed for scaling
     from cdk_triton.hosting.endpoints.scaling.instance_count import ScalableInstanceCount
 
 __all__ = ["EndpointVariant"]

@@ -38,7 +38,7 @@ def check_pools(what: str, models: Sequence[ITritonModel], routing_strategy: str
 
     Raises:
         ConfigurationError: there are too many pools, or one is a multi-model one; two have the same instance type, or
-            different images, repositories or limits of a request; the routing strategy is another one than pools take.
+            different images, repositories or limits of a request; or pools do not support the routing strategy.
     """
     if len(models) > MAX_INSTANCE_POOLS:
         raise ConfigurationError(
@@ -92,13 +92,13 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
 
 
 def _repository(model: ITritonModel) -> str | None:
-    """The directory of a model's repository; None of a model that does not have it, such as an imported one."""
+    """The directory of a model's repository; None for a model without one, such as an imported model."""
     repository = getattr(model, "repository", None)
     return str(repository.root.resolve()) if isinstance(repository, ModelRepository) else None
 
 
 def check_provision_timeout(what: str, timeout: Duration | None) -> None:
-    """Reject a time that SageMaker does not take.
+    """Reject a timeout that SageMaker does not accept.
 
     Raises:
         ConfigurationError: the timeout is out of its range, or not a whole number of seconds.
@@ -113,7 +113,7 @@ def check_provision_timeout(what: str, timeout: Duration | None) -> None:
 
 
 def instance_pools(models: Sequence[ITritonModel]) -> list[sagemaker.CfnEndpointConfig.InstancePoolProperty] | None:
-    """The pools as an endpoint configuration has them; None of a variant with one model, which has an instance type.
+    """The pools in the form of an endpoint configuration; None for a variant with one model.
 
     The variant itself names the first model.
     """

@@ -1,4 +1,4 @@
-"""The metrics that SageMaker publishes of a variant: facts. `monitoring` has the opinions about them.
+"""The metrics that SageMaker publishes of a variant. `monitoring` has the thresholds.
 
 Source of names, namespaces, units and meanings: "Amazon SageMaker AI metrics in Amazon CloudWatch" in SageMaker's
 developer guide, read in November 2026. All have the dimensions `EndpointName` and `VariantName`, those of a multi-model
@@ -22,7 +22,7 @@ from cdk_triton._options import takes
 from cdk_triton.hosting.naming.service_names import check_sagemaker_name
 from cdk_triton.hosting.naming.stacks import literal_environment, stack_of
 
-if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
+if TYPE_CHECKING:  # slow to import, and only needed for metrics
     from aws_cdk import aws_cloudwatch as cloudwatch
 
 __all__ = [
@@ -35,20 +35,20 @@ __all__ = [
 ]
 
 INVOCATIONS = "AWS/SageMaker"
-"""The namespace of what callers experience, and of what a multi-model endpoint loads for them."""
+"""The namespace of requests, and of the loading of models on multi-model endpoints."""
 
 INSTANCES = "/aws/sagemaker/Endpoints"
-"""The namespace of what instances use."""
+"""The namespace of the utilization of instances."""
 
 COMPONENTS = "/aws/sagemaker/InferenceComponents"
-"""The namespace of what the copies of an inference component use."""
+"""The namespace of the utilization of inference components."""
 
 PER_MILLISECOND = 1_000
 PER_SECOND = 1_000_000
 """Microseconds, in which SageMaker publishes times."""
 
 PER_PERCENT = 0.01
-"""The share, from 0 to 1, that is an average of counts."""
+"""An average of counts is a share, from 0 to 1."""
 
 
 class MetricOptions(TypedDict, total=False):
@@ -88,7 +88,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _takes_options(method: _Method) -> _Method:
-    """Have a method with `**options` take those of a metric, and check their types."""
+    """Give a method with `**options` the options of a metric, and check their types."""
     return checked(takes(MetricOptions)(method))
 
 
@@ -136,11 +136,11 @@ class InvocationMetrics:
     def _environment(self) -> tuple[str | None, str | None]:
         """The account and region that publish the metrics, as far as they are known.
 
-        A dashboard of another account or region then shows them from there, as the CDK's `attach_to` makes it.
+        With them, a dashboard in another account or region shows the metrics, as with the CDK's `attach_to`.
         """
         return literal_environment(stack_of(self)) if isinstance(self, Construct) else (None, None)
 
-    # What callers see.
+    # Requests.
 
     @_takes_options
     def metric_invocations(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
@@ -273,7 +273,7 @@ class VariantMetrics(InvocationMetrics):
             period=Duration.minutes(1) if period is None else period,
         )
 
-    # What instances use. The average is that of the instances.
+    # Utilization. The average is over the instances.
 
     @_takes_options
     def metric_cpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
@@ -300,7 +300,7 @@ class VariantMetrics(InvocationMetrics):
         """The utilization of an instance's disk, 0 to 100 percent."""
         return self._metric("DiskUtilization", "Average", options, INSTANCES)
 
-    # What waits for an asynchronous endpoint, and what became of it.
+    # The queue of an asynchronous endpoint.
 
     @_takes_options
     def metric_backlog_size(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
@@ -331,7 +331,7 @@ class VariantMetrics(InvocationMetrics):
         endpoint = MetricOptions(dimensions_map={"EndpointName": self.metric_dimensions["EndpointName"]})
         return self._metric(metric_name, statistic, endpoint | options)
 
-    # What a multi-model endpoint loads.
+    # The loading of models on a multi-model endpoint.
 
     @_takes_options
     def metric_loaded_model_count(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
@@ -384,7 +384,6 @@ class EndpointMetrics(VariantMetrics):
     variant_name: str = "AllTraffic"
 
     def __post_init__(self) -> None:
-        """Reject a name that no metric can have."""
         check_sagemaker_name(self.endpoint_name, "endpoint_name")
         check_sagemaker_name(self.variant_name, "variant_name")
 

@@ -1,4 +1,4 @@
-"""`TritonVariant`: a model on instances, as an endpoint takes it."""
+"""`TritonVariant`: a model on a number of instances, for an endpoint."""
 
 from __future__ import annotations
 
@@ -102,7 +102,6 @@ class TritonVariant:
     instance_provision_timeout: Duration | None = None
 
     def __post_init__(self) -> None:
-        """Reject values that CreateEndpointConfig would reject minutes later."""
         check_sagemaker_name(self.variant_name, "variant_name")
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):
@@ -215,17 +214,17 @@ def default_timeouts(size: int) -> tuple[int | None, int | None]:
     """Seconds for the start of the container and for the download, that fit a model of `size` bytes.
 
     The start: SageMaker gives a container 8 minutes ("How Your Container Should Respond to Health Check (Ping)
-    Requests" in its developer guide). They stay for what else there is to do, and the model's files get a second per
-    25 MB. That is a fifth of the 128 MB/s that EBS gives a gp2 volume of up to 170 GiB, because the container does not
-    only read: one thread unpacks a packed environment. The sum is in whole minutes, so that a file more or less changes
-    nothing. Up to 1 GB the 8 minutes are enough, and nothing is set.
+    Requests" in its developer guide). To these, the model's files add a second per 25 MB, a fifth of the 128 MB/s that
+    EBS gives a gp2 volume of up to 170 GiB, because the container does not only read: one thread also unpacks packed
+    environments. The sum is in whole minutes, so small changes of the files do not change it. Up to 1 GB, 8 minutes are
+    enough, and nothing is set.
 
     The download: AWS recommends a higher timeout from 40 GB on and does not document the default ("SageMaker AI
-    endpoint parameters for large model inference"). So from there on it is the longest that SageMaker takes. A timeout
-    that is too long only delays the news of a failure.
+    endpoint parameters for large model inference"). So from there on it is SageMaker's maximum. A timeout that is too
+    long only delays the report of a failure.
 
-    An instance of a multi-model endpoint starts without a model, whose size is 0 here: no ensemble changes a timeout,
-    and with it the endpoint.
+    The size of a multi-model endpoint is 0, because an instance starts without a model. So no ensemble changes the
+    timeouts, and thereby the endpoint.
 
     Returns:
         Both, None where SageMaker's default fits.

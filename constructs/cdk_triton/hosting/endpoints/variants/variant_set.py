@@ -1,4 +1,4 @@
-"""The variants that an endpoint may have together, and the part of its configuration about all of them."""
+"""The checks of the variants of one endpoint together."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
 
 
 def warn_about_shadow(construct: IConstruct, shadow: TritonVariant | None) -> None:
-    """Warn of a shadow that gets no copies, and whose instances are paid for."""
+    """Warn of a shadow that gets no copies of requests but costs money."""
     if shadow is not None and shadow.initial_weight == 0:
         Annotations.of(construct).add_warning_v2(
             SHADOW_WARNING,
@@ -121,11 +121,12 @@ def warn_about_shadow(construct: IConstruct, shadow: TritonVariant | None) -> No
 def warn_about_storage(
     construct: IConstruct, variants: Sequence[TritonVariant], encryption_key: kms.IKey | None
 ) -> None:
-    """Warn of a volume's size and of its key where an instance type has disks of its own instead of a volume.
+    """Warn of a volume's size or key if an instance type has disks of its own instead of a volume.
 
-    A key cannot be an error: by CloudFormation's reference of `KmsKeyId`, CreateEndpointConfig fails with such an
-    instance type. By the newer one of the API, the key does not encrypt its disks. And there are organisations that
-    allow no endpoint configuration without a key (aws/sagemaker-python-sdk#3677).
+    A key is no error, because the sources differ: according to CloudFormation's reference of `KmsKeyId`,
+    CreateEndpointConfig fails with such an instance type. According to the newer API reference, the key does not
+    encrypt its disks. And some organisations allow no endpoint configuration without a key
+    (aws/sagemaker-python-sdk#3677).
     """
     for variant in variants:
         if variant.volume_size is not None and (types := _types_with_disks([variant])):
@@ -146,21 +147,21 @@ def warn_about_storage(
 
 
 def _types_with_disks(variants: Sequence[TritonVariant]) -> tuple[str, ...]:
-    """The instance types with disks of their own, each once."""
+    """The distinct instance types that have disks of their own."""
     platforms = [model.platform for variant in variants for model in variant.models]
     return tuple(dict.fromkeys(each.instance_type for each in platforms if instance_storage(each.instance).is_local))
 
 
 def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
-    """Warn where models differ in subnets or isolation: no page of AWS allows or forbids it, and no example does it.
+    """Warn if models differ in subnets or isolation, which AWS neither allows nor forbids, and no example does.
 
     Security groups may differ: each model in a VPC has its own by default.
     """
     models = [(variant.variant_name, model) for variant in variants for model in variant.models]
     if len(models) == 1:
         return
-    known = [(name, place) for name, model in models if (place := _place(model)) is not None]
-    if len({place for _, place in known}) > 1:
+    known = [(name, settings) for name, model in models if (settings := _network_settings(model)) is not None]
+    if len({settings for _, settings in known}) > 1:
         names = dict.fromkeys(name for name, _ in known)
         Annotations.of(construct).add_warning_v2(
             NETWORKS_WARNING,
@@ -171,8 +172,8 @@ def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]
         )
 
 
-def _place(model: ITritonModel) -> str | None:
-    """Subnets and isolation of a model of this library, to compare; None of one that somebody else wrote."""
+def _network_settings(model: ITritonModel) -> str | None:
+    """A comparable text of a model's subnets and isolation; None for a model of a user's own class."""
     resource = model.node.default_child
     if not isinstance(resource, sagemaker.CfnModel):
         return None
@@ -182,7 +183,7 @@ def _place(model: ITritonModel) -> str | None:
 
 
 def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant]) -> None:
-    """Acknowledge that a configuration names no key, where it has an instance type that takes none."""
+    """Acknowledge a configuration without a key if an instance type supports none."""
     if types := _types_with_disks(variants):
         reason = (
             f"CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such as "
@@ -192,16 +193,16 @@ def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant
 
 
 def warn_about_target_models(construct: IConstruct, production: Sequence[TritonVariant]) -> None:
-    """Warn where a request that names no variant may reach one that does not have its target model.
+    """Warn if a request that names no variant may reach one without its target model.
 
     For example, one of two multi-model variants has a newer ensemble, or one of two variants has a single model.
     """
     reached = [v for v in production if is_token(v.initial_weight) or v.initial_weight > 0]
     served = [set(variant.model.target_models.values()) for variant in reached]
     everywhere = set.intersection(*served)
-    somewhere = sorted(set.union(*served) - everywhere)
-    if somewhere:
-        shown = listed_in_quotes(somewhere, shown=3)
+    partial = sorted(set.union(*served) - everywhere)
+    if partial:
+        shown = listed_in_quotes(partial, shown=3)
         Annotations.of(construct).add_warning_v2(
             DIFFERENT_MODELS_WARNING,
             f"a request that names no variant goes to {in_words(repr(v.variant_name) for v in reached)}, but "
@@ -242,11 +243,11 @@ def check_environments(
 
 
 def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
-    """Warn where a model is in another stack than the endpoint: it can be made so, and never be changed.
+    """Warn of a model in another stack than the endpoint, because it can be created but never changed.
 
-    A changed model is a new one, of another name, that the model's stack would have to export while the endpoint's
-    stack still imports the old one, which CloudFormation rejects. A weak reference of the CDK's would only let the old
-    model go while the endpoint runs it, and while a rollback may come back to it.
+    A changed model has another name, which its stack would export while the endpoint's stack still imports the old one.
+    CloudFormation rejects that. With a weak reference of the CDK, CloudFormation would delete the old model while the
+    endpoint runs it, or while a rollback may need it.
     """
     here = stack_of(construct)
     for model in (model for variant in variants for model in variant.models):
@@ -262,7 +263,7 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
 
 
 def _stack_of_model(model: ITritonModel) -> Stack:
-    """The stack of a model; one that only implements ITritonModel has it in its node."""
+    """The stack of a model, which for a user's own ITritonModel is that of its node."""
     return stack_of(model if isinstance(model, Construct) else model.node.scopes[-1])
 
 

@@ -10,15 +10,15 @@ The functions are those of `lambda/artifacts/publishing.py`. The map has one chi
 an inline map has 40 at a time and one history of 25,000 events for all ("Orchestrating large-scale parallel workloads",
 https://docs.aws.amazon.com/step-functions/latest/dg/concepts-orchestrate-large-scale-parallel-workloads.html).
 
-A task that fails leads to a state that records why, and `Count` fails the execution in the end. So one bad ensemble
-does not stop the others. A child can fail nevertheless, because `States.ALL` catches neither `States.Runtime` nor
+After a failed task, a state records the reason, and `Count` fails the execution in the end. So one bad ensemble does
+not stop the others. A child can fail nevertheless, because `States.ALL` catches neither `States.Runtime` nor
 `States.DataLimitExceeded` ("Handling errors in Step Functions workflows"). By default the first child that fails ends
 the map run, which stops the other children. So each map has `ALL_FAILURES`.
 
-A child returns `{}`, and a ResultWriter takes the results, because without one more than 256 KiB of them fail the map
-("Quotas related to state machine executions"). Nothing reads what it writes.
+A child returns `{}`, and a ResultWriter stores the results, although nothing reads them, because without one a map
+fails when its results exceed 256 KiB ("Quotas related to state machine executions").
 
-No `ResultPath` is null, because `Stack.to_json_string` drops what is null (aws-cdk-lib 2.275).
+No `ResultPath` is null, because `Stack.to_json_string` drops null values (aws-cdk-lib 2.275).
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ from cdk_triton.hosting.store.provider import NOT_RUN
 __all__ = ["MAX_CHANGE_MINUTES", "Builds", "Functions", "definition"]
 
 MAX_CHANGE_MINUTES: Final = 15
-"""The longest time of a function ("Lambda quotas"). How fast it reads an archive on AWS was not measured. A processor
-here unpacks and hashes 96 to 105 MB/s (docs/many_ensembles.md), and a function of 512 MB has 0.29 of one."""
+"""The longest time of a function ("Lambda quotas"). Its speed on AWS was not measured. On the machine of the
+benchmarks, a processor unpacks and hashes 96 to 105 MB/s (docs/many_ensembles.md), and a function of 512 MB has 0.29 of
+one."""
 
 WAITING_ATTEMPTS: Final = 1000
-"""How often a function that Lambda did not run is called again, every half minute in the end: an account without a free
-execution only makes publishing slower."""
+"""The number of repeated calls of a function that Lambda did not run, in the end one every half minute. An account
+without a free execution only slows publishing down."""
 
 FAULT_ATTEMPTS: Final = 8
-"""How often a function is called again that met a fault which may pass, or whose process ended."""
+"""The number of repeated calls of a function after a fault that may pass, or after the end of its process."""
 
 _END: Final = {"Type": "Pass", "Result": {}, "End": True}
 
 ALL_FAILURES: Final = 100_000_000
-"""More children than a request has: a map run tolerates that all of them fail ("Setting failure thresholds for
-Distributed Map states in Step Functions"). It is not a percentage, because moto's grammar takes only one with a decimal
-point, and the CDK writes 100.0 as 100. moto does not enforce either."""
+"""More children than a request has, so a map run tolerates the failure of all ("Setting failure thresholds for
+Distributed Map states in Step Functions"). A percentage of 100 is impossible, because moto's grammar requires a decimal
+point, and the CDK writes 100.0 as 100. moto enforces neither."""
 
 LONGEST_PAUSE: Final = 30
 """Seconds between two attempts."""
@@ -58,11 +59,11 @@ class Functions:
     """The ARNs of the functions.
 
     Attributes:
-        prepare: reads the request and lists what is to do.
+        prepare: reads the request and writes its items.
         change: changes one ensemble.
-        record: writes down why one was not changed.
-        count: counts what is done.
-        build: builds a batch; the store's handler. None without recipes.
+        record: records why an ensemble was not changed.
+        count: counts the changed ensembles.
+        build: the store's handler, which builds a batch. None without recipes.
     """
 
     prepare: str
@@ -101,21 +102,21 @@ def definition(
     max_concurrency: int,
     builds: Builds | None = None,
 ) -> dict[str, Any]:
-    """The definition.
+    """The definition of the state machine.
 
     Args:
-        functions: what does the work.
+        functions: the functions that it calls.
         bucket: the name of the store's bucket.
-        prefix: below it the machine writes what it makes of requests.
+        prefix: the prefix of the object keys that the machine writes.
         platform: the label of the platform. An execution keeps it while a deployment changes the functions.
-        partition: of the state machine, as in `aws`.
-        max_concurrency: how many ensembles are changed at a time.
-        builds: of a publisher with recipes.
+        partition: the partition of the state machine, as in `aws`.
+        max_concurrency: the number of ensembles that are changed at a time.
+        builds: the builds of a publisher with recipes, or None.
     """
     execution = {"execution.$": "$$.Execution.Id", "platform": platform}
     request: dict[str, Any] = {**execution, "publish.$": "$.publish"}
-    place = _Place(bucket, prefix, partition)
-    ensembles = place.map(
+    storage = _MapStorage(bucket, prefix, partition)
+    ensembles = storage.map(
         "$.items",
         max_concurrency,
         {
@@ -125,13 +126,13 @@ def definition(
             "platform": platform,
         },
         _change(functions, platform),
-        # Whatever ends the map early, Count finds the ensembles that it did not reach.
+        # If the map ends early, Count finds the ensembles that it did not reach.
         after="Count",
     )
     if builds is None:
         building, first, prepare = {}, "Ensembles", request
     else:
-        building, first = _builds(functions, builds, place, platform), "HasBuilds"
+        building, first = _builds(functions, builds, storage, platform), "HasBuilds"
         prepare = {**request, "max_builds": builds.max_builds}
     return {
         "Comment": "cdk-triton: publishes, rolls back and unpublishes ensembles",
@@ -146,8 +147,8 @@ def definition(
 
 
 @dataclass(frozen=True)
-class _Place:
-    """The place of the items of maps."""
+class _MapStorage:
+    """The bucket and the prefix that distributed maps read and write."""
 
     bucket: str
     prefix: str
@@ -156,7 +157,7 @@ class _Place:
     def map(
         self, items: str, max_concurrency: int, selector: Mapping[str, str], child: Mapping[str, Any], after: str
     ) -> dict[str, Any]:
-        """A distributed map; what ends it early leads on, as its end does."""
+        """A distributed map. `after` follows it, also if an error ends it early."""
         return {
             "Type": "Map",
             "MaxConcurrency": max_concurrency,
@@ -179,10 +180,10 @@ class _Place:
         }
 
 
-def _builds(functions: Functions, builds: Builds, place: _Place, platform: str) -> dict[str, Any]:
-    """The states that build; `Change` finds archives that are missing."""
+def _builds(functions: Functions, builds: Builds, storage: _MapStorage, platform: str) -> dict[str, Any]:
+    """The states that run builds. `Change` finds the archives that are missing afterwards."""
     assert functions.build is not None  # of a publisher with recipes
-    asked = {
+    publication = {
         "publish.$": "$.publish",
         "execution.$": "$.execution",
         "started_at.$": "$.started_at",
@@ -198,7 +199,7 @@ def _builds(functions: Functions, builds: Builds, place: _Place, platform: str) 
         "States": {
             "Build": _task(
                 functions.build,
-                {"Publication": asked},
+                {"Publication": publication},
                 Catch=[_caught("failure", "RecordBuilds")],
                 ResultPath="$.polled",
                 Next="IsBuilt",
@@ -225,19 +226,20 @@ def _builds(functions: Functions, builds: Builds, place: _Place, platform: str) 
             "Default": "Ensembles",
         },
         "Builds": {
-            # The label is a part of the ARN of the map run, by which the command tells builds from ensembles.
+            # The label is part of the ARN of the map run, by which the command distinguishes builds from ensembles.
             "Label": "Builds",
-            **place.map("$.builds", builds.max_builds, selected, child, after="Ensembles"),
+            **storage.map("$.builds", builds.max_builds, selected, child, after="Ensembles"),
         },
     }
 
 
 def _change(functions: Functions, platform: str) -> dict[str, Any]:
     record = {"execution.$": "$.execution", "item.$": "$.item", "failure.$": "$.failure", "platform": platform}
-    # RetryCount of the state tells an attempt from the first one ("Accessing execution data from the Context object").
+    # RetryCount of the state distinguishes a repeated attempt from the first one ("Accessing execution data from the
+    # Context object").
     change = {"item.$": "$.item", "publish.$": "$.publish", "execution.$": "$.execution", "platform.$": "$.platform"}
     change |= {"state.$": "$$.State"}
-    # Count finds the ensemble that neither is what was asked for nor has a failure.
+    # Count finds an ensemble that is not in the requested state and has no recorded failure.
     unrecorded = [_caught("unrecorded", "Done")]
     return {
         "StartAt": "Change",

@@ -1,4 +1,4 @@
-"""A key of the user's for a publisher's state machine: its definition, and the data of its executions.
+"""Encrypts the definition of a publisher's state machine and the data of its executions with the user's key.
 
 The source is "Data at rest encryption in Step Functions" in the developer guide,
 https://docs.aws.amazon.com/step-functions/latest/dg/encryption-at-rest.html.
@@ -23,8 +23,8 @@ LOG_DELIVERY_SERVICE = "delivery.logs.amazonaws.com"
 def encryption(key: kms.IKey | None) -> sfn.CfnStateMachine.EncryptionConfigurationProperty:
     """Encrypt with a key, or with AWS's own.
 
-    AWS's own key is named too, because a machine keeps its key when the property goes ("Changing Encryption" in the
-    CDK's page on Step Functions).
+    AWS's own key is also written out, because a machine keeps its key when the property is removed ("Changing
+    Encryption" in the CDK's page on Step Functions).
     """
     if key is None:
         return sfn.CfnStateMachine.EncryptionConfigurationProperty(type="AWS_OWNED_KEY")
@@ -32,7 +32,7 @@ def encryption(key: kms.IKey | None) -> sfn.CfnStateMachine.EncryptionConfigurat
 
 
 def let_log_delivery_decrypt(scope: IConstruct, key: kms.IKey) -> None:
-    """Let the service that delivers logs decrypt the events of an encrypted state machine, or warn that it has to.
+    """Let the log delivery service decrypt the events of an encrypted state machine, or warn that it must.
 
     The role of the machine encrypts each event for the delivery, and the encryption context names the logs of the
     account. The service decrypts with the same context, and may do nothing else with the key.

@@ -24,12 +24,12 @@ __all__ = ["Served", "executions_arn", "grant_publish", "grant_read_catalogue", 
 
 
 class Served(NamedTuple):
-    """The destination of what is published.
+    """The destination of published ensembles.
 
     Attributes:
         store: the artifact store.
         name: the name of the `TritonMultiModel` in it.
-        platform: what serves it.
+        platform: the platform that serves them.
     """
 
     store: ITritonArtifactStore
@@ -38,16 +38,16 @@ class Served(NamedTuple):
 
     @property
     def network(self) -> Network | None:
-        """The place of the store's functions in a VPC; None also for a store of another app, which does not have it."""
+        """The network of the store's functions in a VPC; None also for a store of another app, where it is unknown."""
         return self.store._network if isinstance(self.store, TritonArtifactStore) else None
 
 
 def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnStateMachine) -> iam.Grant:
-    """Allow a principal what `cdk-triton fleet` does with a publisher."""
+    """Allow a principal to run `cdk-triton fleet` with a publisher."""
     bucket, stack = served.store.bucket, stack_of(machine)
     # Each caller has a directory of its own, so the functions know who has written a request.
     requests = layout.publish_prefix(served.name, "${aws:userid}")
-    # Not what else the machine writes: it keeps the sources of every caller's builds.
+    # Not everything that the machine writes, because it keeps the sources of every caller's builds.
     failures = layout.publishing_failures_prefix(served.name, served.platform.label)
     needed = [
         Statement(["cloudformation:GetTemplate", "cloudformation:DescribeStackResource"], [stack.stack_id]),
@@ -64,13 +64,13 @@ def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnState
 
 
 def grant_read_published(grantee: iam.IGrantable, served: Served, *, is_built: bool) -> iam.Grant:
-    """Allow a principal to read what is published for a platform.
+    """Allow a principal to read the ensembles that are published for a platform.
 
     Args:
         grantee: the principal.
-        served: the destination of what is published.
-        is_built: whether archives are built, whose sources are kept. They lie below the names of repositories, which
-            come later.
+        served: the destination of published ensembles.
+        is_built: whether archives are built from sources that are kept. Their prefixes are the names of repositories,
+            which are not known yet.
     """
     bucket = served.store.bucket
     keys = [f"{layout.fleet_prefix(served.name, served.platform.label)}*"]
@@ -81,12 +81,12 @@ def grant_read_published(grantee: iam.IGrantable, served: Served, *, is_built: b
 
 
 def grant_read_catalogue(grantee: iam.IGrantable, served: Served) -> iam.Grant:
-    """Allow a principal to read the catalogue of a `TritonMultiModel`, whatever its platform is or becomes."""
+    """Allow a principal to read the catalogue of a `TritonMultiModel` for every platform."""
     return _granted(grantee, served, [], prefixes=[], key_actions=["kms:Decrypt"])
 
 
 def executions_arn(machine: sfn.CfnStateMachine, rest: str) -> str:
-    """The ARN of a machine's executions; the name of those of a map run begins with a slash."""
+    """The ARN of a machine's executions; in those of a map run, a slash precedes the name."""
     return _arn(machine, "execution", rest)
 
 
@@ -103,7 +103,7 @@ def _granted(
     prefixes: Sequence[str],
     key_actions: Sequence[str],
 ) -> iam.Grant:
-    """The statements, and permission to read the catalogue and to list it and other prefixes."""
+    """Allow the statements, and reading and listing the catalogue and listing other prefixes."""
     bucket, catalogue = served.store.bucket, layout.catalogue_prefix(served.name)
     listed: Mapping[str, Any] = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in (catalogue, *prefixes)]}}
     needed = [

@@ -1,7 +1,7 @@
 """Lets the store's handler check a change of the platform before a deployment changes anything else.
 
 The custom resource of the `TritonMultiModel` gets the platform and the command that publishes for it. CloudFormation
-sends the values before with each update, so that the handler notices a change (`lambda/artifacts/platform_change.py`).
+sends the previous values with each update, so the handler notices a change (`lambda/artifacts/platform_change.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _STACK_STATUS = "StackStatus"
 
 
 def check_platform_changes(multi_model: Construct, served: Served, delivery: CustomResource) -> None:
-    """Have a change of the platform checked.
+    """Let the handler check a change of the platform.
 
     Args:
         multi_model: the `TritonMultiModel`.
-        served: the destination of what is published.
+        served: the destination of published ensembles.
         delivery: its custom resource.
     """
     stack = stack_of(multi_model)
@@ -36,7 +36,7 @@ def check_platform_changes(multi_model: Construct, served: Served, delivery: Cus
     command = f"cdk-triton fleet publish --all --platform {platform_name(served.platform)}"
     resource.add_property_override("PublishedPlatform", served.platform.label)
     resource.add_property_override("PublishCommand", f"{command} --fleet {stack.stack_name}/{path}")
-    # A rollback is not checked, and the status of the stack is the one thing that tells it from another update.
+    # A rollback is not checked, and only the status of the stack distinguishes it from another update.
     status = inline_grant(
         multi_model, _STACK_STATUS, served.store.handler_role, ["cloudformation:DescribeStacks"], [stack.stack_id]
     )

@@ -50,7 +50,7 @@ LOG_DELIVERY = (
     "logs:DescribeResourcePolicies",
     "logs:DescribeLogGroups",
 )
-"""For a state machine that logs ("Logging Express and Standard workflows"): the actions do not support log groups."""
+"""Permissions of a state machine that logs ("Logging Express and Standard workflows"), which cannot name log groups."""
 
 MAX_CONCURRENCY = 10_000
 """Parallel child executions of a distributed map ("Quotas related to state machine executions")."""
@@ -136,8 +136,8 @@ class TritonPublisher(Construct):
         return self.grant_publish(grantee).combine(grant_read_published(grantee, self._served, is_built=is_built))
 
     def _function(self, made: HandlerFunctions, name: str) -> str:
-        """Make a function with a role of its own, and return its ARN."""
-        store, fleet, platform = self._served
+        """Make a function with its own role, and return its ARN."""
+        store, multi_model, platform = self._served
         statements, reasons = self._statements(name)
         id = name.capitalize()
         role = lambda_role(self, f"{id}Role")
@@ -145,7 +145,7 @@ class TritonPublisher(Construct):
         acknowledge_wildcards(role, reasons)
         environment = {
             "STORE_BUCKET": store.bucket.bucket_name,
-            "FLEET": fleet,
+            "FLEET": multi_model,
             "PLATFORM": platform.label,
             "KEYS": json.dumps(asdict(key_inputs(platform))),
         }
@@ -155,14 +155,14 @@ class TritonPublisher(Construct):
         return made.function(self, id, f"artifacts.publishing.{name}", environment, timeout, role).function_arn
 
     def _statements(self, name: str) -> tuple[list[Statement], dict[str, str]]:
-        """The permissions of a function, and the reasons for wildcards, by ARN."""
-        store, fleet, platform = self._served
-        served = f"{layout.fleet_prefix(fleet, platform.label)}*.tar.gz"
-        catalogue = f"{layout.catalogue_prefix(fleet, platform.label)}*.json"
-        requests = layout.request_key(fleet, "*")
-        uploads = layout.upload_key(fleet, "*", "*")
-        own = f"{layout.publishing_prefix(fleet, platform.label)}*"
-        index = layout.index_key(fleet, platform.label)
+        """A function's permissions, and the reason for each ARN with a wildcard."""
+        store, multi_model, platform = self._served
+        served = f"{layout.fleet_prefix(multi_model, platform.label)}*.tar.gz"
+        catalogue = f"{layout.catalogue_prefix(multi_model, platform.label)}*.json"
+        requests = layout.request_key(multi_model, "*")
+        uploads = layout.upload_key(multi_model, "*", "*")
+        own = f"{layout.publishing_prefix(multi_model, platform.label)}*"
+        index = layout.index_key(multi_model, platform.label)
         read, write = {
             "prepare": ([requests, index], [own, index]),
             "change": ([uploads, served, catalogue], [served, catalogue]),
@@ -170,11 +170,11 @@ class TritonPublisher(Construct):
             "count": ([own, catalogue], []),
         }[name]
         if name == "prepare" and self._present is not None:  # it names the ensembles of the stack
-            read = [*read, layout.index_key(fleet, self._present.platform.label)]
+            read = [*read, layout.index_key(multi_model, self._present.platform.label)]
         if name == "change" and self._recipes is not None:
             read = [*read, own, f"{layout.ARTIFACTS_PREFIX}*"]
-        if name == "change" and self._present is not None:  # what is published there is copied
-            read = [*read, f"{layout.fleet_prefix(fleet, self._present.platform.label)}*.tar.gz"]
+        if name == "change" and self._present is not None:  # ensembles that are published there are copied
+            read = [*read, f"{layout.fleet_prefix(multi_model, self._present.platform.label)}*.tar.gz"]
         statements = []
         for action, keys in (("s3:GetObject", read), ("s3:PutObject", write)):
             if keys:
@@ -186,8 +186,10 @@ class TritonPublisher(Construct):
             statements.append(Statement(["s3:ListBucket"], [arn_of(store.bucket)]))
         statements += self._key_statements(reads=bool(read), writes=bool(write))
         why = "Ensembles are published after synth, so their names are not known at synth."
-        wild = {key for key in (*read, *write) if "*" in key}
-        return statements, {arn: why for key in sorted(wild) for arn in imported_objects_arns(self, store.bucket, key)}
+        wildcards = {key for key in (*read, *write) if "*" in key}
+        return statements, {
+            arn: why for key in sorted(wildcards) for arn in imported_objects_arns(self, store.bucket, key)
+        }
 
     def _key_statements(self, *, reads: bool = True, writes: bool = True) -> list[Statement]:
         store = self._served.store
@@ -324,11 +326,11 @@ def add_publisher(
 
     Args:
         scope: the `TritonMultiModel`.
-        served: the destination of what is published.
+        served: the destination of published ensembles.
         environment: how the container starts Triton.
         max_concurrency: how many ensembles each machine changes at a time.
-        recipes: checks the recipes for a destination.
-        next_platform: what is going to serve it; None if that is not to change.
+        recipes: returns the checked recipes for a destination.
+        next_platform: the platform that will serve it; None if the platform does not change.
         runbook_url: the page that the alarms link to; None: the address in the context, if there is one.
 
     Raises:

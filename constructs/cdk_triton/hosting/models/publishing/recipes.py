@@ -1,4 +1,4 @@
-"""The recipes of a publisher, and what follows from them."""
+"""The recipes of a publisher and their builder."""
 
 from __future__ import annotations
 

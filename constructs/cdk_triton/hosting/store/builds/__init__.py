@@ -1,1 +1,1 @@
-"""The builders that build during a deployment, the choice between them, and their facts that are known at synth."""
+"""The builders that build during a deployment, and the choice between them."""

@@ -2,7 +2,7 @@
 
 A builder is a value: the service, the machine, the time limit. The artifact store makes its resources, because a build
 outlives the stack that started it. In every service, a job reads a folder of the store's bucket and writes another, in
-the very image that serves.
+the image that serves.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class BuildService(NamedTuple):
         settings: the values that the handler needs to start a job; contains tokens.
         role: the role of the job.
         handler_statements: the permissions that the store's handler needs to start and watch jobs.
-        handler_reasons: why these have wildcards, by ARN.
-        network: its place in a VPC; None if it is not in a VPC of the user.
+        handler_reasons: the reason for each ARN with a wildcard in them.
+        network: its network; None outside a VPC of the user.
     """
 
     settings: Mapping[str, object]
@@ -69,20 +69,20 @@ class Builder(Protocol):
 
     @property
     def _kind(self) -> Literal["codebuild", "processing"]:
-        """The service, as plans and handlers call it."""
+        """The name of the service in plans and in the handler."""
 
     @property
     def _timeout_minutes(self) -> int:
-        """When the service ends a job; the build program ends itself 5 minutes earlier."""
+        """When the service ends a job. The build program ends itself 5 minutes earlier."""
 
-    def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
-        """Why it cannot build for a platform in a region (None: an unresolved token); None if it can."""
+    def _unsupported_reason(self, platform: ServingPlatform, region: str | None) -> str | None:
+        """Why it cannot build for a platform; None if it can. A region of None is an unresolved token."""
 
     def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
-        """The instance type of a job and its volume in GB, None where the service has no such choice."""
+        """The instance type and the volume in GB of a job; None where the service offers no choice."""
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
-        """Make what its jobs need below `scope`, in a store with this bucket, and return the part of the handler."""
+        """Make the resources of its jobs below `scope`, for a store with this bucket."""
 
 
 def minutes(
@@ -93,7 +93,7 @@ def minutes(
     least: int = MIN_TIMEOUT_MINUTES,
     most: int = MAX_TIMEOUT_MINUTES,
 ) -> int:
-    """A duration in whole minutes, for None the default; that is a number, as a Duration takes calls of jsii.
+    """A duration in whole minutes, or the default, which is a number because a Duration takes jsii calls.
 
     Raises:
         ConfigurationError: the timeout is a token, has a fraction of a minute, or is out of bounds.
@@ -110,9 +110,8 @@ def minutes(
     return int(seconds // 60)
 
 
-@cache  # a builder is asked again for what was checked when it was made
+@cache  # the timeouts are checked first and read later
 def _seconds(duration: Duration) -> float | None:
-    """None for an unresolved token."""
     return None if duration.is_unresolved() else duration.to_seconds(integral=False)
 
 
@@ -123,9 +122,9 @@ def build_role(
 
     Args:
         scope: the builder's construct.
-        principal: who assumes it.
+        principal: the service that assumes the role.
         statements: the permissions of a job, in addition to a token to pull an image of Amazon ECR.
-        reasons: why these have wildcards, by ARN.
+        reasons: the reason for each ARN with a wildcard in them.
     """
     role = iam.Role(
         scope,
@@ -143,19 +142,19 @@ def build_role(
 
 
 def key_statement(key: kms.IKey) -> Statement:
-    """Reading and writing what is encrypted with a key; an upload in parts reads what it has written."""
+    """Permission to encrypt and decrypt with a key. An upload in parts also decrypts."""
     return Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn])
 
 
 def staging_statements(
     bucket: s3.IBucket, *, read: Sequence[str], of_bucket: Sequence[str] = ()
 ) -> tuple[list[Statement], dict[str, str]]:
-    """Reading what was staged for builds and writing their results, and nothing else of the store.
+    """Permission to read the staged inputs of builds and to write their outputs, and nothing else of the store.
 
     Args:
         bucket: the store's bucket.
         read: the actions that the service needs to read an object.
-        of_bucket: those that it needs on the bucket itself.
+        of_bucket: the actions that it needs on the bucket itself.
 
     Returns:
         The statements for the role of a job, and the reason for each ARN with a wildcard.

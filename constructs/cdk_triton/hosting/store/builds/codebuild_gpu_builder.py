@@ -46,9 +46,9 @@ MAX_QUEUED_MINUTES = 8 * 60
 """CodeBuild takes 5 minutes to 8 hours (QueuedTimeoutInMinutes of AWS::CodeBuild::Project)."""
 
 PLACEHOLDER_IMAGE: Final = "public.ecr.aws/amazonlinux/amazonlinux:2023"
-"""A project needs an image, and no build runs in it: each one names the image of its model.
+"""A project must have an image, but no build runs in it, because each one names the image of its model.
 
-It has the same name in each region, China and GovCloud included, where SageMaker has older images of Triton or none.
+Its name is the same in each region, also in China and GovCloud, where SageMaker has older images of Triton or none.
 """
 
 BUILD_SPEC: Final = {
@@ -101,7 +101,6 @@ class CodeBuildGpuBuilder(Builder):
     encryption_key: kms.IKey | None = None
 
     def __post_init__(self) -> None:
-        """Check what does not depend on the store."""
         minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
         self._queued_minutes()
         _check_compute_type(self.compute_type)
@@ -116,16 +115,13 @@ class CodeBuildGpuBuilder(Builder):
 
     @property
     def _kind(self) -> Literal["codebuild"]:
-        """CodeBuild."""
         return "codebuild"
 
     @property
     def _timeout_minutes(self) -> int:
-        """When CodeBuild ends a build."""
         return minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
 
-    def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
-        """Why it cannot build for a platform in a region; None if it can, as far as is known."""
+    def _unsupported_reason(self, platform: ServingPlatform, region: str | None) -> str | None:
         if self.fleet is not None:
             return None if platform.gpu == self.gpu else f"its fleet has the GPU {self.gpu}"
         if platform.gpu != codebuild_gpu():
@@ -135,14 +131,14 @@ class CodeBuildGpuBuilder(Builder):
         return None
 
     def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
-        """The project names the machine on which it builds."""
+        """The project, not the job, sets the machine."""
         return None, None
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the project `Project`, its `Role` and its log group `Logs`.
 
         Raises:
-            ConfigurationError: the builder's own key is one of another region.
+            ConfigurationError: the builder's own key is in another region.
         """
         key = encryption_key_of(bucket)
         log_group = logs.LogGroup(
@@ -194,7 +190,7 @@ class CodeBuildGpuBuilder(Builder):
             scope,
             "Project",
             description=f"cdk-triton: runs the builds of {path_of(scope)}"[:255],
-            # What a build reads, writes and runs in is said when it starts.
+            # The start of a build sets its source, artifacts and image.
             source=properties.SourceProperty(type="NO_SOURCE", build_spec=json.dumps(BUILD_SPEC, indent=1)),
             artifacts=properties.ArtifactsProperty(type="NO_ARTIFACTS"),
             environment=properties.EnvironmentProperty(
@@ -222,7 +218,7 @@ class CodeBuildGpuBuilder(Builder):
                 security_group_ids=list(network.security_groups),
             ),
         )
-        # CodeBuild looks for the rights to a VPC when the project is made.
+        # CodeBuild checks the permissions for a VPC when the project is created.
         project.node.add_dependency(role)
         reason = "A build runs in the image that serves, because a plan loads only in the TensorRT that built it."
         acknowledge(project, {"CB5": reason})

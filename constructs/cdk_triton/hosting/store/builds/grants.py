@@ -1,6 +1,6 @@
-"""The permissions that the builds of one model need beside those of the store, in policies of the model's own stack.
+"""The permissions that the builds of one model need beyond those of the store, in policies of the model's stack.
 
-They are inline policies of roles that the store's stack made, without knowledge of this model.
+They are inline policies of roles in the store's stack, which does not know this model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PULL_WARNING = "cdk-triton:BuildImagePullNotGranted"
 _IMAGE_PULL, _INPUTS = "BuildImagePull", "BuildInputs"
 
 GRANT_IDS = (_IMAGE_PULL, _INPUTS)
-"""The construct ids, below a model, of the policies that its builds must not come before: a contract."""
+"""The construct ids, below a model, of the policies that its builds depend on: a contract."""
 
 
 def allow_pull(scope: Construct, image: ContainerImage, role: iam.IRole) -> None:
@@ -44,7 +44,7 @@ def allow_inputs(scope: Construct, files: Iterable[S3File], role: iam.IRole) -> 
     """Let the store's handler read what a model's builds need from S3.
 
     Raises:
-        ConfigurationError: IAM would take a key for a pattern.
+        ConfigurationError: a key would be a pattern in IAM.
     """
     if arns := sorted({object_arn(file) for file in files}):
         inline_grant(scope, _INPUTS, role, ["s3:GetObject"], arns)
@@ -54,7 +54,7 @@ def object_arn(file: S3File) -> str:
     """The one object that a recipe reads.
 
     Raises:
-        ConfigurationError: IAM would take its key for a pattern.
+        ConfigurationError: its key would be a pattern in IAM.
     """
     if set("*?$") & set(file.key):
         raise ConfigurationError(
@@ -71,14 +71,14 @@ def inline_grant(
     actions: Sequence[str],
     resources: Sequence[str],
 ) -> iam.Policy:
-    """Allow a role of the store something, by a policy of a model's own stack.
+    """Allow a role of the store something, by a policy of a model's stack.
 
     Args:
         scope: the model.
         id: the construct's id below it.
         role: the role.
-        actions: what it may do.
-        resources: their ARNs.
+        actions: the allowed actions.
+        resources: the ARNs of their resources.
     """
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
     policy = iam.Policy(scope, id, policy_name=policy_name(scope, id), statements=[statement], roles=[role])

@@ -87,7 +87,6 @@ class SageMakerProcessingBuilder(Builder):
     encryption_key: kms.IKey | None = None
 
     def __post_init__(self) -> None:
-        """Check what does not depend on the store."""
         minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
         _volume_gb(self.volume)
         if self.instance_type is not None:
@@ -98,16 +97,14 @@ class SageMakerProcessingBuilder(Builder):
 
     @property
     def _kind(self) -> Literal["processing"]:
-        """SageMaker Processing."""
         return "processing"
 
     @property
     def _timeout_minutes(self) -> int:
-        """When SageMaker ends a job."""
         return minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
 
-    def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
-        """Why it cannot build for a platform; None if it can. No source lists which region offers which type."""
+    def _unsupported_reason(self, platform: ServingPlatform, region: str | None) -> str | None:
+        """The region does not matter, because no source lists which region offers which instance type."""
         if self.instance_type is not None:
             gpu = gpu_instance(self.instance_type).gpu
             return None if gpu == platform.gpu else f"its {self.instance_type} has the GPU {gpu}"
@@ -115,7 +112,6 @@ class SageMakerProcessingBuilder(Builder):
         return None if offered else "SageMaker Processing has no instance type with this GPU"
 
     def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
-        """The machine of a job."""
         offered = processing_instance(platform.instance)
         name = self.instance_type or (offered.name if offered else None)
         return name, _volume_gb(self.volume)
@@ -124,7 +120,7 @@ class SageMakerProcessingBuilder(Builder):
         """Make the `Role` of the jobs, which are named `cdk-triton-…`.
 
         Raises:
-            ConfigurationError: the builder's own key is one of another region.
+            ConfigurationError: the builder's own key is in another region.
         """
         group, streams = _log_group(scope, "*"), _log_group(scope, f"log-stream:{JOB_PATTERN}")
         staging, reasons = staging_statements(bucket, read=["s3:GetObject"])
@@ -158,11 +154,6 @@ class SageMakerProcessingBuilder(Builder):
 
 
 def _volume_gb(volume: Size | None) -> int:
-    """The disk of a job in GiB, for None the default.
-
-    Raises:
-        ConfigurationError: the value is a token, or out of bounds.
-    """
     if volume is None:
         return DEFAULT_VOLUME_GB
     if volume.is_unresolved():
@@ -191,7 +182,7 @@ def _check_instance(instance: GpuInstance) -> None:
 
 
 def _use_of_logs(group: str, streams: str) -> list[Statement]:
-    """SageMaker writes the log and the machine's figures of a job with the job's role."""
+    """SageMaker writes a job's log and metrics with the job's role."""
     return [
         Statement(actions=["logs:CreateLogGroup", "logs:DescribeLogStreams"], resources=[group]),
         Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[streams]),
@@ -204,7 +195,7 @@ def _use_of_logs(group: str, streams: str) -> list[Statement]:
 
 
 def _families_with_volumes(instance_type: str | None) -> list[str]:
-    """The families that jobs may run on and whose disks are EBS volumes, such as `ml.p3`."""
+    """The families, such as `ml.p3`, on which jobs may run and whose disks are EBS volumes."""
     possible = (
         [gpu_instance(instance_type)]
         if instance_type
@@ -216,7 +207,7 @@ def _families_with_volumes(instance_type: str | None) -> list[str]:
 def _by_handler(
     scope: Construct, bucket: s3.IBucket, group: str, streams: str
 ) -> tuple[list[Statement], dict[str, str]]:
-    """The statements that the store's handler needs to start and watch jobs, and the reasons for wildcards, by ARN."""
+    """The handler's permissions to start and watch jobs, and the reason for each ARN with a wildcard."""
     jobs = stack_of(scope).format_arn(service="sagemaker", resource="processing-job", resource_name=JOB_PATTERN)
     statements = [
         Statement(

@@ -1,4 +1,4 @@
-"""Which of a store's builders builds for a platform."""
+"""Chooses a store's builder for a platform."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class BuilderChoice:
     """The builders of a store, in order of preference.
 
     Args:
-        store: the store's construct; what is in its region is asked for, where that is known.
-        builders: None for CodeBuild, where the region is known to have its GPUs, and Processing.
+        store: the store's construct, whose region decides about CodeBuild.
+        builders: the builders. None: CodeBuild, if the region is known to have its GPUs, and Processing.
 
     Raises:
         ConfigurationError: two builders are of one kind.
@@ -45,30 +45,30 @@ class BuilderChoice:
                 )
 
     def builder_for(self, scope: Construct, platform: ServingPlatform) -> Builder:
-        """The first that has the platform's GPU.
+        """The first builder that has the platform's GPU.
 
         Raises:
             ConfigurationError: none has.
         """
-        builder = next((b for b in self.builders if b._refusal(platform, self._region) is None), None)
+        builder = next((b for b in self.builders if b._unsupported_reason(platform, self._region) is None), None)
         if builder is None:
             raise ConfigurationError(self._why_none(scope, platform))
         return builder
 
     def _defaults(self) -> tuple[Builder, ...]:
-        # Where CodeBuild has no GPUs, a project for them cannot even be made.
+        # In a region without CodeBuild's GPUs, not even the project can be created.
         if self._region in codebuild_gpu_regions():
             return CodeBuildGpuBuilder(), SageMakerProcessingBuilder()
         return (SageMakerProcessingBuilder(),)
 
     def _why_none(self, scope: Construct, platform: ServingPlatform) -> str:
-        refusals = [f"{type(b).__name__}: {b._refusal(platform, self._region)}" for b in self.builders]
+        reasons = [f"{type(b).__name__}: {b._unsupported_reason(platform, self._region)}" for b in self.builders]
         kinds = {builder._kind for builder in self.builders}
         possible = sorted(
             (
                 b
                 for b in (SageMakerProcessingBuilder(), CodeBuildGpuBuilder())
-                if not b._refusal(platform, self._region)
+                if not b._unsupported_reason(platform, self._region)
             ),
             key=lambda builder: builder._kind in kinds,
         )
@@ -82,5 +82,5 @@ class BuilderChoice:
         return (
             f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, but the "
             f"artifact store {self._store.node.path} has no builder for this GPU "
-            f"({'; '.join(refusals) or 'builders is empty'}): {fix}"
+            f"({'; '.join(reasons) or 'builders is empty'}): {fix}"
         )

@@ -1,4 +1,4 @@
-"""The builders of an artifact store: what they need there, and what a build needs of them."""
+"""The builders of an artifact store, with their resources and permissions."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class StoreBuilders:
 
     Attributes:
         handler_statements: the permissions that the handler needs to start and watch jobs.
-        handler_reasons: why these have wildcards, by ARN.
+        handler_reasons: the reason for each ARN with a wildcard in them.
 
     Args:
         store: the store's construct.
-        builders: in order of preference; None for CodeBuild, where the store's region is known to have its GPUs, and
+        builders: in order of preference. None: CodeBuild, if the store's region is known to have its GPUs, and
             Processing.
         bucket: the store's bucket.
         handler: the role of the handler that starts and watches jobs.
@@ -66,7 +66,8 @@ class StoreBuilders:
     @property
     def settings(self) -> str:
         """The settings of the builders for the handlers, as the JSON text of their variable `BUILDERS`."""
-        # Not CDK's to_json_string, which drops what is null. Names and ARNs, tokens here, need no escaping.
+        # Not the CDK's to_json_string, which drops null values. The tokens here are names and ARNs, which need no
+        # escaping.
         services = {kind: self._services.get(kind) for kind in BUILDER_IDS}
         return json.dumps({kind: service and dict(service.settings) for kind, service in services.items()})
 
@@ -76,9 +77,9 @@ class StoreBuilders:
         return {kind: service.role for kind, service in self._services.items()}
 
     def start_by(self, function: lambda_.Function) -> None:
-        """Make the function that starts jobs after what they run by: all that their roles may do, and their networks.
+        """Create the function that starts jobs after the permissions of their roles and their networks.
 
-        The function and not its role: the policy of the store's key may name that, and logs of builds need the key.
+        Its role cannot wait, because the policy of the store's key may name it, and the logs of builds need the key.
         """
         function.node.add_dependency(*self.roles.values())
         for kind, service in self._services.items():
@@ -88,7 +89,7 @@ class StoreBuilders:
                 await_network(resource, service.network, self._store.node.find_child(BUILDER_IDS[kind]), "builds")
 
     def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
-        """Choose the builder for a platform, and allow what its builds need: the image, and the inputs from S3.
+        """Choose the builder for a platform, and grant what its builds need: the image, and the inputs from S3.
 
         Raises:
             ConfigurationError: no builder can.
@@ -102,7 +103,7 @@ class StoreBuilders:
     def _allow_pull(self, scope: Construct, platform: ServingPlatform, role: iam.Role) -> None:
         image = container_image(self._store, platform)
         if image.repository_arn is None or image.is_in_app:
-            # By the model's stack, which depends on the store's: the other way round they would depend on each other.
+            # In the model's stack, which depends on the store's. In the store's, the two would depend on each other.
             allow_pull(scope, image, role)
         elif self._is_new(role, image.repository_arn):
             allow(role, Statement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
@@ -120,7 +121,7 @@ class StoreBuilders:
 
 
 def _staging_by_handler(bucket: s3.IBucket) -> tuple[Statement, dict[str, str]]:
-    """The handler puts there what a build reads, takes from there what it wrote, and keeps its locks there."""
+    """The handler writes the inputs of builds there, reads their outputs, and keeps its locks."""
     objects = f"{arn_of(bucket)}/{STAGING_PREFIX}*"
     actions = ["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"]
     reason = "A build gets its id when it starts, so the name of its folder is not known at synth."

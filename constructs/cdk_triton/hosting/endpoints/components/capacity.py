@@ -1,4 +1,4 @@
-"""Warns, when the app is complete, of components that find no room, and of instances that never go."""
+"""Warns, when the app is complete, of copies that do not fit on the instances, and of instances that always stay."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from constructs import Construct, IConstruct
 from cdk_triton._wording import in_words
 from cdk_triton.sagemaker import CopyRequirements, GpuInstance, instances_for
 
-if TYPE_CHECKING:  # makes what looks at it
+if TYPE_CHECKING:
     from cdk_triton.hosting.endpoints.components.component import TritonComponent
 
-__all__ = ["RoomWarnings", "initial_copies"]
+__all__ = ["CapacityWarnings", "initial_copies"]
 
 UPDATE_WARNING: Final = "cdk-triton:NoRoomForUpdate"
 ROLLBACK_WARNING: Final = "cdk-triton:NoRoomForRollback"
@@ -26,19 +26,19 @@ INSTANCES_STAY_WARNING: Final = "cdk-triton:InstancesStay"
 
 
 def initial_copies(components: Sequence[TritonComponent]) -> list[CopyRequirements]:
-    """The requirements of all first copies of components."""
+    """The requirements of every copy that the components start with."""
     return [each.requirements for each in components for _ in range(each.copies)]
 
 
 @jsii.implements(IAspect)
-class RoomWarnings:
-    """Looks at all components of an endpoint together.
+class CapacityWarnings:
+    """Compares the copies of all components of an endpoint with its instances.
 
     Args:
         scope: the endpoint, which gets the warnings.
         instance: the type of its instances.
-        counts: the initial, the least and the greatest number of instances.
-        components: those that there are; more may come.
+        counts: the initial, the smallest and the largest number of instances.
+        components: the endpoint's components; later ones are appended.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class RoomWarnings:
     def visit(self, node: IConstruct) -> None:
         """Look at one construct."""
         if isinstance(node, sagemaker.CfnEndpointConfig) and self._components:
-            self._look_at_initial()
-            self._look_at_update()
-            self._look_at_rollback()
-            self._look_at_maximum()
-            self._look_at_zero()
+            self._check_initial()
+            self._check_update()
+            self._check_rollback()
+            self._check_maximum()
+            self._check_zero()
 
-    def _look_at_initial(self) -> None:
+    def _check_initial(self) -> None:
         needed = instances_for(initial_copies(self._components), self._instance)
         if needed > self._initial:
             self._warn(
@@ -72,42 +72,42 @@ class RoomWarnings:
                 "initial_instance_count, or acknowledge this",
             )
 
-    def _look_at_update(self) -> None:
-        """An update starts new copies before it ends the old ones, one at a time or as many as a policy allows."""
-        without, needed = self._without_room(lambda each: each._update_copies)
-        if without:
+    def _check_update(self) -> None:
+        """An update starts new copies before it ends the old ones: one at a time, or a batch of the policy."""
+        beyond, needed = self._beyond_capacity(lambda each: each._update_copies)
+        if beyond:
             self._warn(
                 UPDATE_WARNING,
-                f"an update of component {without} starts new copies, which need whole GPUs, before the old copies "
+                f"an update of component {beyond} starts new copies, which need whole GPUs, before the old copies "
                 f"end. max_instance_count is {self._most}, but the free GPUs of {self._most} {self._instance.name} do "
                 f"not suffice then, so the update waits for capacity and fails. Raise max_instance_count to {needed}, "
                 "or acknowledge this if you remove a component before you change it",
             )
 
-    def _look_at_rollback(self) -> None:
-        """Without a batch of its own, "SageMaker AI provisions the entire capacity of the old fleet at once"."""
-        without, needed = self._without_room(lambda each: each._rollback_copies)
-        if without:
+    def _check_rollback(self) -> None:
+        """Without `rollback_batch`, "SageMaker AI provisions the entire capacity of the old fleet at once"."""
+        beyond, needed = self._beyond_capacity(lambda each: each._rollback_copies)
+        if beyond:
             self._warn(
                 ROLLBACK_WARNING,
-                f"a rollback of component {without} starts the old copies beside the new copies: rollback_batch copies "
+                f"a rollback of component {beyond} starts the old copies beside the new copies: rollback_batch copies "
                 f"at a time, or all at once without rollback_batch. The rollback needs {needed} {self._instance.name}, "
                 f"but max_instance_count is {self._most}. Give the policy a smaller rollback_batch, raise "
                 "max_instance_count, or acknowledge this",
             )
 
-    def _without_room(self, fresh: Callable[[TritonComponent], int]) -> tuple[str, int]:
-        """The components whose fresh copies find no room beside all first copies, and the instances that they need."""
+    def _beyond_capacity(self, new: Callable[[TritonComponent], int]) -> tuple[str, int]:
+        """The components whose new copies do not fit beside all initial copies, and the instances that they need."""
         copies = initial_copies(self._components)
         needed = {
-            each.node.id: instances_for([*copies, *[each.requirements] * fresh(each)], self._instance)
+            each.node.id: instances_for([*copies, *[each.requirements] * new(each)], self._instance)
             for each in self._components
-            if fresh(each)
+            if new(each)
         }
-        without = {name: count for name, count in needed.items() if count > self._most}
-        return ", ".join(map(repr, without)), max(without.values(), default=0)
+        beyond = {name: count for name, count in needed.items() if count > self._most}
+        return ", ".join(map(repr, beyond)), max(beyond.values(), default=0)
 
-    def _look_at_maximum(self) -> None:
+    def _check_maximum(self) -> None:
         copies = [each.requirements for each in self._components for _ in range(each.max_copies)]
         needed = instances_for(copies, self._instance)
         if needed > self._most:
@@ -118,24 +118,20 @@ class RoomWarnings:
                 "max_instance_count, or acknowledge this if the components do not scale out at the same time",
             )
 
-    def _look_at_zero(self) -> None:
-        """Instances go when no component has a copy, and `MinInstanceCount` is 0."""
-        asleep = [each.node.id for each in self._components if each.min_copies == 0]
-        if not asleep:
+    def _check_zero(self) -> None:
+        """SageMaker removes all instances only if no component has a copy and `MinInstanceCount` is 0."""
+        stopping = [each.node.id for each in self._components if each.min_copies == 0]
+        if not stopping:
             return
-        awake = [each.node.id for each in self._components if each.min_copies != 0]
+        kept = [each.node.id for each in self._components if each.min_copies != 0]
         reasons = [
             *([f"min_instance_count is {self._least}"] if self._least else []),
-            *(
-                [f"{in_words(map(repr, awake), 'and')} {'keeps' if len(awake) == 1 else 'keep'} a copy"]
-                if awake
-                else []
-            ),
+            *([f"{in_words(map(repr, kept), 'and')} {'keeps' if len(kept) == 1 else 'keep'} a copy"] if kept else []),
         ]
         if reasons:
             self._warn(
                 INSTANCES_STAY_WARNING,
-                f"{in_words(map(repr, asleep), 'and')} may scale to zero copies, but {' and '.join(reasons)}, so "
+                f"{in_words(map(repr, stopping), 'and')} may scale to zero copies, but {' and '.join(reasons)}, so "
                 "instances stay and cost money. Set min_instance_count=0 and let every component scale to zero, or "
                 "acknowledge this if other components need the GPUs",
             )

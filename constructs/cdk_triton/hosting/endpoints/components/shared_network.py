@@ -1,7 +1,7 @@
 """The network of an endpoint configuration, which all of its components share.
 
 `VpcConfig` and `EnableNetworkIsolation` of an endpoint with components belong to the configuration (the API reference
-of CreateEndpointConfig). Its models must have the same.
+of CreateEndpointConfig). The models of its components must have the same.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from cdk_triton.hosting.models.execution_role import Execution, execution_of
 from cdk_triton.hosting.models.interface import ITritonModel
 from cdk_triton.hosting.naming.stacks import stack_of
 
-__all__ = ["SharedPlace"]
+__all__ = ["SharedNetwork"]
 
 OTHER_MODEL_WARNING: Final = "cdk-triton:ComponentOfOtherModel"
 
 
-class SharedPlace:
-    """The place of the components of an endpoint: that of the first model, which the others must have too.
+class SharedNetwork:
+    """The network of the first component's model, which the models of all other components must have too.
 
     Args:
         scope: the endpoint.
@@ -38,7 +38,7 @@ class SharedPlace:
         self._first: tuple[str, str] | None = None
 
     def check(self, model: ITritonModel) -> None:
-        """Reject a model in another place than the models before it.
+        """Reject a model in another network than the models before it.
 
         Raises:
             ConfigurationError: the model differs in its subnets, security groups or isolation.
@@ -46,8 +46,8 @@ class SharedPlace:
         execution = execution_of(model)
         if execution is None or self._first is None:
             return
-        path, place = self._first
-        if self._described(execution) != place:
+        path, settings = self._first
+        if self._described(execution) != settings:
             raise ConfigurationError(
                 f"{model.node.path} and {path} differ in vpc, vpc_subnets, security_groups or network_isolation, but "
                 "all components of an endpoint share them: give both the same values; in a VPC, pass security_groups, "
@@ -55,7 +55,7 @@ class SharedPlace:
             )
 
     def take(self, model: ITritonModel) -> None:
-        """Give the configuration the place of a model; warn of one whose place is not known here."""
+        """Give the configuration the network of the first model; warn of a model whose network is unknown here."""
         execution = execution_of(model)
         if execution is None:
             Annotations.of(self._scope).add_warning_v2(
@@ -78,5 +78,5 @@ class SharedPlace:
 
     def _described(self, execution: Execution) -> str:
         network = execution.network
-        places = None if network is None else [sorted(network.subnets), sorted(network.security_groups)]
-        return json.dumps(stack_of(self._scope).resolve([places, execution.network_isolation]), sort_keys=True)
+        ids = None if network is None else [sorted(network.subnets), sorted(network.security_groups)]
+        return json.dumps(stack_of(self._scope).resolve([ids, execution.network_isolation]), sort_keys=True)

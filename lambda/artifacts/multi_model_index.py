@@ -1,10 +1,10 @@
-"""The index of a multi-model endpoint: which target models are current, and which were before.
+"""The index of a multi-model endpoint: its current and previous target models.
 
-Garbage collection needs it, because a multi-model endpoint's Model names a prefix only: free is what neither a Model
-nor an index refers to. One generation back is kept, so that callers of the previous target models survive an update and
-its rollback. The last writer wins; a late or repeated event leaves both generations listed.
+Garbage collection needs it, because the Model of a multi-model endpoint names only a prefix. An archive is free if
+neither a Model nor an index refers to it. The index keeps one previous generation, so that callers of its target models
+survive an update and its rollback. The last writer wins; a late or repeated event leaves both generations listed.
 
-From the first published ensemble on, for ever, the index records that the catalogue lists further target models
+From the first published ensemble on, the index permanently records that the catalogue lists further target models
 (`catalogue`).
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from protocol.documents import DocumentError, OtherVersionError
 from protocol.index import Index
 from protocol.layout import catalogue_key, catalogue_prefix, parse_fleet_object
-from protocol.plan import Fleet
+from protocol.plan import ServedArchives
 
 from .catalogue import read_entry
 from .failure import ArtifactError, NotYetError, of_other_version
@@ -27,43 +27,43 @@ __all__ = ["advance", "open_catalogue", "read_index", "write_index"]
 _ATTEMPTS = 5
 
 
-def advance(index: Index | None, fleet: Fleet) -> Index:
-    """The index after `fleet` has become current; the same index if it is so already."""
+def advance(index: Index | None, served: ServedArchives) -> Index:
+    """The index with `served` as the current generation; the same index if it is that already."""
     if index is None:
-        return Index(fleet.name, fleet.target_models)
-    if index.current == fleet.target_models:
+        return Index(served.name, served.target_models)
+    if index.current == served.target_models:
         return index
-    return Index(fleet.name, fleet.target_models, index.current, index.has_catalogue)
+    return Index(served.name, served.target_models, index.current, index.has_catalogue)
 
 
-def write_index(fleet: Fleet, storage: Storage) -> None:
+def write_index(served: ServedArchives, storage: Storage) -> None:
     """Make the plan's target models current in the index, by read, modify and conditional write.
 
     Raises:
-        NotYetError: others keep writing it.
-        ArtifactError: what is there is no index of this version of the library, or an ensemble of the plan was
-            published too.
+        NotYetError: other writers kept changing it.
+        ArtifactError: the object is not an index of this version of the library, or an ensemble of the plan is also
+            published.
     """
 
     def change(index: Index | None) -> Index:
         if index is not None and index.has_catalogue:
-            _reject_published(fleet, storage)
-        return advance(index, fleet)
+            _reject_published(served, storage)
+        return advance(index, served)
 
-    _update(fleet.index, change, storage)
+    _update(served.index, change, storage)
 
 
 def open_catalogue(name: str, key: str, storage: Storage) -> Index:
-    """Record in an index that there is a catalogue, and return it; nothing is in the catalogue before.
+    """Record in an index that there is a catalogue, and return it. This comes before any entry of the catalogue.
 
     Args:
-        name: of the `TritonMultiModel`, for a new index: one without an ensemble of its own has none yet.
+        name: the name of the `TritonMultiModel`, for a new index if the stack has no ensemble.
         key: the index's object key.
         storage: the store's bucket.
 
     Raises:
-        NotYetError: others keep writing it.
-        ArtifactError: what is there is no index of this version of the library.
+        NotYetError: other writers kept changing it.
+        ArtifactError: the object is not an index of this version of the library.
     """
 
     def change(index: Index | None) -> Index:
@@ -76,7 +76,7 @@ def read_index(key: str, storage: Storage) -> Index | None:
     """An index; None if no deployment has written it yet.
 
     Raises:
-        ArtifactError: what is there is no index of this version of the library.
+        ArtifactError: the object is not an index of this version of the library.
     """
     return _read(key, storage)[0]
 
@@ -100,13 +100,13 @@ def _update(key: str, change: Callable[[Index | None], Index], storage: Storage)
     raise NotYetError(f"other deployments keep writing s3://{storage.bucket}/{key}")
 
 
-def _reject_published(fleet: Fleet, storage: Storage) -> None:
-    """Callers of an ensemble that the stack names and that was published would get one of the two."""
-    place = parse_fleet_object(fleet.index)
+def _reject_published(served: ServedArchives, storage: Storage) -> None:
+    """Of a published ensemble and one of the stack with the same name, callers would get one or the other."""
+    place = parse_fleet_object(served.index)
     assert place is not None  # as the synthesis names it
     name, platform = place.fleet, place.platform
     known = set(storage.keys(catalogue_prefix(name, platform)))
-    for ensemble in fleet.target_models:
+    for ensemble in served.target_models:
         if (
             catalogue_key(name, platform, ensemble) in known
             and read_entry(name, platform, ensemble, storage).current is not None
