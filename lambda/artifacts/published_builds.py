@@ -23,7 +23,7 @@ from typing import Any
 
 from protocol import layout
 from protocol.canonical import sha256_of_json
-from protocol.documents import DocumentError
+from protocol.documents import DocumentError, OtherVersionError
 from protocol.keys import ArchiveKeys
 from protocol.plan import BuildInput, Commit, EnsembleBuild
 from protocol.publication import Item, UploadedBuild
@@ -33,7 +33,7 @@ from .building import build_each
 from .catalogue import read_entry
 from .commits import committed
 from .copying import reading
-from .failure import ArtifactError, for_publisher, is_transient
+from .failure import ArtifactError, for_publisher, is_transient, of_other_version
 from .invocation import Invocation
 from .publication import Place, parse_item
 from .request import Request
@@ -148,10 +148,12 @@ def _read_publisher(event: BuildEvent, invocation: Invocation) -> tuple[Building
     try:
         publisher = BuildingPublisher.parse(found[0])
         return publisher, DeclaredBuilds.parse(publisher.builds)
+    except OtherVersionError as error:
+        fix = "deploy the publisher's stack with the version of cdk-triton that deployed the artifact store"
+        raise of_other_version(f"the description {where}", error, "artifact store", fix) from error
     except DocumentError as error:
         raise ArtifactError(
-            f"another version of cdk-triton wrote the description {where} ({error}); deploy the stacks of the artifact "
-            "store and of the publisher with one version"
+            f"cdk-triton did not write the description {where} ({error}); deploy the publisher's stack again"
         ) from error
 
 

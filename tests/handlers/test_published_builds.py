@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from cdk_triton.protocol import layout
 from golden_messages import Messages
 from protocol.catalogue import Change, Entry, Version
 from protocol.publication import Item
-from publisher_builds import ASSETS, INPUT, BuildingMachine, built_keys
+from publisher_builds import ASSETS, BUILDS, INPUT, BuildingMachine, built_keys
 from publisher_executions import Execution
 from publisher_machine import FLEET, PLATFORM, REQUESTS, STORE, Machine, packed, packed_keys
 
@@ -272,6 +273,19 @@ def test_a_description_that_was_changed_builds_nothing(messages: Messages) -> No
     assert failure is not None
     messages.record("ArtifactError", failure)
     assert not machine.codebuild.requests()
+
+
+@pytest.mark.parametrize("description", [b'{"schema": 0}', b'{"schema": 2}', b"{}"], ids=["older", "newer", "damaged"])
+def test_a_description_that_this_version_did_not_write_builds_nothing(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch, description: bytes
+) -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=SOURCES[0])
+    machine.s3.put(ASSETS, BUILDS["description"], description)
+    monkeypatch.setitem(BUILDS, "sha256", hashlib.sha256(description).hexdigest())
+    failure = run(machine, "first")
+    assert failure is not None
+    messages.record("ArtifactError", failure)
 
 
 def test_what_is_built_has_its_sources_compared_and_is_committed_for_every_stack() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from cdk_triton.protocol.catalogue import Change, Entry, Version, current_of
-from cdk_triton.protocol.documents import DocumentError, OtherVersionError
+from cdk_triton.protocol.documents import Document, DocumentError, OtherVersionError
 from cdk_triton.protocol.index import Index
 from cdk_triton.protocol.keys import KeyInputs
 from cdk_triton.protocol.outcome import Failure, failure_of_execution, has_reasons_of_others
@@ -77,6 +77,27 @@ def test_a_document_of_another_version_is_recognised(parse: Parse, schema: int, 
 def test_anything_else_is_not_a_document(parse: Parse, text: bytes) -> None:
     with pytest.raises(DocumentError):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("parse", "document", "changed"),
+    [
+        (StackPlan.parse, PLAN, {"commits": {}}),
+        (StackPlan.parse, PLAN, {"commits": ""}),
+        (Entry.parse, ENTRY, {"versions": {}}),
+        (Index.parse, INDEX, {"current": {"a": 1}}),
+        (current_of, ENTRY, {"current": 5}),
+    ],
+)
+def test_a_value_of_another_type_is_not_read(parse: Parse, document: Document, changed: dict[str, object]) -> None:
+    with pytest.raises(DocumentError):
+        parse(json.dumps({**json.loads(document.text()), **changed}).encode())
+
+
+@pytest.mark.parametrize("parse", [StackPlan.parse, current_of])
+def test_a_text_that_python_cannot_parse_is_not_a_document(parse: Parse) -> None:
+    with pytest.raises(DocumentError):
+        parse(b"[" * 100_000)
 
 
 def test_the_order_of_recipes_does_not_matter() -> None:

@@ -213,6 +213,11 @@ class TestBadDirectories:
         with messages.raises(RepositoryError):
             ModelRepository.from_directory(tmp_path / "nowhere")
 
+    @pytest.mark.parametrize("path", ["", "${Token[AWS.Region.10]}"], ids=["empty", "a token"])
+    def test_no_directory(self, messages: Messages, path: str) -> None:
+        with messages.raises(ConfigurationError):
+            ModelRepository.from_directory(path)
+
     def test_a_file(self, messages: Messages, tmp_path: Path) -> None:
         (tmp_path / "model.tar.gz").write_text("x")
         with messages.raises(RepositoryError):

@@ -29,7 +29,7 @@ def write_program(target: Path) -> None:
     root = shipped_directory("gpu_build")
     files = {"__main__.py": _MAIN}
     for file in sorted((root / "build_program").rglob("*")):
-        if file.is_file() and "__pycache__" not in file.parts:
+        if file.suffix in (".py", ".txt"):  # not an editor's backup, which would change the hash
             files[file.relative_to(root).as_posix()] = file.read_bytes()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, content in sorted(files.items()):

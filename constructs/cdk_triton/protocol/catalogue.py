@@ -6,12 +6,11 @@ in which they went live, the newest first.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from .documents import Document, faults_translated
+from .documents import Document, faults_translated, parse_json
 
 __all__ = ["Change", "Entry", "Version", "current_of"]
 
@@ -110,5 +109,7 @@ def current_of(text: bytes) -> str | None:
         DocumentError: the text is not an entry.
     """
     with faults_translated():
-        current = json.loads(text)["current"]
-        return None if current is None else str(current)
+        current: object = parse_json(text)["current"]
+        if current is None or isinstance(current, str):
+            return current
+        raise TypeError(f"current is {current!r:.100}")

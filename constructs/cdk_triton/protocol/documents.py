@@ -60,7 +60,7 @@ class Document:
             DocumentError: the text is not such a document.
         """
         with faults_translated():
-            document = json.loads(text)
+            document = parse_json(text)
             require_schema(document, cls.SCHEMA)
             found: Self = _read(cls, document)
             return found
@@ -74,11 +74,12 @@ def _read(kind: Any, value: Any) -> Any:
     container, of = get_origin(kind), get_args(kind)
     if container is UnionType:  # with None, which comes last
         return None if value is None else _read(of[0], value)
+    plain = list if container is tuple else dict if container is Mapping else kind
+    if plain is not Any and not isinstance(value, plain):
+        raise TypeError(f"{value!r:.100} is not {plain.__name__}")
     if container is tuple:
         return tuple(_read(of[0], each) for each in value)
-    if not isinstance(value, container or kind):
-        raise TypeError(f"{value!r:.100} is not {(container or kind).__name__}")
-    return value
+    return {name: _read(of[1], each) for name, each in value.items()} if container is Mapping else value
 
 
 @cache
@@ -109,7 +110,7 @@ def faults_translated() -> Iterator[None]:
         raise DocumentError(repr(error)) from error
 
 
-def parse_json(text: bytes) -> Any:
+def parse_json(text: bytes | str) -> Any:
     """Parse JSON that may have another author.
 
     Raises:

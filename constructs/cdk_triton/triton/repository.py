@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from cdk_triton._arguments import has_attribute, listed, one, require_type, several
+from cdk_triton._tokens import reject_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding
@@ -124,6 +125,9 @@ class ModelRepository:
             ConfigurationError: `recipes` is not a list of recipes.
         """
         require_type("path", path, _PATH)
+        reject_token(path, "path")
+        if path == "":
+            raise ConfigurationError("path is empty: name the directory that holds the models, such as 'models'")
         root, read_ns = Path(path), time.time_ns()
         tree = read_tree(root)
         settings = read_settings(root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
@@ -76,6 +76,12 @@ class TestImportedModels:
             TritonModel.from_model_attributes(
                 stack, "Model", model_name="search_v1", platform=world.platform, role=role(stack)
             )
+
+    def test_after_a_platform_that_does_not_exist_the_id_is_free(self, world: World, stack: cdk.Stack) -> None:
+        attributes: dict[str, Any] = {"model_name": "search-v1", "role": role(stack)}
+        with pytest.raises(ConfigurationError):
+            TritonModel.from_model_attributes(stack, "Model", platform="9.9/ml.g5.xlarge", **attributes)
+        TritonModel.from_model_attributes(stack, "Model", platform=world.platform, **attributes)
 
 
 class TestMetricsOfImportedEndpoints:

@@ -98,6 +98,11 @@ def test_target_models_are_flat_and_named_by_their_source(messages: Messages, wo
     assert str(caught.value).endswith(" 'text'")
 
 
+def test_a_model_without_ensembles_has_no_target_models(messages: Messages, world: World, stack: cdk.Stack) -> None:
+    with messages.raises(ConfigurationError):
+        TritonMultiModel(stack, "Fleet", platform=world.platform).target_model("text")
+
+
 def test_another_ensemble_changes_the_plan_and_nothing_else(world: World, fleets: Fleets) -> None:
     text, image = world.repository("text"), world.repository("image")
     _, before = fleets.synthesised({"text": text})

@@ -46,6 +46,15 @@ def test_only_sources_of_the_handlers_are_deployed(byte_code: Path, stack: cdk.S
     assert not list(handlers.rglob("__pycache__"))
 
 
+def test_a_checkout_without_links_has_no_handlers(
+    messages: Messages, stack: cdk.Stack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "protocol").write_text("../constructs/cdk_triton/protocol")  # what git writes without core.symlinks
+    monkeypatch.setattr("cdk_triton.hosting.store.provider.shipped_directory", lambda name: tmp_path)
+    with messages.raises(ConfigurationError):
+        TritonArtifactStore(stack, "Store")
+
+
 def test_the_bucket_is_closed_kept_and_answers_tls_only(store: TritonArtifactStore, stack: cdk.Stack) -> None:
     template = Template.from_stack(stack)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, asdict, fields
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from cdk_triton._tokens import reject_token
 from cdk_triton._wording import in_words
@@ -37,7 +37,7 @@ __all__ = ["DeclaredRecipe", "declared_recipe", "parse_recipe", "recipe_document
 DeclaredRecipe = TensorRTPlan | DaliPipeline | CondaEnvironment | WheelEnvironment | OnnxExport
 """The recipes that a publisher may declare. A class of the user's is not where the command runs."""
 
-_RECIPES: Final = (TensorRTPlan, DaliPipeline, CondaEnvironment, WheelEnvironment, OnnxExport)
+_RECIPES: Final[tuple[type[DeclaredRecipe], ...]] = get_args(DeclaredRecipe)
 _VALUES: Final = (S3File, Parity, Tolerance, ProfileShapes)
 _MAPPING: Final = "mapping"
 _CLASSES: Final[Mapping[str, Any]] = {each.__name__: each for each in (*_RECIPES, *_VALUES)}

@@ -15,7 +15,7 @@ from typing import Any
 
 from cdk_triton.cli.artifacts.intrinsics import resolve
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.protocol.documents import DocumentError
+from cdk_triton.protocol.documents import DocumentError, OtherVersionError
 from cdk_triton.protocol.layout import ASSET_PREFIX
 from cdk_triton.protocol.plan import StackPlan
 
@@ -258,8 +258,10 @@ def _plan(file: Path) -> StackPlan:
     try:
         return StackPlan.parse(_text(file))
     except DocumentError as error:
+        is_newer = isinstance(error, OtherVersionError) and error.is_newer
         raise ConfigurationError(
-            f"{file} is not a plan of this version of cdk-triton ({error}): run `cdk synth` again"
+            f"{file} is not a plan of this version of cdk-triton ({error}): "
+            f"{'update cdk-triton' if is_newer else 'run `cdk synth` again'}"
         ) from error
 
 

@@ -61,9 +61,10 @@ class ImportedModel(Resource):
     ) -> None:
         check_sagemaker_name(model_name, "model_name")
         require_type("size", size, _BYTES)
+        found = platform_of(platform)  # before the id is taken
         super().__init__(scope, id)
         self._name = model_name
-        self.platform = platform_of(platform)
+        self.platform = found
         self.role = role
         self.target_models: Mapping[str, str] = MappingProxyType(dict(target_models or {}))
         self.is_multi_model = target_models is not None

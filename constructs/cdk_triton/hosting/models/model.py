@@ -23,7 +23,7 @@ from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.platform import platform_of
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
-from cdk_triton.triton.repository import repository_of
+from cdk_triton.triton.repository import PromisedFiles, repository_of
 
 __all__ = ["TritonModel"]
 
@@ -195,7 +195,7 @@ def _files_below(url: str) -> sagemaker.CfnModel.ModelDataSourceProperty:
 
 def _require_plain_files(repository: ModelRepository, store: ITritonArtifactStore) -> None:
     """Reject `uncompressed=True` for a repository that is only served as an archive."""
-    if repository.recipes:
+    if not all(isinstance(recipe, PromisedFiles) for recipe in repository.recipes):
         raise ConfigurationError(
             f"{repository.root} has recipes, whose builds write archives, but uncompressed=True serves files without "
             "an archive: remove uncompressed=, or put the outputs of the recipes into the repository instead of the "

@@ -289,9 +289,9 @@ class TritonMultiModel(ServedModel):
             ConfigurationError: the model does not have the ensemble.
         """
         if ensemble not in self.target_models:
-            raise ConfigurationError(
-                f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(map(repr, self.target_models))}"
-            )
+            declared = ", ".join(map(repr, self.target_models))
+            fix = f"use one of {declared}" if declared else "it declares none, and the catalogue has the published ones"
+            raise ConfigurationError(f"{self.node.path} has no ensemble {ensemble!r}: {fix}")
         delivery = self._delivery.node.default_child
         assert isinstance(delivery, CfnResource)  # as CDK makes it
         return dependent_text(self.target_models[ensemble], delivery)

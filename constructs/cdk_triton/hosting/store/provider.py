@@ -14,6 +14,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from cdk_triton._shipped import shipped_directory
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.network import Network, allow_function_network
 from cdk_triton.hosting.access.permissions import Statement, allow
 from cdk_triton.hosting.access.trust import states_of_the_account
@@ -114,9 +115,19 @@ class HandlerFunctions(NamedTuple):
 
 
 def handler_code() -> lambda_.Code:
-    """The code of the handlers."""
+    """The code of the handlers.
+
+    Raises:
+        ConfigurationError: the checkout has no links, so that the code is not complete.
+    """
+    directory = shipped_directory("lambda")
+    if not (directory / "protocol" / "__init__.py").is_file():
+        raise ConfigurationError(
+            f"{directory / 'protocol'} is not a link to constructs/cdk_triton/protocol, so the handlers would lack "
+            "that package: run `git config core.symlinks true` and `git checkout lambda/protocol`, or install the wheel"
+        )
     return lambda_.Code.from_asset(
-        str(shipped_directory("lambda")),
+        str(directory),
         exclude=["__pycache__", "*.pyc", "README.md"],
         follow_symlinks=SymlinkFollowMode.ALWAYS,  # in a checkout, `protocol` is a link
     )

@@ -165,7 +165,7 @@ class TritonArtifactStore(Construct):
         export_prefix: str | None = None,
         bucket_name: str | None = None,
         removal_policy: RemovalPolicy | None = None,
-        auto_delete_objects: bool = False,
+        auto_delete_objects: bool | None = None,
         vpc: ec2.IVpc | None = None,
         vpc_subnets: ec2.SubnetSelection | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] = (),
@@ -175,7 +175,7 @@ class TritonArtifactStore(Construct):
         encryption_key, former = require_store_keys(self, encryption_key, former_keys)
         self.former_keys: Sequence[kms.IKey] = former
         check_bucket(self, bucket_name, access_logs_bucket)
-        check_removal(self, removal_policy, auto_delete_objects=auto_delete_objects)
+        check_removal(self, removal_policy, auto_delete_objects=bool(auto_delete_objects))
         check_promotion(self, promotes_from, builders, export_prefix)
         self.promotes_from = promotes_from
         self.bucket: s3.IBucket = store_bucket(
@@ -184,7 +184,7 @@ class TritonArtifactStore(Construct):
             access_logs_bucket,
             bucket_name,
             removal_policy,
-            auto_delete_objects=auto_delete_objects,
+            auto_delete_objects=bool(auto_delete_objects),
         )
         self.node.default_child = self.bucket.node.default_child
         let_logs_use(self, encryption_key, self.former_keys)

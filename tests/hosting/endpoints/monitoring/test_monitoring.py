@@ -244,8 +244,17 @@ class TestAlarms:
     ) -> None:
         off = AlarmThresholds(disk_percent=None)
         alarms = TritonEndpoint(stack, "Endpoint", model=model).monitor(thresholds=off).variants["AllTraffic"]
-        with messages.raises(ConfigurationError):
+        with pytest.raises(ConfigurationError) as caught:
             _ = alarms.disk
+        messages.record("ConfigurationError", str(caught.value))
+        assert getattr(alarms, "disk", None) is None
+
+    def test_each_rule_has_one(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
+        monitored = TritonEndpoint(stack, "Endpoint", model=model).monitor()
+        asynchronous = TritonEndpoint(stack, "Async", model=model, asynchronous=AsyncInference()).monitor()
+        for found in (*monitored.variants.values(), *asynchronous.variants.values()):
+            names = {re.sub("(?<!^)(?=[A-Z])", "_", each.node.id).lower() for each in found.alarms}
+            assert {getattr(found, name).node.id for name in names} == {each.node.id for each in found.alarms}
 
 
 class TestTopic:

@@ -13,11 +13,16 @@ from cdk_triton.errors import ConfigurationError
 __all__ = ["EndpointAlarms"]
 
 
+class _NoAlarmError(ConfigurationError, AttributeError):
+    """An alarm that does not exist; `hasattr` and `getattr` with a default take it for a missing attribute."""
+
+
 class EndpointAlarms:
     """The alarms of one variant or of one inference component, each as an attribute.
 
     A kind of endpoint has only some of these alarms, and a threshold that is None omits its alarm. The attribute of an
-    alarm that does not exist raises a ConfigurationError, which lists those that do.
+    alarm that does not exist raises a ConfigurationError, which lists those that do; with
+    `getattr(alarms, "cache_misses", None)`, code for several kinds of endpoint can ask.
 
     Args:
         owner: the variant or component, as messages call it.
@@ -122,5 +127,5 @@ class EndpointAlarms:
     def _one(self, name: str) -> cloudwatch.Alarm:
         if name not in self._made:
             fix = f"use {in_words(self._made)}" if self._made else "every threshold is None"
-            raise ConfigurationError(f"{self._owner} has no alarm {name}: {fix}")
+            raise _NoAlarmError(f"{self._owner} has no alarm {name}: {fix}")
         return self._made[name]

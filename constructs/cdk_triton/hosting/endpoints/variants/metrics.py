@@ -242,7 +242,7 @@ class VariantMetrics(InvocationMetrics):
         *,
         account: str | None = None,
         color: str | None = None,
-        label: str = "instances",
+        label: str | None = None,
         period: Duration | None = None,
         region: str | None = None,
     ) -> cloudwatch.MathExpression:
@@ -255,7 +255,7 @@ class VariantMetrics(InvocationMetrics):
         Args:
             account: the account that publishes both metrics; by default the endpoint's.
             color: the colour in graphs.
-            label: the text in graphs.
+            label: the text in graphs; by default "instances".
             period: the period of one datapoint; by default a minute.
             region: the region that publishes both metrics; by default the endpoint's.
         """
@@ -269,7 +269,7 @@ class VariantMetrics(InvocationMetrics):
                 "perInstance": self.metric_invocations_per_instance(**options),
             },
             color=color,
-            label=label,
+            label="instances" if label is None else label,
             period=Duration.minutes(1) if period is None else period,
         )
 
