@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 from cdk_triton import Parity, S3File, TensorRTPlan, Tolerance
+from cdk_triton.artifacts import recipes
+from cdk_triton.artifacts.recipes.documents import DeclaredRecipe
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,6 +18,13 @@ if TYPE_CHECKING:
 
 SHA256 = "0123456789abcdef" * 4
 TOKEN = "${Token[TOKEN.42]}"
+
+
+def test_a_publisher_can_declare_every_recipe() -> None:
+    exported = {getattr(recipes, name) for name in recipes.__all__}
+    assert {each for each in exported if hasattr(each, "estimated_minutes")} - {recipes.BuildRecipe} == {
+        *get_args(DeclaredRecipe)
+    }
 
 
 def test_a_file_in_s3_is_a_bucket_a_key_and_a_hash() -> None:
