@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.packaging.conftest import Environment
 
@@ -50,6 +52,7 @@ def script(readme: str) -> str:
     )
 
 
+@pytest.mark.long
 def test_a_new_project_works_as_its_readme_describes(
     project_environment: Environment, root: Path, tmp_path: Path
 ) -> None:
