@@ -241,14 +241,14 @@ def test_links_inside_the_repository_are_packed_as_files(repository: Path, tmp_p
         assert not [entry.name for entry in tar if entry.issym() or entry.islnk()]
 
 
-def test_a_link_out_of_the_repository_is_refused(messages: Messages, repository: Path, tmp_path: Path) -> None:
+def test_a_link_out_of_the_repository_is_rejected(messages: Messages, repository: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("of somebody else")
     (repository / "network/1/secret").symlink_to(tmp_path / "secret")
     with messages.raises(RepositoryError):
         write_archive(repository, tmp_path / "model.tar.gz")
 
 
-def test_a_link_out_of_the_repository_is_refused_also_when_it_came_later(
+def test_a_link_out_of_the_repository_is_rejected_also_when_it_came_later(
     messages: Messages, repository: Path, tmp_path: Path
 ) -> None:
     read = ModelRepository.from_directory(repository)

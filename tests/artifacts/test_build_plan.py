@@ -209,7 +209,7 @@ def test_the_order_of_the_recipes_is_in_nothing(tmp_path: Path) -> None:
     assert json.dumps(document(one)) == json.dumps(document(other))
 
 
-def test_recipes_that_wait_for_each_other_are_refused(messages: Messages, tmp_path: Path) -> None:
+def test_recipes_that_wait_for_each_other_are_rejected(messages: Messages, tmp_path: Path) -> None:
     rejected(messages, tmp_path, Makes("a", ("bert/a",), ("bert/b",)), Makes("b", ("bert/b",), ("bert/a",)))
 
 
@@ -248,7 +248,7 @@ def test_what_cannot_be_built_is_no_recipe(messages: Messages, tmp_path: Path) -
         artifact_key(repository, A10G)
 
 
-def test_a_promise_that_nobody_keeps_is_refused(messages: Messages, tmp_path: Path) -> None:
+def test_a_promise_that_nobody_keeps_is_rejected(messages: Messages, tmp_path: Path) -> None:
     promise = {"cdk-triton.toml": b'produced = ["bert/1/model.plan"]\n'}
     repository = written(tmp_path, {"bert/config.pbtxt": CONFIG.encode(), **promise})
     with messages.raises(ConfigurationError):

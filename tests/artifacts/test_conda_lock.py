@@ -55,7 +55,7 @@ def test_what_was_written_is_read(
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     read, problems = read_explicit_lock(text)
     assert read or problems
     assert all(1 <= problem.line <= text.count("\n") + 1 for problem in problems)
@@ -123,7 +123,7 @@ def test_a_line_that_locks_nothing(messages: Messages, line: str) -> None:
     ],
     ids=["a user", "a token"],
 )
-def test_a_secret_in_a_url_is_refused_and_not_repeated(messages: Messages, line: str) -> None:
+def test_a_secret_in_a_url_is_rejected_and_not_repeated(messages: Messages, line: str) -> None:
     said = one(line)
     messages.record("LockFileProblem", said)
     assert "hush" not in said

@@ -114,7 +114,7 @@ def test_another_model_may_be_the_one_that_uses_it(read: Read, path: str) -> Non
     RECIPE.validate(read(files=files), PLATFORM)
 
 
-def test_an_environment_that_nobody_uses_is_refused(messages: Messages, read: Read) -> None:
+def test_an_environment_that_nobody_uses_is_rejected(messages: Messages, read: Read) -> None:
     with messages.raises(ConfigurationError):
         RECIPE.validate(
             read(files={"preprocess/config.pbtxt": config("$$TRITON_MODEL_DIRECTORY/other.tar.gz")}), PLATFORM
@@ -149,7 +149,7 @@ def test_many_wrong_lines_are_counted(messages: Messages, read: Read) -> None:
         pytest.param("conda-lock.yml", "version: 1\nmetadata: {}\npackage:\n- name: python\n", id="conda-lock.yml"),
     ],
 )
-def test_what_is_not_locked_is_refused_with_the_command_that_locks_it(
+def test_what_is_not_locked_is_rejected_with_the_command_that_locks_it(
     messages: Messages, read: Read, name: str, text: str
 ) -> None:
     recipe = CondaEnvironment("preprocess", lock=name)

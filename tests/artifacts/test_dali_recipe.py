@@ -142,7 +142,7 @@ def test_every_choice_is_in_the_key() -> None:
         ),
     ],
 )
-def test_what_cannot_be_served_is_refused(
+def test_what_cannot_be_served_is_rejected(
     messages: Messages,
     read: Read,
     recipe: DaliPipeline,

@@ -310,7 +310,7 @@ def test_a_file_that_gets_a_hard_link_meanwhile_has_a_digest(weights: Path, tmp_
     assert file_digests([weights], progress=link) == {weights: true_digest(weights)}
 
 
-def test_a_missing_file_and_a_pipe_are_refused(messages: Messages, tmp_path: Path) -> None:
+def test_a_missing_file_and_a_pipe_are_rejected(messages: Messages, tmp_path: Path) -> None:
     with messages.raises(ArchiveError):
         digest(tmp_path / "missing.bin")
     os.mkfifo(tmp_path / "pipe")

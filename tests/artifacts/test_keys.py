@@ -171,7 +171,7 @@ def test_keys_are_sha256_in_hexadecimal(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["${Token[TOKEN.42]}", "#{Token[AWS.Region.4]}"])
-def test_a_token_in_an_input_is_refused(messages: Messages, repository: Path, token: str) -> None:
+def test_a_token_in_an_input_is_rejected(messages: Messages, repository: Path, token: str) -> None:
     (repository / "network/1" / f"{token}.bin").touch()
     with messages.raises(ConfigurationError):
         key_of(repository)

@@ -151,6 +151,6 @@ class OfToken(TensorRTPlan):
         return {"recipe": "of token", "region": "${Token[AWS.Region.4]}"}
 
 
-def test_a_token_in_a_recipe_is_refused(messages: Messages, tmp_path: Path) -> None:
+def test_a_token_in_a_recipe_is_rejected(messages: Messages, tmp_path: Path) -> None:
     with messages.raises(ConfigurationError):
         keys_of(written(tmp_path, FILES).root, OfToken("bert"))

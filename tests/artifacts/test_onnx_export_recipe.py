@@ -119,7 +119,7 @@ def test_every_choice_is_in_the_key() -> None:
         ),
     ],
 )
-def test_what_cannot_be_exported_is_refused(messages: Messages, read: Read, recipe: OnnxExport, changes: Any) -> None:
+def test_what_cannot_be_exported_is_rejected(messages: Messages, read: Read, recipe: OnnxExport, changes: Any) -> None:
     with messages.raises(ConfigurationError):
         recipe.validate(read(recipe, **changes), PLATFORM)
 

@@ -105,7 +105,7 @@ def test_a_line_that_pins_nothing(messages: Messages, line: str) -> None:
     ],
     ids=["an index", "a URL", "git"],
 )
-def test_a_secret_is_refused_and_not_repeated(messages: Messages, line: str) -> None:
+def test_a_secret_is_rejected_and_not_repeated(messages: Messages, line: str) -> None:
     (problem,) = read_requirements(line)[1]
     messages.record("RequirementProblem", str(problem))
     assert "hush" not in str(problem)

@@ -146,7 +146,7 @@ def test_from_tensorrt_11_on_precision_is_what_the_network_has(tmp_path: Path, p
         pytest.param("fp16", None, id="fp16 of a network in S3"),
     ],
 )
-def test_from_tensorrt_11_on_another_precision_is_refused(
+def test_from_tensorrt_11_on_another_precision_is_rejected(
     messages: Messages, tmp_path: Path, precision: Any, network: str | None
 ) -> None:
     recipe = TensorRTPlan("bert", onnx="model.onnx" if network else ON_S3, precision=precision)
@@ -188,13 +188,13 @@ def test_int8_needs_a_quantised_network(messages: Messages, tmp_path: Path) -> N
         pytest.param(TensorRTPlan("bart"), A10G, id="another model"),
     ],
 )
-def test_what_the_platform_or_the_model_does_not_have_is_refused(
+def test_what_the_platform_or_the_model_does_not_have_is_rejected(
     messages: Messages, tmp_path: Path, recipe: TensorRTPlan, platform: ServingPlatform
 ) -> None:
     rejected(messages, recipe, bert(tmp_path, recipe), platform)
 
 
-def test_nothing_is_refused_because_of_a_version_that_nobody_read(tmp_path: Path) -> None:
+def test_nothing_is_rejected_because_of_a_version_that_nobody_read(tmp_path: Path) -> None:
     # 25.05: TensorRT 10.10, recalled; between releases with 10.9 and 10.11, which both know the option.
     recipe = TensorRTPlan("bert", hardware_compatibility="same_compute_capability", optimization_level=5)
     repository = bert(tmp_path, recipe)
@@ -225,7 +225,7 @@ def test_nothing_is_refused_because_of_a_version_that_nobody_read(tmp_path: Path
         pytest.param("nonsense: 1", id="an unknown field"),
     ],
 )
-def test_a_configuration_that_says_too_little_or_something_else_is_refused(
+def test_a_configuration_that_says_too_little_or_something_else_is_rejected(
     messages: Messages, tmp_path: Path, config: str
 ) -> None:
     recipe = TensorRTPlan("bert", onnx=ON_S3)
@@ -295,7 +295,7 @@ def test_a_repository_that_is_one_model_is_called_by_a_point(tmp_path: Path) -> 
     assert (told["name"], told["onnx"], told["plan"]) == ("the TensorRT plan of bert", "net.onnx", "1/model.plan")
 
 
-def test_a_file_that_is_no_network_is_refused(messages: Messages, tmp_path: Path) -> None:
+def test_a_file_that_is_no_network_is_rejected(messages: Messages, tmp_path: Path) -> None:
     recipe = TensorRTPlan("bert")
     repository = written(tmp_path, {"bert/config.pbtxt": CONFIG.encode(), "bert/model.onnx": b"<html>"}, [recipe])
     rejected(messages, recipe, repository)

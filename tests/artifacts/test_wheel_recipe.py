@@ -141,7 +141,7 @@ def test_a_file_that_tells_no_python_is_left_to_the_build(read: Read) -> None:
     RECIPE.validate(read("# uv pip compile --universal requirements.in\n" + LOCK), OLD)
 
 
-def test_an_environment_that_nobody_uses_is_refused(messages: Messages, read: Read) -> None:
+def test_an_environment_that_nobody_uses_is_rejected(messages: Messages, read: Read) -> None:
     with messages.raises(ConfigurationError):
         RECIPE.validate(read(files={"generate/config.pbtxt": b'backend: "python"\n'}), PLATFORM)
 

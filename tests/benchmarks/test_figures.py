@@ -90,7 +90,7 @@ def test_only_benchmarks_that_have_a_long_run_get_the_option(benchmarks: Path) -
     assert [json.loads(line)["value"] for line in ran.stdout.splitlines()] == [100, 1]
 
 
-def test_an_unknown_name_is_refused_with_those_that_exist(messages: Messages, benchmarks: Path) -> None:
+def test_an_unknown_name_is_rejected_with_those_that_exist(messages: Messages, benchmarks: Path) -> None:
     ran = run(benchmarks, "speed")
     messages.record("make bench", ran.stderr.rstrip("\n"))
     assert ran.returncode == 2

@@ -98,12 +98,12 @@ def test_a_file_that_cannot_be_used_is_one_sentence(messages: Messages, write: W
     assert "\n" not in str(raised.value)
 
 
-def test_a_directory_of_that_name_is_refused(messages: Messages, write: Write) -> None:
+def test_a_directory_of_that_name_is_rejected(messages: Messages, write: Write) -> None:
     with messages.raises(RepositoryError):
         write({"cdk-triton.toml/": ""})
 
 
-def test_a_pipe_of_that_name_is_refused(messages: Messages, write: Write) -> None:
+def test_a_pipe_of_that_name_is_rejected(messages: Messages, write: Write) -> None:
     repository = write()
     os.mkfifo(repository.root / "cdk-triton.toml")
     with messages.raises(RepositoryError):

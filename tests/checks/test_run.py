@@ -105,13 +105,13 @@ def test_a_code_cannot_be_taken_twice(messages: Messages, code: str) -> None:
         rule(code, Severity.ERROR, "", source="")(nothing)
 
 
-def test_an_unknown_mode_is_refused(messages: Messages, write: Write) -> None:
+def test_an_unknown_mode_is_rejected(messages: Messages, write: Write) -> None:
     with messages.raises(ConfigurationError):
         write().check("serverless")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("platform", ["ml.g5.xlarge", 25.09])
-def test_what_is_no_platform_is_refused(messages: Messages, write: Write, platform: Any) -> None:
+def test_what_is_no_platform_is_rejected(messages: Messages, write: Write, platform: Any) -> None:
     with messages.raises(ConfigurationError):
         write().check(platform=platform)
 

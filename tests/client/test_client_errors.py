@@ -280,7 +280,7 @@ def test_an_answer_that_is_not_tritons_is_an_invocation_error(
     ["", "my_endpoint", "arn:aws:sagemaker:eu-west-1:1:endpoint/texts", "${Token[TOKEN.7]}", "e" * 64],
     ids=["empty", "underscore", "ARN", "token", "too long"],
 )
-def test_what_cannot_be_an_endpoint_name_is_refused(messages: Messages, name: str) -> None:
+def test_what_cannot_be_an_endpoint_name_is_rejected(messages: Messages, name: str) -> None:
     with messages.raises(ConfigurationError):
         TritonClient(name)
 

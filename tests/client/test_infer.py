@@ -77,7 +77,7 @@ def test_text_comes_back_as_bytes_whatever_it_was_and_however_it_travelled(
     assert list(answer.flat) == expected
 
 
-def test_bytes_that_are_no_text_travel_as_binary_and_are_refused_as_json(
+def test_bytes_that_are_no_text_travel_as_binary_and_are_rejected_as_json(
     messages: Messages, client: TritonClient
 ) -> None:
     jpeg = np.array([b"\xff\xd8\xff\x00\x00"], dtype=object)
@@ -220,7 +220,7 @@ def test_a_missing_output_is_named_together_with_those_that_came(messages: Messa
         "binary InferInput as JSON",
     ],
 )
-def test_what_cannot_be_sent_is_refused_before_anything_is_sent(
+def test_what_cannot_be_sent_is_rejected_before_anything_is_sent(
     messages: Messages, client: TritonClient, endpoint: Any, inputs: Any, binary: bool
 ) -> None:
     with messages.raises(ConfigurationError):
@@ -234,7 +234,7 @@ def test_an_output_is_asked_for_once(messages: Messages, client: TritonClient, e
     assert endpoint.requests == []
 
 
-def test_a_reserved_parameter_is_refused() -> None:
+def test_a_reserved_parameter_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match='"priority" is a reserved parameter'):
         encode({"x": np.zeros(1, np.int8)}, {"parameters": {"priority": 1}})
 

@@ -210,7 +210,7 @@ def test_an_update_after_a_rollback_works_also_without_a_change_set(cli: Cli, ho
     assert host.served_versions() == ["4"]
 
 
-def test_what_is_not_modelled_is_refused_with_a_sentence(cli: Cli) -> None:
+def test_what_is_not_modelled_is_rejected_with_a_sentence(cli: Cli) -> None:
     output = cli.run("drift", ok=False)
     assert "DetectStackDrift" in output
     assert "is not modelled by the local CloudFormation, which models CreateChangeSet, CreateStack," in output

@@ -164,7 +164,7 @@ def test_live_promotes_the_very_archive_that_test_has_built(account: Account, tm
     assert [url.split("/")[2] for url in served.values()] == [tested["Bucket"], live]
 
 
-def test_the_pipeline_itself_is_refused_before_anything_is_made(messages: Messages, account: Account) -> None:
+def test_the_pipeline_itself_is_rejected_before_anything_is_made(messages: Messages, account: Account) -> None:
     template = (ROOT / "tests" / "snapshots" / "Pipeline.template.json").read_text(encoding="utf-8")
     capabilities = ["CAPABILITY_NAMED_IAM"]
 

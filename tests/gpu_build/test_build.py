@@ -185,7 +185,7 @@ def test_a_network_that_turns_out_to_be_static_is_built_without_shapes(
         pytest.param("CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY", "8.9", id="compute capability"),
     ],
 )
-def test_another_machine_than_the_plan_was_made_for_is_refused_before_any_work(
+def test_another_machine_than_the_plan_was_made_for_is_rejected_before_any_work(
     messages: Messages, build: Any, variable: str, value: str
 ) -> None:
     build.add("text")

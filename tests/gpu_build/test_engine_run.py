@@ -115,6 +115,6 @@ def test_what_the_server_would_take_is_taken(expected: list[dict[str, Any]], fou
         pytest.param([FOUND, FOUND._replace(name="z")], id="one more"),
     ],
 )
-def test_what_the_server_would_refuse_fails_the_build(messages: Messages, found: list[Binding]) -> None:
+def test_what_the_server_would_reject_fails_the_build(messages: Messages, found: list[Binding]) -> None:
     with messages.raises(BuildError):
         check_tensors("the plan of tiny", EXPECTED, found, side="input", complete=True)

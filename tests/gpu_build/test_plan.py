@@ -86,11 +86,11 @@ def changed(change: Callable[[dict[str, Any]], object]) -> str:
         pytest.param(changed(lambda plan: plan["ensembles"][0]["steps"][0].pop("name")), id="a step without a name"),
     ],
 )
-def test_a_damaged_plan_is_refused(messages: Messages, write: Callable[[str], Path], text: str) -> None:
+def test_a_damaged_plan_is_rejected(messages: Messages, write: Callable[[str], Path], text: str) -> None:
     with messages.raises(PlanError):
         read_plan(write(text))
 
 
-def test_a_missing_plan_is_refused(messages: Messages, tmp_path: Path) -> None:
+def test_a_missing_plan_is_rejected(messages: Messages, tmp_path: Path) -> None:
     with messages.raises(PlanError):
         read_plan(tmp_path / "plan.json")

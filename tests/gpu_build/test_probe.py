@@ -88,12 +88,12 @@ def test_the_models_are_those_of_sagemakers_instances() -> None:
         pytest.param({"compute_capability": "8.9"}, id="another compute capability"),
     ],
 )
-def test_another_gpu_is_refused(messages: Messages, probed: Mapping[str, str | None]) -> None:
+def test_another_gpu_is_rejected(messages: Messages, probed: Mapping[str, str | None]) -> None:
     with messages.raises(BuildError):
         check(plan(), {**PROBED, **probed})
 
 
-def test_what_a_step_needs_of_tensorrt_is_refused_too(
+def test_what_a_step_needs_of_tensorrt_is_rejected_too(
     messages: Messages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     step = {"recipe": "tensorrt_plan", "name": "the TensorRT plan of bert", "tensorrt_major": 10}

@@ -211,7 +211,7 @@ def test_a_missing_archive_fails_with_its_name(messages: Messages, world: World)
 
 
 @pytest.mark.slow
-def test_an_empty_archive_is_refused(messages: Messages, world: World) -> None:
+def test_an_empty_archive_is_rejected(messages: Messages, world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
     world.s3.put_object(Bucket="the-assets", Key=text.asset, Body=b"")
@@ -254,7 +254,7 @@ def test_an_index_of_somebody_else_is_a_sentence(messages: Messages, world: Worl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 40], ids=["another size", "the same size"])
-def test_an_archive_that_was_replaced_after_its_commit_is_refused(messages: Messages, world: World, size: int) -> None:
+def test_an_archive_that_was_replaced_after_its_commit_is_rejected(messages: Messages, world: World, size: int) -> None:
     text = world.ensemble("text")
     event = world.publish(text, fleet=True)
     world.poll(event)
@@ -265,7 +265,7 @@ def test_an_archive_that_was_replaced_after_its_commit_is_refused(messages: Mess
 
 
 @pytest.mark.slow
-def test_a_deleted_archive_of_a_commit_is_refused(messages: Messages, world: World) -> None:
+def test_a_deleted_archive_of_a_commit_is_rejected(messages: Messages, world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
     world.poll(event)

@@ -56,7 +56,7 @@ def test_a_delete_succeeds_whatever_it_carries_and_touches_nothing(
     ],
     ids=["hash", "key", "bucket"],
 )
-def test_a_malformed_request_is_refused_at_once(messages: Messages, world: World, change: dict[str, Any]) -> None:
+def test_a_malformed_request_is_rejected_at_once(messages: Messages, world: World, change: dict[str, Any]) -> None:
     event = world.publish(world.ensemble("text"))
     event["ResourceProperties"].update(change)
 
@@ -65,7 +65,7 @@ def test_a_malformed_request_is_refused_at_once(messages: Messages, world: World
 
 
 @pytest.mark.slow
-def test_a_changed_plan_is_refused(messages: Messages, world: World) -> None:
+def test_a_changed_plan_is_rejected(messages: Messages, world: World) -> None:
     event = world.publish(world.ensemble("text"))
     key = event["ResourceProperties"]["PlanKey"]
     world.s3.put_object(Bucket="the-assets", Key=key, Body=b"{}")

@@ -145,7 +145,7 @@ class TestAnswersThatWereLost:
 
         assert len(cloud.jobs()) == 1
 
-    def test_a_refusal_that_follows_does_not_end_the_build(self, cloud: Cloud) -> None:
+    def test_a_rejection_that_follows_does_not_end_the_build(self, cloud: Cloud) -> None:
         stack = deploy(cloud, ONE)
         cloud.codebuild.after_start = [ReadTimeoutError(endpoint_url="codebuild")]
         assert poll(stack) == Poll()

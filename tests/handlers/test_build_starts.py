@@ -319,7 +319,7 @@ class TestInputs:
         assert sources in failure
         assert not cloud.jobs()
 
-    def test_another_content_than_the_recipe_says_is_refused_and_mended_by_restoring_it(
+    def test_another_content_than_the_recipe_says_is_rejected_and_mended_by_restoring_it(
         self, messages: Messages, cloud: Cloud
     ) -> None:
         onnx = cloud.s3.get(OTHER, "bert.onnx")

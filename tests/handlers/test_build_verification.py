@@ -79,7 +79,7 @@ def _built(cloud: Cloud) -> Built:
 
 
 @pytest.mark.parametrize("change", ["a part less", "a part more"])
-def test_an_archive_of_another_size_than_its_report_says_is_refused(built: Built, change: str) -> None:
+def test_an_archive_of_another_size_than_its_report_says_is_rejected(built: Built, change: str) -> None:
     content, size = built.content(), built.cloud.program.part_bytes
     whole = content[: (len(content) - 1) // size * size]
     built.cloud.s3.put(STORE, built.archive, whole if change == "a part less" else content + b"x" * size)
@@ -88,7 +88,7 @@ def test_an_archive_of_another_size_than_its_report_says_is_refused(built: Built
 
 
 @pytest.mark.parametrize("change", ["a hash less", "a hash more", "another key", "another schema", "other parts"])
-def test_a_report_that_does_not_fit_is_refused(built: Built, change: str) -> None:
+def test_a_report_that_does_not_fit_is_rejected(built: Built, change: str) -> None:
     changes: dict[str, dict[str, Any]] = {
         "a hash less": {"archive": {"parts": built.parts()[:-1]}},
         "a hash more": {"archive": {"parts": [*built.parts(), "0" * 64]}},
@@ -102,7 +102,7 @@ def test_a_report_that_does_not_fit_is_refused(built: Built, change: str) -> Non
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b" " * (MAX_REPORT_BYTES + 1)], ids=["nested deeply", "too large"])
-def test_a_report_that_cannot_be_read_is_refused(built: Built, text: bytes) -> None:
+def test_a_report_that_cannot_be_read_is_rejected(built: Built, text: bytes) -> None:
     built.cloud.s3.put(STORE, built.report, text)
     built.assert_refused()
 

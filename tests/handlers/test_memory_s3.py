@@ -108,7 +108,7 @@ def test_objects_are_listed_by_prefix(s3: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_is_refused(s3: Any, name: str) -> None:
+def test_what_is_rejected(s3: Any, name: str) -> None:
     act, code = REFUSALS[name]
     with pytest.raises(ClientError) as refused:
         act(s3)

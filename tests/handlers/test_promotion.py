@@ -100,7 +100,7 @@ def test_what_is_promoted_once_needs_the_other_store_no_more(world: World, promo
 
 
 @pytest.mark.slow
-def test_what_nobody_has_tested_is_refused(messages: Messages, world: World, promotion: Promotion) -> None:
+def test_what_nobody_has_tested_is_rejected(messages: Messages, world: World, promotion: Promotion) -> None:
     promotion.commit_there(world.ensemble("text", "1"))
     promotion.production()
     newer = world.ensemble("text", "2")
@@ -114,7 +114,7 @@ def test_what_nobody_has_tested_is_refused(messages: Messages, world: World, pro
 
 @pytest.mark.slow
 @pytest.mark.parametrize("manifest", [None, b"{}", b"not JSON"], ids=["another archive", "another form", "no JSON"])
-def test_an_archive_that_was_changed_after_its_commit_is_refused(
+def test_an_archive_that_was_changed_after_its_commit_is_rejected(
     messages: Messages, world: World, promotion: Promotion, manifest: bytes | None
 ) -> None:
     text = world.ensemble("text")
@@ -132,7 +132,9 @@ def test_an_archive_that_was_changed_after_its_commit_is_refused(
 
 
 @pytest.mark.slow
-def test_an_archive_that_was_never_committed_is_refused(messages: Messages, world: World, promotion: Promotion) -> None:
+def test_an_archive_that_was_never_committed_is_rejected(
+    messages: Messages, world: World, promotion: Promotion
+) -> None:
     text = world.ensemble("text")
     promotion.commit_there(text)
     world.s3.delete_object(Bucket=TESTED, Key=text.manifest)

@@ -135,7 +135,7 @@ def test_the_delete_of_a_wait_waits(formation: CloudFormation) -> None:
     assert formation.answers == []
 
 
-def test_a_request_that_is_refused_is_answered_at_once(formation: CloudFormation) -> None:
+def test_a_request_that_is_rejected_is_answered_at_once(formation: CloudFormation) -> None:
     artifacts.provide(formation.event("Create", ResourceProperties={"PlanSha256": "abc"}), None)
 
     (answer,) = formation.answers
@@ -224,7 +224,7 @@ def test_a_reason_names_the_log_group_once(formation: CloudFormation, monkeypatc
     assert answer["Reason"] == told
 
 
-def test_a_long_refusal_is_cut_and_logged(
+def test_a_long_rejection_is_cut_and_logged(
     formation: CloudFormation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("AWS_LAMBDA_LOG_GROUP_NAME", GROUP)

@@ -57,7 +57,7 @@ def test_an_endpoint_is_where_its_model_is(
     assert there in str(caught.value)
 
 
-def test_what_only_the_deployment_knows_is_not_refused(world: World, app: cdk.App, stack: cdk.Stack) -> None:
+def test_what_only_the_deployment_knows_is_not_rejected(world: World, app: cdk.App, stack: cdk.Stack) -> None:
     model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
     TritonEndpoint(cdk.Stack(app, "There"), "Endpoint", model=model)
 

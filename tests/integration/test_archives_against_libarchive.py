@@ -80,7 +80,7 @@ def unpacked(library: ctypes.CDLL, archive: Path, target: Path) -> str:
 
 @settings(max_examples=400, deadline=None)
 @given(members=st.lists(st.tuples(NAMES, KINDS, st.sampled_from(["a", "b", ABSOLUTE, "../x"])), max_size=5))
-def test_what_the_rule_refuses_is_what_libarchive_refuses(
+def test_what_the_rule_rejects_is_what_libarchive_rejects(
     libarchive: ctypes.CDLL, tmp_path_factory: pytest.TempPathFactory, members: list[tuple[str, bytes, str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("archive")

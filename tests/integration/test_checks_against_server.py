@@ -139,7 +139,7 @@ def write(root: Path, change: Change, base: Mapping[str, str] = SOUND) -> ModelR
         ),
     ],
 )
-def test_the_server_refuses_what_is_an_error(
+def test_the_server_rejects_what_is_an_error(
     tmp_path: Path,
     refusal: Callable[[ModelRepository], str | None],
     change: Change,

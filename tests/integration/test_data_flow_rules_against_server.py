@@ -253,7 +253,7 @@ LOADED: Mapping[str, tuple[set[str], Files]] = {
 
 
 @pytest.mark.parametrize(("code", "files", "words"), REFUSED.values(), ids=REFUSED)
-def test_the_server_refuses_in_the_words_that_are_quoted(
+def test_the_server_rejects_in_the_words_that_are_quoted(
     tmp_path: Path, judge: Judge, code: str, files: Files, words: str
 ) -> None:
     findings, verdict = both(tmp_path, judge, files)

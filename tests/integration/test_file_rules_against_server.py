@@ -134,7 +134,7 @@ def zip_archive() -> bytes:
         ),
     ],
 )
-def test_the_python_backend_refuses_what_is_an_error(
+def test_the_python_backend_rejects_what_is_an_error(
     tmp_path: Path, python_judge: Judge, files: Files, code: str, words: list[str]
 ) -> None:
     base = {"model/config.pbtxt": PYTHON, "model/1/model.py": SOURCE}
@@ -289,7 +289,7 @@ WEIGHTS = '(float[4] IN) => (float[4] OUT) <float[4] W = ["location": "%s"]> { O
         ({"model.onnx": onnx_text(WEIGHTS % "w.bin")}, "CT139", "w.bin"),
     ],
 )
-def test_onnx_runtime_refuses_what_is_an_error(tmp_path: Path, files: Files, code: str, words: str) -> None:
+def test_onnx_runtime_rejects_what_is_an_error(tmp_path: Path, files: Files, code: str, words: str) -> None:
     runtime = pytest.importorskip("onnxruntime")
     named = {f"model/1/{name}": content for name, content in files.items()}
     repository = write(tmp_path / "repository", {"model/config.pbtxt": 'backend: "onnxruntime"', **named})

@@ -236,7 +236,7 @@ def test_variants_share_the_requests_by_weight_or_by_name(runtime: Any) -> None:
         ),
     ],
 )
-def test_what_sagemaker_refuses_is_a_validation_error(runtime: Any, arguments: Any, said: str) -> None:
+def test_what_sagemaker_rejects_is_a_validation_error(runtime: Any, arguments: Any, said: str) -> None:
     error = refused(runtime, **arguments).response
     assert error["Error"]["Code"] == "ValidationError"
     assert said in error["Error"]["Message"]
@@ -246,7 +246,7 @@ def test_what_sagemaker_refuses_is_a_validation_error(runtime: Any, arguments: A
 @pytest.mark.parametrize(
     ("content", "said"), [(b"{", "failed to parse the request JSON"), (b'{"inputs": []}', "expected 1 inputs")]
 )
-def test_what_the_server_refuses_is_a_model_error_in_its_words(runtime: Any, content: bytes, said: str) -> None:
+def test_what_the_server_rejects_is_a_model_error_in_its_words(runtime: Any, content: bytes, said: str) -> None:
     error = refused(runtime, TargetModel="one.tar.gz", Body=content)
     assert type(error).__name__ == "ModelError"
     response: Any = error.response

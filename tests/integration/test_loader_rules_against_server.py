@@ -220,7 +220,7 @@ class TestArchives:
         found = {finding.code for finding in repository.check("multi")}
         assert ("CT510" in found) == (status == 507)
 
-    def test_a_decoupled_model_is_refused_at_every_invocation(
+    def test_a_decoupled_model_is_rejected_at_every_invocation(
         self, tmp_path: Path, load: Load, loader: TritonServer
     ) -> None:
         model = python_model("one", "model_transaction_policy { decoupled: true }")

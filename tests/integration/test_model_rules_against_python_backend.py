@@ -87,7 +87,7 @@ OF_THE_PYTHON_BACKEND: Mapping[str, tuple[str, Files, str]] = {
 
 
 @pytest.mark.parametrize(("code", "files", "words"), OF_THE_PYTHON_BACKEND.values(), ids=OF_THE_PYTHON_BACKEND)
-def test_the_python_backend_refuses_what_the_null_backend_does_not(
+def test_the_python_backend_rejects_what_the_null_backend_does_not(
     tmp_path: Path, python_server: ServerFiles, code: str, files: Files, words: str
 ) -> None:
     findings = errors_of(tmp_path / "repository", files)

@@ -55,7 +55,7 @@ def judged(tmp_path: Path) -> Judged:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_refuses_what_the_rules_refuse(name: str, judged: Judged) -> None:
+def test_it_rejects_what_the_rules_reject(name: str, judged: Judged) -> None:
     model = graph(REFUSED[name][0])
     assert judged(model)
     assert refusal(model)
@@ -69,7 +69,7 @@ def test_the_rules_take_what_it_takes(name: str, judged: Judged) -> None:
 
 
 @pytest.mark.parametrize("name", UNREGISTERED)
-def test_it_refuses_operators_that_nothing_registers(tmp_path: Path, name: str) -> None:
+def test_it_rejects_operators_that_nothing_registers(tmp_path: Path, name: str) -> None:
     model, file = graph(UNREGISTERED[name]), tmp_path / "model.onnx"
     file.write_bytes(model.SerializeToString())
     verdict = onnx_graphs([file])[file]
@@ -88,7 +88,7 @@ def test_the_table_has_the_operators_of_this_onnxruntime() -> None:
 
 
 @pytest.mark.parametrize("content", INCOMPLETE.values(), ids=INCOMPLETE)
-def test_it_refuses_what_is_incomplete(tmp_path: Path, content: bytes) -> None:
+def test_it_rejects_what_is_incomplete(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.onnx").write_bytes(content)
     found = onnx_file(tmp_path / "model.onnx")
     assert isinstance(found, Unreadable)

@@ -58,7 +58,7 @@ def test_metrics_have_a_port_of_their_own_and_sagemakers_has_none(server_files: 
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),
 )
-def test_the_server_refuses_the_ports_that_the_checks_refuse(
+def test_the_server_rejects_the_ports_that_the_checks_reject(
     messages: Messages, server_files: ServerFiles, tmp_path: Path, fields: dict[str, Any], refusal: str
 ) -> None:
     with messages.raises(ConfigurationError):

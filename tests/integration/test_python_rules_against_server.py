@@ -233,7 +233,7 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
 
 
 @pytest.mark.parametrize(("code", "files", "words"), REFUSED.values(), ids=REFUSED)
-def test_the_python_backend_refuses_what_is_an_error(
+def test_the_python_backend_rejects_what_is_an_error(
     tmp_path: Path, python_judge: Judge, code: str, files: Files, words: str
 ) -> None:
     repository = write(tmp_path / "repository", files)

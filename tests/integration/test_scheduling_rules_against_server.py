@@ -269,7 +269,7 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
 
 
 @pytest.mark.parametrize(("code", "files", "words"), REFUSED.values(), ids=REFUSED)
-def test_the_server_refuses_it_in_the_words_quoted(
+def test_the_server_rejects_it_in_the_words_quoted(
     tmp_path: Path, refusal: Refusal, code: str, files: Files, words: str
 ) -> None:
     check_refused(write(tmp_path / "repository", files), refusal, code, words)

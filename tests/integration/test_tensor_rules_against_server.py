@@ -331,7 +331,7 @@ def errors_of(root: Path, files: Files) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("code", "files", "words"), REFUSED.values(), ids=REFUSED)
-def test_the_server_refuses_in_the_words_quoted(
+def test_the_server_rejects_in_the_words_quoted(
     tmp_path: Path, refusal: Refusal, code: str, files: Files, words: str
 ) -> None:
     ((found, message),) = errors_of(tmp_path / "repository", files)

@@ -71,7 +71,7 @@ def test_a_profile_that_does_not_exist_stops_nothing(daemon: Daemon, monkeypatch
     client(environment, "ecr").create_repository(repositoryName="assets")  # for which moto makes a session
 
 
-def test_a_second_one_in_the_same_directory_is_refused_and_the_first_goes_on(
+def test_a_second_one_in_the_same_directory_is_rejected_and_the_first_goes_on(
     messages: Messages, daemon: Daemon
 ) -> None:
     environment = daemon.start()

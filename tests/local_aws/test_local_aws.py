@@ -228,14 +228,14 @@ def test_a_failed_update_leaves_the_old_configuration_in_service(local_aws: Loca
         ),
     ],
 )
-def test_what_sagemaker_would_refuse_or_is_not_modelled_is_a_sentence(
+def test_what_sagemaker_would_reject_or_is_not_modelled_is_a_sentence(
     local_aws: LocalAws, operation: str, request_: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ClientError, match=message):
         getattr(local_aws.client("sagemaker"), operation)(**request_)
 
 
-def test_an_instance_type_that_sagemaker_does_not_have_is_refused(local_aws: LocalAws) -> None:
+def test_an_instance_type_that_sagemaker_does_not_have_is_rejected(local_aws: LocalAws) -> None:
     variant = {"VariantName": "v", "ModelName": "m", "InitialInstanceCount": 1, "InstanceType": "ml.g99.xlarge"}
     with pytest.raises(ClientError, match=r"ml\.g99\.xlarge"):
         local_aws.client("sagemaker").create_endpoint_config(EndpointConfigName="c", ProductionVariants=[variant])
@@ -261,7 +261,7 @@ def test_invocations_share_a_connection(local_aws: LocalAws, signed: Signed) -> 
     connection.close()
 
 
-def test_a_runtime_operation_that_is_not_modelled_is_refused(local_aws: LocalAws, rejected: Rejected) -> None:
+def test_a_runtime_operation_that_is_not_modelled_is_rejected(local_aws: LocalAws, rejected: Rejected) -> None:
     with rejected("ValidationError"):
         local_aws.client("sagemaker-runtime").invoke_endpoint_with_response_stream(EndpointName="e", Body=b"")
 

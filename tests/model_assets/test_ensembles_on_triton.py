@@ -209,7 +209,7 @@ def test_a_text_that_is_not_utf8_fails_its_own_request_and_is_not_quoted(
             np.testing.assert_allclose(answer, embed([FOOD]), rtol=0, atol=1e-5)
 
 
-def test_more_texts_than_the_batch_size_are_refused(client: TritonClient) -> None:
+def test_more_texts_than_the_batch_size_are_rejected(client: TritonClient) -> None:
     with pytest.raises(ModelError, match="batch-size must be <= 16"):
         embeddings(client, [FOOD] * 17)
 

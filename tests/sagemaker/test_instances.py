@@ -90,7 +90,7 @@ def test_only_types_with_one_gpu_are_listed_for_multi_model_endpoints() -> None:
         pytest.param("", id="empty"),
     ],
 )
-def test_an_unknown_type_is_refused_with_those_that_exist(messages: Messages, name: str) -> None:
+def test_an_unknown_type_is_rejected_with_those_that_exist(messages: Messages, name: str) -> None:
     with messages.raises(ConfigurationError):
         gpu_instance(name)
 

@@ -164,14 +164,14 @@ def test_an_own_image_may_be_for_an_arm_host() -> None:
     ],
     ids=lambda value: " ".join(f"{k}={v:.20}" if isinstance(v, str) else f"{k}" for k, v in value.items()),
 )
-def test_what_cannot_serve_is_refused_with_the_reason_and_the_mend(
+def test_what_cannot_serve_is_rejected_with_the_reason_and_the_mend(
     messages: Messages, arguments: dict[str, Any]
 ) -> None:
     with messages.raises(ConfigurationError):
         ServingPlatform(**arguments)
 
 
-def test_a_digest_that_is_a_token_is_refused(messages: Messages) -> None:
+def test_a_digest_that_is_a_token_is_rejected(messages: Messages) -> None:
     with messages.raises(ConfigurationError):
         ServingPlatform(image="registry/triton@${Token[TOKEN.7]}", instance_type="ml.g5.xlarge")
 

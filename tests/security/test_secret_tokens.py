@@ -50,7 +50,7 @@ def within_a_text(stack: cdk.Stack) -> str:
 @pytest.mark.parametrize(
     "value", [of_secrets_manager, wrapped, of_parameter_store, within_a_text], ids=lambda value: value.__name__
 )
-def test_a_secret_behind_a_token_is_refused(
+def test_a_secret_behind_a_token_is_rejected(
     messages: Messages, world: World, stack: cdk.Stack, make: Make, value: Callable[[cdk.Stack], str]
 ) -> None:
     with messages.raises(ConfigurationError) as caught:

@@ -185,7 +185,7 @@ class TestThroughTheStartScript:
         pytest.param({"tensorflow_version": 2.0}, id="TensorFlow as a fraction"),
     ],
 )
-def test_a_value_that_cannot_work_is_refused(messages: Messages, arguments: dict[str, object]) -> None:
+def test_a_value_that_cannot_work_is_rejected(messages: Messages, arguments: dict[str, object]) -> None:
     with messages.raises(ConfigurationError):
         ContainerEnvironment(**arguments)  # type: ignore[arg-type]
 
@@ -199,7 +199,7 @@ def test_a_value_that_cannot_work_is_refused(messages: Messages, arguments: dict
         {"additional_args": ("--load-model=m",)},
     ],
 )
-def test_a_multi_model_container_refuses_what_it_would_ignore(messages: Messages, arguments: dict[str, object]) -> None:
+def test_a_multi_model_container_rejects_what_it_would_ignore(messages: Messages, arguments: dict[str, object]) -> None:
     environment = ContainerEnvironment(**arguments)  # type: ignore[arg-type]
     with messages.raises(ConfigurationError):
         container_variables(environment, multi_model=True)

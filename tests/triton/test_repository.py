@@ -186,7 +186,7 @@ class TestLinks:
         (tmp_path / "link").symlink_to("repository", target_is_directory=True)
         assert ModelRepository.from_directory(tmp_path / "link").name == "repository"
 
-    def test_a_link_out_of_the_repository_is_refused(self, messages: Messages, write: Write, tmp_path: Path) -> None:
+    def test_a_link_out_of_the_repository_is_rejected(self, messages: Messages, write: Write, tmp_path: Path) -> None:
         repository = write()
         (tmp_path / "secret").write_text("x")
         (repository.root / "bert" / "1" / "key").symlink_to(tmp_path / "secret")
@@ -201,7 +201,9 @@ class TestLinks:
             pytest.param("..", id="above"),
         ],
     )
-    def test_a_link_that_leads_nowhere_or_round_is_refused(self, messages: Messages, write: Write, target: str) -> None:
+    def test_a_link_that_leads_nowhere_or_round_is_rejected(
+        self, messages: Messages, write: Write, target: str
+    ) -> None:
         repository = write()
         (repository.root / "bert" / "1" / "link").symlink_to(target)
         with messages.raises(RepositoryError):

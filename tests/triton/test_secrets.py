@@ -42,7 +42,7 @@ REJECTED = {
 
 
 @pytest.mark.parametrize(("name", "value"), REJECTED.values(), ids=REJECTED)
-def test_a_secret_is_refused_and_never_repeated(messages: Messages, name: str, value: str) -> None:
+def test_a_secret_is_rejected_and_never_repeated(messages: Messages, name: str, value: str) -> None:
     with messages.raises(ConfigurationError) as caught:
         ContainerEnvironment(variables={name: value})
 

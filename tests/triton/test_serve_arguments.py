@@ -151,7 +151,7 @@ def test_everything_set() -> None:
         ),
     ],
 )
-def test_refusals_are_the_script_s_own(environment: dict[str, str], directories: list[str], message: str) -> None:
+def test_rejections_are_the_script_s_own(environment: dict[str, str], directories: list[str], message: str) -> None:
     with pytest.raises(ServeError) as caught:
         serve_arguments(environment, directories)
     assert str(caught.value) == message

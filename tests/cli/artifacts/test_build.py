@@ -209,7 +209,7 @@ def test_ctrl_c_says_that_the_build_goes_on(
     messages.record("cdk-triton artifacts", outcome.err.splitlines()[-1])
 
 
-def test_the_handler_never_loses_patience_and_hears_of_refusals() -> None:
+def test_the_handler_never_loses_patience_and_hears_of_rejections() -> None:
     assert failure.PROPAGATION_SECONDS < running.WAITED_SECONDS < failure.PATIENCE_SECONDS
 
 
@@ -328,7 +328,7 @@ def test_a_property_is_resolved_as_cloudformation_does(value: Any, resolved: str
         pytest.param({"Fn::FindInMap": ["Accounts", "mars-1", "dlc"]}, id="Fn::FindInMap"),
     ],
 )
-def test_what_only_a_deployment_knows_is_refused(messages: Messages, value: Any) -> None:
+def test_what_only_a_deployment_knows_is_rejected(messages: Messages, value: Any) -> None:
     with messages.raises(ConfigurationError):
         resolve(value, PSEUDO, {}, "Artifacts.PlanBucket")
 

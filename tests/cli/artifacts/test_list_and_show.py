@@ -325,7 +325,7 @@ def test_an_aws_that_does_not_answer_is_a_sentence(
     messages.record("cdk-triton artifacts", outcome.said)
 
 
-def test_a_refusal_of_aws_is_a_sentence(messages: Messages, run: Any, world: World) -> None:
+def test_a_rejection_of_aws_is_a_sentence(messages: Messages, run: Any, world: World) -> None:
     world.put("fleets/fleet/25.09-a10g/index.json", b"[]")
     outcome = run("artifacts", "list", "--store", world.stack)
     assert (outcome.status, outcome.out) == (1, "")

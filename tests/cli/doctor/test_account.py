@@ -60,7 +60,7 @@ def test_without_credentials(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPa
     assert outcome.graded("credentials") == "error"
 
 
-def test_credentials_that_aws_refuses(doctor: Any, aws: Any) -> None:
+def test_credentials_that_aws_rejects(doctor: Any, aws: Any) -> None:
     aws.rejects("GetCallerIdentity", "ExpiredToken", "The security token included in the request is expired")
     outcome = doctor()
     assert outcome.status == 1

@@ -247,7 +247,7 @@ class TestOfAnAccount:
 
         assert outcome.graded("updates") == "ok"
 
-    def test_a_refusal_is_unknown(self, messages: Messages, doctor: Any, aws: Any, assembly: Any) -> None:
+    def test_a_rejection_is_unknown(self, messages: Messages, doctor: Any, aws: Any, assembly: Any) -> None:
         error = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>"
         aws.answers("DescribeStacks", error, 403)
 

@@ -119,7 +119,7 @@ def test_bytes_that_differ_are_a_warning(messages: Messages, make_work: Make, tm
     ],
     ids=["none", "two", "two marked", "unknown operator"],
 )
-def test_a_file_without_exactly_one_good_pipeline_is_refused(
+def test_a_file_without_exactly_one_good_pipeline_is_rejected(
     messages: Messages, make_work: Make, tmp_path: Path, text: str
 ) -> None:
     work = make_work(pipeline(tmp_path, text))

@@ -127,7 +127,7 @@ def test_weights_beside_the_network_become_part_of_it(make_work: Make, tmp_path:
     ],
     ids=["names", "empty name", "no file", "no function", "no ONNX", "weights elsewhere"],
 )
-def test_what_is_not_declared_is_refused(
+def test_what_is_not_declared_is_rejected(
     messages: Messages, make_work: Make, tmp_path: Path, code: str, outputs: tuple[str, ...]
 ) -> None:
     with messages.raises(BuildError):

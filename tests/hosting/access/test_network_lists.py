@@ -38,7 +38,7 @@ def vpc_with(stack: cdk.Stack, subnets: Sequence[str], zones: int = 1) -> ec2.IV
 
 
 @pytest.mark.parametrize("ids", [split, parameter])
-def test_a_list_of_subnets_that_is_a_token_is_refused_for_that(
+def test_a_list_of_subnets_that_is_a_token_is_rejected_for_that(
     ids: Callable[[cdk.Stack], Sequence[str]], world: World, stack: cdk.Stack, messages: Messages
 ) -> None:
     vpc = vpc_with(stack, ids(stack))
@@ -48,7 +48,7 @@ def test_a_list_of_subnets_that_is_a_token_is_refused_for_that(
         TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder(vpc=vpc)])
 
 
-def test_a_list_of_security_groups_that_is_a_token_is_refused_for_that(
+def test_a_list_of_security_groups_that_is_a_token_is_rejected_for_that(
     world: World, stack: cdk.Stack, messages: Messages
 ) -> None:
     vpc = vpc_with(stack, ["subnet-a", "subnet-b"], 2)

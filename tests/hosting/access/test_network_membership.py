@@ -31,13 +31,13 @@ def model_in(world: World, stack: cdk.Stack, **network: Any) -> None:
     TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, **network)
 
 
-def test_a_group_of_another_vpc_of_the_app_is_refused(messages: Messages, world: World, stack: cdk.Stack) -> None:
+def test_a_group_of_another_vpc_of_the_app_is_rejected(messages: Messages, world: World, stack: cdk.Stack) -> None:
     group = ec2.SecurityGroup(stack, "Group", vpc=ec2.Vpc(stack, "Other"))
     with messages.raises(ConfigurationError):
         model_in(world, stack, vpc=ec2.Vpc(stack, "Vpc"), security_groups=[group])
 
 
-def test_a_subnet_of_another_vpc_of_the_app_is_refused(messages: Messages, world: World, stack: cdk.Stack) -> None:
+def test_a_subnet_of_another_vpc_of_the_app_is_rejected(messages: Messages, world: World, stack: cdk.Stack) -> None:
     subnets = ec2.SubnetSelection(subnets=ec2.Vpc(stack, "Other").private_subnets)
     with messages.raises(ConfigurationError):
         model_in(world, stack, vpc=ec2.Vpc(stack, "Vpc"), vpc_subnets=subnets)
@@ -52,7 +52,7 @@ def test_builds_and_functions_are_in_one_vpc_too(messages: Messages, stack: cdk.
         TritonArtifactStore(stack, "Functions", vpc=vpc, security_groups=[group])
 
 
-def test_a_group_of_another_imported_vpc_is_refused(messages: Messages, world: World, stack: cdk.Stack) -> None:
+def test_a_group_of_another_imported_vpc_is_rejected(messages: Messages, world: World, stack: cdk.Stack) -> None:
     group = ec2.SecurityGroup(stack, "Group", vpc=imported(stack, "Other", "vpc-00000000000000001"))
     with messages.raises(ConfigurationError):
         model_in(world, stack, vpc=imported(stack, "Vpc", "vpc-00000000000000002"), security_groups=[group])
@@ -61,7 +61,7 @@ def test_a_group_of_another_imported_vpc_is_refused(messages: Messages, world: W
 @pytest.mark.parametrize(
     "kind", ["made", "in another stack", "imported twice", "a parameter", "looked up", "a group by id"]
 )
-def test_what_may_be_of_the_vpc_is_not_refused(world: World, stack: cdk.Stack, kind: str) -> None:
+def test_what_may_be_of_the_vpc_is_not_rejected(world: World, stack: cdk.Stack, kind: str) -> None:
     id = "vpc-00000000000000001"
     match kind:
         case "made":

@@ -186,7 +186,7 @@ def test_every_advice_names_what_the_cdk_has(given: Any) -> None:
         assert not member or hasattr(found, member), f"{module}.{kind}.{member}"
 
 
-def test_a_refused_construct_leaves_nothing_behind(given: Any) -> None:
+def test_a_rejected_construct_leaves_nothing_behind(given: Any) -> None:
     before = [child.node.path for child in given.scope.node.find_all()]
     for make in (single, many, endpoint):
         with pytest.raises(ConfigurationError):

@@ -98,13 +98,13 @@ class TestImports:
         }
 
     @pytest.mark.parametrize("target_models", [[], "text", ["text*"]], ids=["none", "a text", "a pattern"])
-    def test_a_grant_that_means_nothing_is_refused(
+    def test_a_grant_that_means_nothing_is_rejected(
         self, messages: Messages, stack: cdk.Stack, caller: iam.Role, target_models: list[str]
     ) -> None:
         with messages.raises(ConfigurationError):
             TritonEndpoint.from_endpoint_arn(stack, "Search", ARN).grant_invoke(caller, target_models=target_models)
 
-    def test_names_that_are_none_are_refused(self, messages: Messages, stack: cdk.Stack) -> None:
+    def test_names_that_are_none_are_rejected(self, messages: Messages, stack: cdk.Stack) -> None:
         with messages.raises(ConfigurationError):
             TritonEndpoint.from_endpoint_name(stack, "Search", "my_endpoint")
 
@@ -113,7 +113,7 @@ class TestImports:
         ["search", "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/", ARN.replace("endpoint/", "model/")],
         ids=["a name", "no name", "a model"],
     )
-    def test_an_arn_that_names_no_endpoint_is_refused(self, messages: Messages, stack: cdk.Stack, arn: str) -> None:
+    def test_an_arn_that_names_no_endpoint_is_rejected(self, messages: Messages, stack: cdk.Stack, arn: str) -> None:
         with messages.raises(ConfigurationError):
             TritonEndpoint.from_endpoint_arn(stack, "Search", arn)
         with messages.raises(ConfigurationError):
@@ -353,7 +353,7 @@ class TestParameters:
         with messages.raises(ConfigurationError):
             fleets[1].add_publisher()
 
-    def test_variants_that_disagree_are_refused(self, messages: Messages, world: World, stack: cdk.Stack) -> None:
+    def test_variants_that_disagree_are_rejected(self, messages: Messages, world: World, stack: cdk.Stack) -> None:
         fleets = [
             TritonMultiModel(
                 stack,
@@ -377,7 +377,7 @@ class TestParameters:
         ["", "/", "search", "/search/", "/a b", "/aws/search", "/SSM", "/ssmx", "/x" * 14, "/" + "x" * 500],
         ids=["none", "root", "no slash", "slash behind", "space", "aws", "SSM", "ssm", "14 levels", "long"],
     )
-    def test_what_the_parameter_store_would_refuse_is_refused(
+    def test_what_the_parameter_store_would_reject_is_rejected(
         self, messages: Messages, stack: cdk.Stack, fleet: TritonMultiModel, prefix: str
     ) -> None:
         with messages.raises(ConfigurationError):

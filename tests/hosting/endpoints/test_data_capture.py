@@ -178,7 +178,7 @@ def test_a_fleet_is_warned_of(messages: Messages, world: World, stack: cdk.Stack
         pytest.param({"capture_requests": False, "capture_responses": False}, id="neither"),
     ],
 )
-def test_what_sagemaker_would_refuse_or_what_keeps_nothing_is_refused(
+def test_what_sagemaker_would_reject_or_what_keeps_nothing_is_rejected(
     messages: Messages, bucket: s3.IBucket, arguments: dict[str, Any]
 ) -> None:
     with messages.raises(ConfigurationError) as caught:
@@ -202,7 +202,7 @@ def test_a_token_is_a_percentage(world: World, stack: cdk.Stack, model: TritonMo
     assert config(world, stack)["InitialSamplingPercentage"] == {"Ref": "Share"}
 
 
-def test_a_bucket_of_another_region_is_refused(messages: Messages, world: World) -> None:
+def test_a_bucket_of_another_region_is_rejected(messages: Messages, world: World) -> None:
     app = world.app()
     stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="111122223333", region="us-east-1"))
     bucket = s3.Bucket.from_bucket_attributes(stack, "Captured", bucket_name="captured", region="eu-west-1")

@@ -172,7 +172,7 @@ class TestPolicies:
             ),
         ],
     )
-    def test_what_sagemaker_would_refuse_is_refused(
+    def test_what_sagemaker_would_reject_is_rejected(
         self, messages: Messages, make: Callable[[], object], computed: str
     ) -> None:
         with messages.raises(ConfigurationError) as caught:
@@ -242,7 +242,7 @@ class TestScaledVariants:
 
         assert not properties(world, stack).keys() & self.retained.keys()
 
-    def test_another_context_value_is_refused(self, messages: Messages, world: World) -> None:
+    def test_another_context_value_is_rejected(self, messages: Messages, world: World) -> None:
         app = world.app()
         app.node.set_context("cdk-triton:retainVariantProperties", "no")
         stack = cdk.Stack(app, "Stack")

@@ -114,7 +114,7 @@ def test_a_token_is_taken_where_sagemaker_checks_it(world: World, stack: cdk.Sta
         pytest.param("model_download_timeout", cdk.Duration.seconds(0), id="no time for the download"),
     ],
 )
-def test_what_sagemaker_would_refuse_is_refused(
+def test_what_sagemaker_would_reject_is_rejected(
     messages: Messages, model: TritonModel, argument: str, value: Any
 ) -> None:
     with messages.raises(ConfigurationError) as caught:
@@ -123,7 +123,7 @@ def test_what_sagemaker_would_refuse_is_refused(
 
 
 @pytest.mark.parametrize("name", ["", "my_endpoint", "-x", "x" * 64], ids=["none", "a line", "a dash before", "long"])
-def test_a_bad_endpoint_name_is_refused(messages: Messages, stack: cdk.Stack, model: TritonModel, name: str) -> None:
+def test_a_bad_endpoint_name_is_rejected(messages: Messages, stack: cdk.Stack, model: TritonModel, name: str) -> None:
     with messages.raises(ConfigurationError):
         TritonEndpoint(stack, "Endpoint", model=model, endpoint_name=name)
 
@@ -134,7 +134,7 @@ def test_model_and_variants_exclude_each_other(messages: Messages, stack: cdk.St
             TritonEndpoint(stack, "Endpoint", **arguments)  # type: ignore[arg-type]
 
 
-def test_variants_that_cannot_be_told_apart_or_get_nothing_are_refused(
+def test_variants_that_cannot_be_told_apart_or_get_nothing_are_rejected(
     messages: Messages, stack: cdk.Stack, model: TritonModel
 ) -> None:
     with messages.raises(ConfigurationError):
@@ -223,7 +223,7 @@ class TestGrants:
         with messages.raises(ConfigurationError):
             endpoint.grant_invoke(caller, target_models=[])
 
-    def test_an_unknown_ensemble_is_refused(
+    def test_an_unknown_ensemble_is_rejected(
         self, messages: Messages, stack: cdk.Stack, fleet: TritonMultiModel, model: TritonModel, caller: iam.Role
     ) -> None:
         with messages.raises(ConfigurationError):

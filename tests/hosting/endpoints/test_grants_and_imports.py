@@ -71,7 +71,9 @@ class TestImportedModels:
         caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         assert endpoint.grant_invoke(caller, target_models=["text"]).success
 
-    def test_a_name_that_no_model_can_have_is_refused(self, messages: Messages, world: World, stack: cdk.Stack) -> None:
+    def test_a_name_that_no_model_can_have_is_rejected(
+        self, messages: Messages, world: World, stack: cdk.Stack
+    ) -> None:
         with messages.raises(ConfigurationError):
             TritonModel.from_model_attributes(
                 stack, "Model", model_name="search_v1", platform=world.platform, role=role(stack)
@@ -107,7 +109,7 @@ class TestMetricsOfImportedEndpoints:
             getattr(endpoint, "other")  # noqa: B009
         assert not hasattr(endpoint, "metric_model_latency")
 
-    def test_a_name_that_no_variant_can_have_is_refused(self, messages: Messages, stack: cdk.Stack) -> None:
+    def test_a_name_that_no_variant_can_have_is_rejected(self, messages: Messages, stack: cdk.Stack) -> None:
         with messages.raises(ConfigurationError):
             TritonEndpoint.from_endpoint_name(stack, "Search", "Search").variant("a_b")
 

@@ -36,7 +36,7 @@ def endpoint(scope: Construct, world: World, id: str = "Endpoint", **names: str)
 
 class TestEndpointNames:
     @pytest.mark.parametrize("second", ["search", "Search"])
-    def test_two_of_one_stack_are_refused(
+    def test_two_of_one_stack_are_rejected(
         self, messages: Messages, world: World, stack: cdk.Stack, second: str
     ) -> None:
         endpoint(stack, world, "First", name="search")
@@ -47,7 +47,7 @@ class TestEndpointNames:
         assert stack.node.try_find_child("Second") is None
         endpoint(stack, world, "Third", name="search-2")
 
-    def test_two_stacks_of_one_account_and_region_are_refused(self, messages: Messages, world: World) -> None:
+    def test_two_stacks_of_one_account_and_region_are_rejected(self, messages: Messages, world: World) -> None:
         app = world.app()
         endpoint(cdk.Stack(app, "One", env=HERE), world, name="search")
 
@@ -100,14 +100,14 @@ class TestEndpointNames:
 
 
 class TestParameters:
-    def test_two_of_one_path_are_refused(self, messages: Messages, world: World, stack: cdk.Stack) -> None:
+    def test_two_of_one_path_are_rejected(self, messages: Messages, world: World, stack: cdk.Stack) -> None:
         endpoint(stack, world, "First", ssm_parameter_path="/search")
 
         with messages.raises(ConfigurationError) as caught:
             endpoint(stack, world, "Second", ssm_parameter_path="/search")
         assert "'/search/endpoint-name'" in str(caught.value)
 
-    def test_one_below_the_other_is_refused_where_a_name_is_doubled(
+    def test_one_below_the_other_is_rejected_where_a_name_is_doubled(
         self, messages: Messages, world: World, stack: cdk.Stack
     ) -> None:
         ensembles = {"endpoint-arn": world.repository()}

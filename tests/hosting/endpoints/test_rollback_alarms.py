@@ -81,7 +81,7 @@ class TestAlarms:
         rollback = properties(world, stack)["DeploymentConfig"]["AutoRollbackConfiguration"]
         assert rollback == {"Alarms": [{"AlarmName": "Outside"}]}
 
-    def test_a_composite_alarm_and_none_are_refused(
+    def test_a_composite_alarm_and_none_are_rejected(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel
     ) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
@@ -95,7 +95,7 @@ class TestAlarms:
 
     @pytest.mark.parametrize("nested", [False, True], ids=["same stack", "nested stack"])
     @pytest.mark.parametrize("expression", [False, True], ids=["metric", "expression"])
-    def test_an_alarm_that_comes_after_the_endpoint_is_refused(
+    def test_an_alarm_that_comes_after_the_endpoint_is_rejected(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel, expression: bool, nested: bool
     ) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
@@ -108,7 +108,7 @@ class TestAlarms:
         with messages.raises(ConfigurationError):
             endpoint.roll_back_on(alarm)
 
-    def test_an_alarm_that_names_the_endpoint_by_its_logical_id_is_refused(
+    def test_an_alarm_that_names_the_endpoint_by_its_logical_id_is_rejected(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel
     ) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
@@ -137,7 +137,7 @@ class TestAlarms:
         ids=["region", "account"],
     )
     @pytest.mark.parametrize("imported", [False, True], ids=["made", "imported"])
-    def test_an_alarm_of_another_environment_is_refused(
+    def test_an_alarm_of_another_environment_is_rejected(
         self, messages: Messages, world: World, region: str, account: str, imported: bool
     ) -> None:
         app = world.app()
@@ -205,7 +205,7 @@ class TestAlarms:
         assert watched == [{"AlarmName": "First"}, {"AlarmName": "Second"}]
         assert name in world.only(stack, ENDPOINT)["DependsOn"]
 
-    def test_alarms_without_a_policy_that_waits_are_refused(
+    def test_alarms_without_a_policy_that_waits_are_rejected(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel
     ) -> None:
         alarm = outside_alarm(stack)

@@ -132,7 +132,7 @@ def test_its_own_topic_is_made_once(world: World, stack: cdk.Stack, endpoint: Tr
     assert len(world.only(stack, RULE)["Properties"]["Targets"]) == 1
 
 
-def test_a_generated_name_is_refused(messages: Messages, world: World, stack: cdk.Stack) -> None:
+def test_a_generated_name_is_rejected(messages: Messages, world: World, stack: cdk.Stack) -> None:
     model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
     endpoint = TritonEndpoint(stack, "Endpoint", model=model)
     with messages.raises(ConfigurationError):

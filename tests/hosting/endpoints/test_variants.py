@@ -69,7 +69,7 @@ class TestVolume:
         assert warnings(stack, "cdk-triton:VolumeSize") == []
 
     @pytest.mark.parametrize("instance_type", ["ml.g4dn.xlarge", "ml.g5.2xlarge", "ml.g6e.2xlarge", "ml.p4d.24xlarge"])
-    def test_a_type_that_is_known_to_refuse_it_is_refused(
+    def test_a_type_that_is_known_to_reject_it_is_rejected(
         self, messages: Messages, world: World, stack: cdk.Stack, instance_type: str
     ) -> None:
         with messages.raises(ConfigurationError):
@@ -94,7 +94,7 @@ class TestVolume:
         ],
         ids=["none", "too much", "a fraction"],
     )
-    def test_a_size_that_sagemaker_does_not_take_is_refused(
+    def test_a_size_that_sagemaker_does_not_take_is_rejected(
         self, messages: Messages, world: World, stack: cdk.Stack, size: cdk.Size, said: str
     ) -> None:
         model = model_on(world, stack, "ml.p3.2xlarge", "24.09")
@@ -112,7 +112,7 @@ class TestRouting:
 
         assert configured(world, stack, variant)["RoutingConfig"] == {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
 
-    def test_another_strategy_is_refused(self, messages: Messages, model: TritonModel) -> None:
+    def test_another_strategy_is_rejected(self, messages: Messages, model: TritonModel) -> None:
         with messages.raises(ConfigurationError) as caught:
             TritonVariant(model=model, routing_strategy="ROUND_ROBIN")  # type: ignore[arg-type]
         assert "LEAST_OUTSTANDING_REQUESTS" in str(caught.value)
@@ -157,7 +157,7 @@ class TestTimeouts:
         [(cdk.Duration.millis(60_500), "60.5"), (600, "600")],
         ids=["a fraction", "a number"],
     )
-    def test_what_is_no_number_of_seconds_is_refused(
+    def test_what_is_no_number_of_seconds_is_rejected(
         self, messages: Messages, model: TritonModel, timeout: Any, said: str
     ) -> None:
         with messages.raises(ConfigurationError) as caught:

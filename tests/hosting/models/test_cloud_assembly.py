@@ -169,7 +169,7 @@ def test_no_id_that_a_user_would_choose_is_taken(world: World, name: str) -> Non
     assert {child.node.id for child in stack.node.children} >= {name, f"{name}.NestedStack"}
 
 
-def test_a_synthesizer_that_names_assets_late_is_refused(messages: Messages, world: World) -> None:
+def test_a_synthesizer_that_names_assets_late_is_rejected(messages: Messages, world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack", synthesizer=cdk.LegacyStackSynthesizer())
 
     with messages.raises(ConfigurationError):

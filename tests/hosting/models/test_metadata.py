@@ -97,7 +97,7 @@ def test_what_a_tag_takes_is_taken(world: World, stack: cdk.Stack, metadata: dic
     ],
     ids=["many", "no key", "long key", "long value", "comma", "hash", "line", "aws", "AWS", "ours"],
 )
-def test_what_cannot_be_a_tag_is_refused(
+def test_what_cannot_be_a_tag_is_rejected(
     world: World, stack: cdk.Stack, metadata: dict[str, str], messages: Messages
 ) -> None:
     with messages.raises(ConfigurationError):

@@ -278,7 +278,7 @@ class TestRegions:
             "/sagemaker-tritonserver:25.09-py3"
         )
 
-    def test_a_region_without_the_image_is_refused_with_those_that_have_it(
+    def test_a_region_without_the_image_is_rejected_with_those_that_have_it(
         self, messages: Messages, world: World
     ) -> None:
         with messages.raises(ConfigurationError) as caught:
@@ -337,7 +337,7 @@ class TestAnImageOfOnesOwn:
         messages.record("cdk-triton:ImagePullNotGranted", str(warning.entry.data))
 
 
-def test_a_directory_that_cannot_name_an_object_is_refused(messages: Messages, world: World, stack: cdk.Stack) -> None:
+def test_a_directory_that_cannot_name_an_object_is_rejected(messages: Messages, world: World, stack: cdk.Stack) -> None:
     with messages.raises(ConfigurationError):
         TritonModel(stack, "Model", repository=world.repository("my models"), platform=world.platform)
 

@@ -236,7 +236,7 @@ def test_the_handler_reads_the_plan_as_it_was_meant(world: World) -> None:
     ["", "a/b", "with space", "-first", "é", "x" * 201],
     ids=["none", "slash", "space", "dash", "accent", "long"],
 )
-def test_a_name_that_cannot_be_a_target_model_is_refused(
+def test_a_name_that_cannot_be_a_target_model_is_rejected(
     messages: Messages, world: World, stack: cdk.Stack, name: str
 ) -> None:
     with messages.raises(ConfigurationError):

@@ -314,7 +314,7 @@ def change_cache(directory: Path, statement: str) -> None:
     ],
     ids=["name", "region", "role", "uncompressed"],
 )
-def test_no_weights_are_read_for_what_is_refused_anyway(
+def test_no_weights_are_read_for_what_is_rejected_anyway(
     messages: Messages, name: str, region: str, role: str | None, uncompressed: bool, refused: str, world: World
 ) -> None:
     root = world.repository(name).root

@@ -79,7 +79,7 @@ def test_without_an_aspect_nothing_has_a_name(world: World) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "with space", "x" * 21])
-def test_what_cannot_begin_a_name_is_refused(prefix: str, messages: Messages) -> None:
+def test_what_cannot_begin_a_name_is_rejected(prefix: str, messages: Messages) -> None:
     with messages.raises(ConfigurationError):
         NamePrefix(prefix)
 

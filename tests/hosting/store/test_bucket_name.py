@@ -29,7 +29,7 @@ def test_a_name_may_be_known_during_the_deployment_only(world: World, stack: cdk
 @pytest.mark.parametrize(
     "name", ["Bank", "ab", "x" * 64, "-bank", "bank.artifacts", "", "xn--bank", "bank--x-s3", "bank-s3alias"]
 )
-def test_what_is_no_name_for_a_bucket_is_refused(name: str, stack: cdk.Stack, messages: Messages) -> None:
+def test_what_is_no_name_for_a_bucket_is_rejected(name: str, stack: cdk.Stack, messages: Messages) -> None:
     with messages.raises(ConfigurationError):
         TritonArtifactStore(stack, "Store", bucket_name=name)
 

@@ -186,7 +186,7 @@ def test_a_role_of_the_same_account_reads_by_its_own_policy(world: World, flatte
     }
 
 
-def test_builders_in_a_store_that_promotes_are_refused(messages: Messages, live: cdk.Stack) -> None:
+def test_builders_in_a_store_that_promotes_are_rejected(messages: Messages, live: cdk.Stack) -> None:
     with messages.raises(ConfigurationError):
         TritonArtifactStore(live, "Store", promotes_from=imported(live), builders=[CodeBuildGpuBuilder()])
 

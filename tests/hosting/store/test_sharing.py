@@ -234,7 +234,7 @@ def test_it_may_be_imported_in_one_stack_and_used_in_another(world: World) -> No
 @pytest.mark.parametrize(
     "name", ["", "triton/artifacts", "a" * 201, cdk.Aws.STACK_NAME], ids=["none", "slash", "long", "token"]
 )
-def test_a_name_that_no_export_may_have_is_refused(messages: Messages, name: str, stack: cdk.Stack) -> None:
+def test_a_name_that_no_export_may_have_is_rejected(messages: Messages, name: str, stack: cdk.Stack) -> None:
     for make in (
         lambda: TritonArtifactStore(stack, "Owner", export_prefix=name),
         lambda: TritonArtifactStore.from_exports(stack, "Store", name),

@@ -236,7 +236,7 @@ def test_a_prefix_of_the_bootstrap_is_respected(prefix: str, world: World) -> No
     assert f'"/{prefix}triton-*"' in json.dumps(world.template(stack))
 
 
-def test_a_stack_with_other_assets_is_refused(messages: Messages, world: World) -> None:
+def test_a_stack_with_other_assets_is_rejected(messages: Messages, world: World) -> None:
     app = world.app()
     store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
     other = cdk.Stack(app, "Other", synthesizer=cdk.DefaultStackSynthesizer(qualifier="team"))
@@ -246,7 +246,7 @@ def test_a_stack_with_other_assets_is_refused(messages: Messages, world: World) 
     assert "cdk-team-assets" in str(caught.value)
 
 
-def test_a_stack_with_another_idea_of_its_environment_is_refused(messages: Messages, world: World) -> None:
+def test_a_stack_with_another_idea_of_its_environment_is_rejected(messages: Messages, world: World) -> None:
     app = world.app()
     store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
     here = cdk.Stack(app, "Here", env=cdk.Environment(account="111122223333", region="us-east-1"))

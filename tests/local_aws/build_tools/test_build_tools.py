@@ -146,7 +146,7 @@ def test_a_plan_is_run_with_given_inputs(run: Run) -> None:
         ),
     ],
 )
-def test_what_the_real_one_refuses_is_refused_in_its_words(
+def test_what_the_real_one_rejects_is_rejected_in_its_words(
     run: Run, arguments: list[str], tensorrt: str, said: str
 ) -> None:
     write_network("a.onnx")

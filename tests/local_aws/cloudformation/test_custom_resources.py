@@ -245,7 +245,7 @@ def test_an_answer_that_breaks_the_protocol_fails_the_resource(
     messages.record("CREATE_FAILED", re.sub(r"RequestId: [-0-9a-f]+", "RequestId: ID", reason))
 
 
-def test_data_before_completion_is_refused_as_the_framework_refuses_it(deployer: Deployer) -> None:
+def test_data_before_completion_is_rejected_as_the_framework_rejects_it(deployer: Deployer) -> None:
     name = deployer.new_name()
     code = """
     def on_event(event, context):
@@ -343,7 +343,7 @@ def test_a_function_that_never_answers_fails_after_the_service_timeout(deployer:
     assert "CloudFormation did not receive a response from your Custom Resource" in failure(deployer, name)
 
 
-def test_a_function_that_cannot_run_here_is_refused_before_anything_is_created(
+def test_a_function_that_cannot_run_here_is_rejected_before_anything_is_created(
     deployer: Deployer, rejected: Rejected
 ) -> None:
     template = plain(PLAIN)

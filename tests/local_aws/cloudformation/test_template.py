@@ -143,7 +143,7 @@ def test_yaml_short_forms_and_dates_read_like_their_json() -> None:
     ],
     ids=["JSON", "YAML", "no resource"],
 )
-def test_a_template_that_is_none_is_refused_in_cloudformations_words(text: str, message: str) -> None:
+def test_a_template_that_is_none_is_rejected_in_cloudformations_words(text: str, message: str) -> None:
     with pytest.raises(TemplateError, match=f"^{re.escape(message)}"):
         parse_template(text)
 
@@ -162,7 +162,7 @@ def test_a_template_that_is_none_is_refused_in_cloudformations_words(text: str, 
         ),
     ],
 )
-def test_a_template_that_is_refused_gets_a_sentence(messages: Messages, template: Any, named: str) -> None:
+def test_a_template_that_is_rejected_gets_a_sentence(messages: Messages, template: Any, named: str) -> None:
     with messages.raises(TemplateError) as caught:
         parse_template(json.dumps(template))
     assert named in str(caught.value)
@@ -257,12 +257,12 @@ def test_a_wrong_parameter_is_a_sentence(messages: Messages, declaration: dict[s
         resolve_parameters({"P": declaration}, {"P": value}, {}, read_ssm)
 
 
-def test_an_undeclared_parameter_is_refused_in_cloudformations_words() -> None:
+def test_an_undeclared_parameter_is_rejected_in_cloudformations_words() -> None:
     with pytest.raises(TemplateError, match=r"\[Typo\] do not exist in the template"):
         resolve_parameters({}, {"Typo": "x"}, {}, read_ssm)
 
 
-def test_the_bootstrap_rule_of_the_cdk_refuses_old_versions_with_its_own_words() -> None:
+def test_the_bootstrap_rule_of_the_cdk_rejects_old_versions_with_its_own_words() -> None:
     rules = {
         "CheckBootstrapVersion": {
             "Assertions": [

@@ -51,7 +51,7 @@ def test_the_output_is_read_anew_at_each_deployment_and_protected_by_nothing(dep
     ],
     ids=["no such stack", "no such output", "another region", "another role", "unknown parameter"],
 )
-def test_what_cannot_be_read_is_refused(more: dict[str, str], reason: str, deployer: Deployer) -> None:
+def test_what_cannot_be_read_is_rejected(more: dict[str, str], reason: str, deployer: Deployer) -> None:
     owner = deployer.new_name()
     deployer.deploy(producer("x"), owner)
     more = {"stack": owner, **more}

@@ -252,7 +252,7 @@ def test_a_busy_component_is_neither_deleted_nor_changed(
         components.settled("text")
 
 
-def test_no_copy_at_first_is_refused(components: Components) -> None:
+def test_no_copy_at_first_is_rejected(components: Components) -> None:
     with pytest.raises(ClientError, match="Inference components copy count an integer larger than 0"):
         components.create("text", copies=0)
 
@@ -280,7 +280,7 @@ def test_a_component_that_does_not_exist_is_not_found(components: Components) ->
             getattr(components.client, method)(InferenceComponentName="nothing")
 
 
-def test_what_is_not_modelled_is_refused(components: Components, rejected: Rejected) -> None:
+def test_what_is_not_modelled_is_rejected(components: Components, rejected: Rejected) -> None:
     with rejected("ValidationException"):
         components.create("text", DataCacheConfig={"EnableCaching": True})
     with rejected("ValidationException"):

@@ -165,7 +165,7 @@ def test_a_shadow_is_served_and_told_apart(sagemaker: Any, endpoint_double: Endp
         pytest.param([variant("A", model="MultiModel")], [variant("S")], id="fleet"),
     ],
 )
-def test_a_shadow_that_sagemaker_does_not_take_is_refused(
+def test_a_shadow_that_sagemaker_does_not_take_is_rejected(
     sagemaker: Any, rejected: Rejected, production: list[Any], shadows: list[Any]
 ) -> None:
     with rejected("ValidationException"):
@@ -174,7 +174,7 @@ def test_a_shadow_that_sagemaker_does_not_take_is_refused(
         )
 
 
-def test_a_shadow_of_a_model_that_there_is_not_is_refused_in_sagemakers_words(sagemaker: Any) -> None:
+def test_a_shadow_of_a_model_that_there_is_not_is_rejected_in_sagemakers_words(sagemaker: Any) -> None:
     with pytest.raises(ClientError, match='Could not find model "none"'):
         sagemaker.create_endpoint_config(
             EndpointConfigName="refused",
@@ -217,7 +217,7 @@ BAD_NAMES = ["bad_name!", "x/../../victim", "../../esc", "with a blank", "-a", "
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 @pytest.mark.parametrize("what", ["endpoint", "configuration", "variant", "model"])
-def test_a_name_that_sagemaker_refuses_is_refused(sagemaker: Any, what: str, name: str) -> None:
+def test_a_name_that_sagemaker_rejects_is_rejected(sagemaker: Any, what: str, name: str) -> None:
     good = {"endpoint": "good", "configuration": "good-names", "variant": "good", "model": "SingleModel"}
     names = {**good, what: name}
     unchecked = unchecked_client(sagemaker)

@@ -53,7 +53,7 @@ def port_of(aws: LocalAws) -> int:
     ],
     ids=["a page", "a page without a name", "a page of this machine", "an image", "an image of this machine"],
 )
-def test_a_web_page_is_refused(messages: Messages, local_aws: LocalAws, headers: dict[str, str]) -> None:
+def test_a_web_page_is_rejected(messages: Messages, local_aws: LocalAws, headers: dict[str, str]) -> None:
     for method, path in PATHS.values():
         status, answered, sentence = send(local_aws, method, path, headers)
         assert status == 403, path
@@ -62,7 +62,7 @@ def test_a_web_page_is_refused(messages: Messages, local_aws: LocalAws, headers:
 
 
 @pytest.mark.parametrize("host", ["rebound.example", "rebound.example:{port}", "127.0.0.1", "localhost:1", ""])
-def test_another_host_is_refused(messages: Messages, local_aws: LocalAws, host: str) -> None:
+def test_another_host_is_rejected(messages: Messages, local_aws: LocalAws, host: str) -> None:
     here = f"127.0.0.1:{port_of(local_aws)}"
     for method, path in PATHS.values():
         status, _, sentence = send(local_aws, method, path, {"Host": host.format(port=port_of(local_aws))})
@@ -71,7 +71,7 @@ def test_another_host_is_refused(messages: Messages, local_aws: LocalAws, host: 
         messages.record("HTTP 403", sentence.replace(here, "HERE"))
 
 
-def test_a_refused_reset_resets_nothing(local_aws: LocalAws) -> None:
+def test_a_rejected_reset_resets_nothing(local_aws: LocalAws) -> None:
     local_aws.client("s3").create_bucket(Bucket="stays")
     send(local_aws, "POST", "/moto-api/reset", {"Origin": "https://example.com"})
     assert "stays" in [each["Name"] for each in local_aws.client("s3").list_buckets()["Buckets"]]
@@ -98,7 +98,7 @@ def test_this_machine_itself_is_answered(local_aws: LocalAws, signed: Signed, ho
     ],
     ids=["none", "another", "empty", "another key", "changed", "other headers", "another algorithm"],
 )
-def test_who_does_not_know_the_secret_is_refused(
+def test_who_does_not_know_the_secret_is_rejected(
     messages: Messages, local_aws: LocalAws, signed: Signed, signature: dict[str, Any] | None
 ) -> None:
     for method, path in PATHS.values():
@@ -220,7 +220,7 @@ def test_a_body_in_chunks_is_read(local_aws: LocalAws, signed: Signed) -> None:
     ],
     ids=["letters", "negative", "underscore", "two", "both", "gzip"],
 )
-def test_a_body_whose_end_nobody_can_say_is_refused_at_once(
+def test_a_body_whose_end_nobody_can_say_is_rejected_at_once(
     messages: Messages, local_aws: LocalAws, path: str, framing: dict[str, str]
 ) -> None:
     answer = exchange(local_aws, head(path, {"Host": f"127.0.0.1:{port_of(local_aws)}", **framing}) + b"body")
@@ -229,7 +229,7 @@ def test_a_body_whose_end_nobody_can_say_is_refused_at_once(
 
 
 @pytest.mark.parametrize("chunks", [b"zz\r\nbody\r\n", b"-4\r\nbody\r\n0\r\n\r\n", b"9\r\nbody"])
-def test_malformed_chunks_are_refused(local_aws: LocalAws, chunks: bytes) -> None:
+def test_malformed_chunks_are_rejected(local_aws: LocalAws, chunks: bytes) -> None:
     headers = {"Host": f"127.0.0.1:{port_of(local_aws)}", "Transfer-Encoding": "chunked"}
     assert exchange(local_aws, head(PATHS["endpoint"][1], headers) + chunks).startswith(b"HTTP/1.1 400 ")
 

@@ -260,7 +260,7 @@ def test_a_request_is_checked_by_the_service_model(
         pytest.param(change("ProcessingInputs", 0, "S3Input", "LocalPath", to=OUT), id="path twice"),
     ],
 )
-def test_a_request_that_is_not_modelled_is_refused(
+def test_a_request_that_is_not_modelled_is_rejected(
     sagemaker: Any, rejected: Rejected, edit: Callable[[dict[str, Any]], None]
 ) -> None:
     wanted = request("true")

@@ -168,7 +168,7 @@ def handler(event, context):
     assert sorted(answers) == [("a", None), ("b", None)]
 
 
-def test_another_runtime_is_refused_by_name(local_aws: LocalAws, rejected: Rejected, role: str) -> None:
+def test_another_runtime_is_rejected_by_name(local_aws: LocalAws, rejected: Rejected, role: str) -> None:
     local_aws.client("lambda").create_function(
         FunctionName="node", Role=role, Runtime="nodejs22.x", Handler="index.handler", Code={"ZipFile": zipped("")}
     )

@@ -67,7 +67,7 @@ def test_codebuild_has_its_quota_of_gpus(quotas: Any) -> None:
         ("list_services", {}, "IllegalArgumentException"),
     ],
 )
-def test_other_quotas_are_refused(quotas: Any, operation: str, arguments: Mapping[str, Any], code: str) -> None:
+def test_other_quotas_are_rejected(quotas: Any, operation: str, arguments: Mapping[str, Any], code: str) -> None:
     assert code_of(getattr(quotas, operation), **arguments) == code
 
 

@@ -56,7 +56,7 @@ def test_the_library_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
     assert loopback_library() == library
 
 
-def test_without_gcc_the_host_refuses_with_the_mend(
+def test_without_gcc_the_host_rejects_with_the_mend(
     messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")

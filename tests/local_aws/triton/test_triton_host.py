@@ -115,7 +115,7 @@ def test_closing_leaves_nothing_but_logs(one: Any) -> None:
     assert not (one.directory / "endpoints").exists()
 
 
-def test_what_the_serve_script_refuses_is_refused_in_its_words(new_bench: Any, adder: Any) -> None:
+def test_what_the_serve_script_rejects_is_rejected_in_its_words(new_bench: Any, adder: Any) -> None:
     bench = new_bench()
     with pytest.raises(LocalError, match="Model directory needs to contain the top level folder"):
         bench.single("one", adder(1, "flat"))
@@ -327,7 +327,7 @@ def test_a_server_that_answers_no_pings_is_replaced(
 
 @pytest.mark.parametrize("name", ["../../out", "x/../../../victim", "with a blank", "", "a" * 64, "-a"])
 @pytest.mark.parametrize("what", ["endpoint", "variant"])
-def test_a_name_that_is_no_part_of_a_path_is_refused(messages: Messages, one: Any, what: str, name: str) -> None:
+def test_a_name_that_is_no_part_of_a_path_is_rejected(messages: Messages, one: Any, what: str, name: str) -> None:
     container = Container("image", "SingleModel", "s3://bucket/one.tar.gz", {})
     names = {"endpoint": "one", "variant": "AllTraffic", what: name}
     with pytest.raises(LocalError) as caught:

@@ -72,7 +72,7 @@ def test_files_and_directories_arrive(tmp_path: Path) -> None:
         pytest.param(entry("m/disk", tarfile.BLKTYPE), id="a device"),
     ],
 )
-def test_what_could_do_harm_is_refused_and_leaves_nothing(
+def test_what_could_do_harm_is_rejected_and_leaves_nothing(
     messages: Messages, tmp_path: Path, member: tarfile.TarInfo
 ) -> None:
     with messages.raises(LocalError) as rejected:
@@ -185,7 +185,7 @@ def long_header() -> bytes:
         pytest.param(long_header, id="a header"),
     ],
 )
-def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused(
+def test_an_archive_that_unpacks_to_far_more_than_its_size_is_rejected(
     messages: Messages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, make: Callable[[], bytes]
 ) -> None:
     monkeypatch.setattr(archives, "_MOST_MEMBERS", 100)
@@ -217,13 +217,13 @@ def test_an_object_that_is_not_there_is_its_own_error(messages: Messages, tmp_pa
 
 
 @pytest.mark.parametrize("url", ["", "bucket/key", "https://bucket/key", "s3://", "s3://bucket", "s3:///key"])
-def test_a_url_that_is_not_s3_is_refused(messages: Messages, url: str) -> None:
+def test_a_url_that_is_not_s3_is_rejected(messages: Messages, url: str) -> None:
     with messages.raises(LocalError):
         S3Location.from_url(url)
 
 
 @pytest.mark.parametrize("url", ["s3://bucket", "s3:///", "bucket/"])
-def test_a_prefix_that_is_not_s3_is_refused(messages: Messages, url: str) -> None:
+def test_a_prefix_that_is_not_s3_is_rejected(messages: Messages, url: str) -> None:
     with messages.raises(LocalError):
         S3Location.from_url(url, is_prefix=True)
 

@@ -81,7 +81,7 @@ def test_nobody_can_ask_the_shadow(messages: Messages, shadowed: Shadowed) -> No
     assert shadowed.bench.invoke("e", 1.0, x_amzn_sagemaker_target_variant="Live").status == 200
 
 
-def test_what_the_shadow_refuses_is_logged_without_a_word_of_the_request(shadowed: Shadowed) -> None:
+def test_what_the_shadow_rejects_is_logged_without_a_word_of_the_request(shadowed: Shadowed) -> None:
     before = len(shadowed.copies)
     assert shadowed.bench.send("e", b'{"inputs": [], "id": "31415926"}').status == 424
     assert eventually(lambda: "424" in shadowed.copies[before:])  # perhaps after the copy of an earlier request

@@ -108,13 +108,13 @@ def test_a_picture_that_is_none_is_the_callers_error(fleet: Any) -> None:
     assert json.loads(response.body)["ErrorCode"].endswith("_FROM_MODEL")
 
 
-def test_a_real_plan_is_refused_when_it_is_loaded(fleet: Any) -> None:
+def test_a_real_plan_is_rejected_when_it_is_loaded(fleet: Any) -> None:
     error = json.loads(fleet.invoke("fleet", 1.0, 2.0, model="real").body)
     assert "model.plan" in error["OriginalMessage"]
     assert error["OriginalStatusCode"] == 400
 
 
-def test_an_unknown_operator_is_refused_when_the_model_is_loaded(fleet: Any) -> None:
+def test_an_unknown_operator_is_rejected_when_the_model_is_loaded(fleet: Any) -> None:
     error = json.loads(fleet.send("fleet", b"{}", model="rotate").body)
     if "stand-in for DALI" in error["OriginalMessage"]:  # without DALI
         assert "nvidia.dali.fn.rotate" in error["OriginalMessage"]

@@ -66,7 +66,7 @@ def test_every_object_below_the_prefix_arrives_at_the_rest_of_its_key(tmp_path: 
     ["a/files/m//config.pbtxt", "a/files/../escape", "a/files/m/", f"a/files/{'x' * 256}"],
     ids=["empty name", "parent", "directory", "long name"],
 )
-def test_a_key_that_makes_no_path_is_refused_and_leaves_nothing(messages: Messages, tmp_path: Path, key: str) -> None:
+def test_a_key_that_makes_no_path_is_rejected_and_leaves_nothing(messages: Messages, tmp_path: Path, key: str) -> None:
     with pytest.raises(LocalError) as rejected:
         fetch_files(Objects("a/files/ok", key), PREFIX, tmp_path / "repository")
     assert key in str(rejected.value)
@@ -74,7 +74,7 @@ def test_a_key_that_makes_no_path_is_refused_and_leaves_nothing(messages: Messag
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_where_a_directory_has_to_be_is_refused_and_leaves_nothing(messages: Messages, tmp_path: Path) -> None:
+def test_a_file_where_a_directory_has_to_be_is_rejected_and_leaves_nothing(messages: Messages, tmp_path: Path) -> None:
     with messages.raises(LocalError):
         fetch_files(Objects("a/files/weights", "a/files/weights/part1"), PREFIX, tmp_path / "repository")
     assert list(tmp_path.iterdir()) == []

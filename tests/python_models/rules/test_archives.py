@@ -66,12 +66,12 @@ SAFE = [
 
 
 @pytest.mark.parametrize("members", UNSAFE)
-def test_a_member_that_leads_out_is_refused(write: Write, members: list[str]) -> None:
+def test_a_member_that_leads_out_is_rejected(write: Write, members: list[str]) -> None:
     assert codes(write, "26.06", *members) == ["CT167"]
 
 
 @pytest.mark.parametrize(("release", "found"), [("26.05", []), ("26.06", ["CT167"]), ("26.11", ["CT167"])])
-def test_only_newer_releases_refuse_it(write: Write, release: str, found: list[str]) -> None:
+def test_only_newer_releases_reject_it(write: Write, release: str, found: list[str]) -> None:
     assert codes(write, release, "../outside") == found
 
 

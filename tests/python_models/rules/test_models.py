@@ -157,7 +157,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("source", REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("file", ["model.py", "text.py"])
-def test_a_class_that_python_refuses(messages: Messages, write: Write, source: str, file: str) -> None:
+def test_a_class_that_python_rejects(messages: Messages, write: Write, source: str, file: str) -> None:
     files = {"preprocess/1/model.py": f"from . import text\n{CLASS}{EXECUTE}", "preprocess/1/text.py": ""}
     files[f"preprocess/1/{file}"] += f"{source}\n"
     assert messages.of(write(files).check()) == [("CT181", f"preprocess/1/{file}", "")]

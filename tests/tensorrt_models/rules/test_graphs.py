@@ -72,7 +72,7 @@ def test_a_recipe_of_ones_own_may_load_plugins(tmp_path: Path) -> None:
 
 @needs_parser
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_parser_refuses_it_and_is_not_quoted_for_the_same_operator(tmp_path: Path, name: str) -> None:
+def test_the_parser_rejects_it_and_is_not_quoted_for_the_same_operator(tmp_path: Path, name: str) -> None:
     (tmp_path / "model.onnx").write_bytes(graph(HEAD + BROKEN[name]).SerializeToString())
     network = TensorRTParser.for_profiles([])(tmp_path / "model.onnx")
     assert network.faults or network.failure
@@ -85,7 +85,7 @@ KINDS = ("shape", "attribute", "value", "cycle")
 
 @needs_parser
 @pytest.mark.parametrize("name", [name for name, (_, kind) in REFUSED.items() if kind in KINDS and name not in LEFT])
-def test_the_parser_refuses_what_the_rule_does(tmp_path: Path, name: str) -> None:
+def test_the_parser_rejects_what_the_rule_does(tmp_path: Path, name: str) -> None:
     (tmp_path / "model.onnx").write_bytes(graph(REFUSED[name][0]).SerializeToString())
     network = TensorRTParser.for_profiles([])(tmp_path / "model.onnx")
     assert network.faults or network.failure

@@ -108,7 +108,7 @@ def test_volumes_take_an_alias(world: World, stack: cdk.Stack) -> None:
     assert world.only(stack, "AWS::SageMaker::EndpointConfig")["Properties"]["KmsKeyId"] == NAMED
 
 
-def test_what_keeps_or_reads_archives_refuses_the_name_of_an_alias(stack: cdk.Stack, messages: Messages) -> None:
+def test_what_keeps_or_reads_archives_rejects_the_name_of_an_alias(stack: cdk.Stack, messages: Messages) -> None:
     alias = named(stack)
     bucket = s3.Bucket.from_bucket_attributes(stack, "Tested", bucket_name="tested", encryption_key=alias)
     plain = s3.Bucket.from_bucket_name(stack, "Plain", "plain")

@@ -154,7 +154,7 @@ def test_a_shared_store_that_gives_its_key_up_keeps_its_export(world: World) -> 
     assert not names & {"triton:Bucket", "triton:KeyArn"}
 
 
-def test_keys_that_contradict_each_other_are_refused(world: World, messages: Messages) -> None:
+def test_keys_that_contradict_each_other_are_rejected(world: World, messages: Messages) -> None:
     stack = cdk.Stack(world.app(), "Artifacts", env=IRELAND)
     key = imported(stack, OLD)
     far = kms.Key.from_key_arn(stack, "Far", "arn:aws:kms:us-east-1:111122223333:key/cccc")

@@ -42,7 +42,7 @@ USES: dict[str, Use] = {
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_an_asymmetric_key_is_refused(world: World, stack: cdk.Stack, messages: Messages, use: Use) -> None:
+def test_an_asymmetric_key_is_rejected(world: World, stack: cdk.Stack, messages: Messages, use: Use) -> None:
     key = kms.Key(stack, "Key", key_spec=kms.KeySpec.RSA_2048, key_usage=kms.KeyUsage.ENCRYPT_DECRYPT)
 
     with messages.raises(ConfigurationError):
@@ -58,7 +58,7 @@ KEYS: dict[str, Callable[[cdk.Stack], Any]] = {
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
-def test_a_key_of_another_kind_is_refused(
+def test_a_key_of_another_kind_is_rejected(
     stack: cdk.Stack, messages: Messages, key: Callable[[cdk.Stack], Any]
 ) -> None:
     with messages.raises(ConfigurationError):

@@ -102,7 +102,7 @@ def test_it_has_the_name_that_is_given(stack: cdk.Stack, model: TritonModel) -> 
 
 
 @pytest.mark.parametrize("name", ["", "search endpoint", "d" * 256], ids=["empty", "space", "long"])
-def test_a_name_that_cloudwatch_rejects_is_refused(
+def test_a_name_that_cloudwatch_rejects_is_rejected(
     messages: Messages, stack: cdk.Stack, model: TritonModel, name: str
 ) -> None:
     with messages.raises(ConfigurationError):

@@ -78,7 +78,7 @@ def test_logs_may_be_kept_for_ever(world: World, stack: cdk.Stack, model: Triton
 
 
 @pytest.mark.parametrize("wrong", [90, cdk.Duration.days(90)], ids=["a number", "a Duration"])
-def test_a_retention_that_is_none_is_refused(
+def test_a_retention_that_is_none_is_rejected(
     messages: Messages, stack: cdk.Stack, model: TritonModel, wrong: Any
 ) -> None:
     endpoint = TritonEndpoint(stack, "Endpoint", model=model)

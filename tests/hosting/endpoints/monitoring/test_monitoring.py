@@ -195,7 +195,7 @@ class TestAlarms:
             pytest.param("no_capacity_requests", -1, id="fewer requests without a copy than none"),
         ],
     )
-    def test_a_threshold_that_means_nothing_is_refused(self, messages: Messages, threshold: str, value: Any) -> None:
+    def test_a_threshold_that_means_nothing_is_rejected(self, messages: Messages, threshold: str, value: Any) -> None:
         with pytest.raises(ConfigurationError, match=threshold) as caught:
             AlarmThresholds(**{threshold: value})
         messages.record("ConfigurationError", re.sub(r"-1\.\d+e\+\d+", "<token>", str(caught.value)))
@@ -296,7 +296,7 @@ def test_an_endpoint_is_monitored_once(messages: Messages, stack: cdk.Stack, mod
         pytest.param("the wiki", id="no address"),
     ],
 )
-def test_a_runbook_that_cannot_be_added_to_is_refused(
+def test_a_runbook_that_cannot_be_added_to_is_rejected(
     messages: Messages, stack: cdk.Stack, model: TritonModel, runbook: str
 ) -> None:
     with messages.raises(ConfigurationError):

@@ -64,7 +64,7 @@ def test_a_schedule_sets_limits_in_its_time_zone(world: World, stack: cdk.Stack,
     ],
     ids=["no limit", "least 0", "most 0", "4 to 3", "least above most", "a time zone without a time"],
 )
-def test_a_schedule_that_cannot_be_meant_is_refused(
+def test_a_schedule_that_cannot_be_meant_is_rejected(
     messages: Messages, count: ScalableInstanceCount, arguments: dict[str, Any]
 ) -> None:
     with messages.raises(ConfigurationError):
@@ -99,7 +99,7 @@ def test_a_schedule_that_cannot_be_meant_is_refused(
         ("at(2026-12-24T20:00:00Z)", "valid date and time"),
     ],
 )
-def test_an_expression_that_is_no_schedule_is_refused(
+def test_an_expression_that_is_no_schedule_is_rejected(
     messages: Messages, count: ScalableInstanceCount, expression: str, named: str
 ) -> None:
     with messages.raises(ConfigurationError) as caught:
@@ -206,7 +206,7 @@ def test_steps_follow_mathematical_expressions(world: World, stack: cdk.Stack, e
     ],
     ids=["none", "one", "too many", "without change"],
 )
-def test_steps_that_cannot_scale_are_refused(
+def test_steps_that_cannot_scale_are_rejected(
     messages: Messages, count: ScalableInstanceCount, scaling_steps: list[autoscaling.ScalingInterval]
 ) -> None:
     metric = cloudwatch.Metric(namespace="Own", metric_name="Load")

@@ -176,6 +176,6 @@ def test_an_endpoint_has_the_metrics_of_its_only_variant(messages: Messages, wor
     [{"endpoint_name": "my_endpoint"}, {"endpoint_name": "x", "variant_name": ""}],
     ids=["an endpoint", "a variant"],
 )
-def test_metrics_of_what_cannot_exist_are_refused(messages: Messages, names: dict[str, str]) -> None:
+def test_metrics_of_what_cannot_exist_are_rejected(messages: Messages, names: dict[str, str]) -> None:
     with messages.raises(ConfigurationError):
         EndpointMetrics(**names)

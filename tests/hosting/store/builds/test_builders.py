@@ -105,7 +105,7 @@ def test_no_job_starts_before_its_role_may_do_what_it_needs(
     assert {name[:-8] for name in starts["DependsOn"]} >= {f"Store{role}", f"Store{role}Permissions"}
 
 
-def test_two_builders_of_one_kind_are_refused(messages: Messages, stack: cdk.Stack) -> None:
+def test_two_builders_of_one_kind_are_rejected(messages: Messages, stack: cdk.Stack) -> None:
     with messages.raises(ConfigurationError):
         TritonArtifactStore(stack, "Store", builders=[SageMakerProcessingBuilder(), SageMakerProcessingBuilder()])
 

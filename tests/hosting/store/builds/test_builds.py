@@ -258,7 +258,7 @@ class TestABuilderThatTheUserNames:
             pytest.param("us-east-1", "ml.p4d.24xlarge", None, "", id="no builder has the GPU"),
         ],
     )
-    def test_that_cannot_build_is_refused_with_the_one_that_can(
+    def test_that_cannot_build_is_rejected_with_the_one_that_can(
         self,
         messages: Messages,
         world: World,
@@ -406,7 +406,7 @@ class TestRecipesThatCannotBeBuilt:
             for what in mentioned:
                 assert any(what in text for text in said), what
 
-    def test_are_refused_if_they_are_none(self, messages: Messages, world: World, stack: cdk.Stack) -> None:
+    def test_are_rejected_if_they_are_none(self, messages: Messages, world: World, stack: cdk.Stack) -> None:
         repository = replace(world.repository(), recipes=("bert.onnx",))  # type: ignore[arg-type]
         with messages.raises(ConfigurationError):
             TritonModel(stack, "Model", repository=repository, platform=world.platform)

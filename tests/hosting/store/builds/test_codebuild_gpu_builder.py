@@ -140,7 +140,7 @@ class TestTheProject:
 
         assert world.only(ireland, PROJECT)["Properties"]["Environment"]["Fleet"] == {"FleetArn": arn}
 
-    def test_refuses_fleets_whose_gpu_or_vpc_it_would_have_to_guess(
+    def test_rejects_fleets_whose_gpu_or_vpc_it_would_have_to_guess(
         self, messages: Messages, ireland: cdk.Stack
     ) -> None:
         arn = "arn:aws:codebuild:eu-west-1:111122223333:fleet/Mine:298f7d6e-0000"
@@ -166,7 +166,7 @@ class TestTheProject:
         pytest.param("vpc_subnets", ec2.SubnetSelection(), id="subnets of no VPC"),
     ],
 )
-def test_codebuild_refuses_what_it_cannot_do(messages: Messages, argument: str, value: Any) -> None:
+def test_codebuild_rejects_what_it_cannot_do(messages: Messages, argument: str, value: Any) -> None:
     with messages.raises(ConfigurationError) as caught:
         CodeBuildGpuBuilder(**{argument: value})
     assert argument in str(caught.value)

@@ -83,7 +83,7 @@ class TestItsOwnKey:
         assert {f"kms:{action} on {key}" for action in ("Decrypt", "GenerateDataKey", "CreateGrant")} <= by_job
         assert {line for line in by_handler if key in line} == {f"kms:Decrypt on {key}"}
 
-    def test_is_granted_to_no_volume_that_refuses_it(
+    def test_is_granted_to_no_volume_that_rejects_it(
         self, ireland: cdk.Stack, grants: Callable[[cdk.Stack, str], set[str]]
     ) -> None:
         self.store(ireland, instance_type="ml.g5.xlarge")
@@ -108,7 +108,7 @@ class TestItsOwnKey:
         pytest.param({"volume": cdk.Size.gibibytes(cdk.Token.as_number({"Ref": "Gib"}))}, "token", id="a token"),
     ],
 )
-def test_processing_refuses_what_it_cannot_do(messages: Messages, arguments: dict[str, Any], computed: str) -> None:
+def test_processing_rejects_what_it_cannot_do(messages: Messages, arguments: dict[str, Any], computed: str) -> None:
     with messages.raises(ConfigurationError) as caught:
         SageMakerProcessingBuilder(**arguments)
     assert computed in str(caught.value)

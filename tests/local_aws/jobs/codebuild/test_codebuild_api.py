@@ -76,7 +76,7 @@ def test_what_there_is_not_has_the_services_code(rejection: Callable[..., str]) 
     assert rejection("stop_build", id="p:none") == "ResourceNotFoundException: Build p:none cannot be found"
 
 
-def test_an_operation_that_is_not_modelled_is_refused_by_name(builds: Builds, rejected: Rejected) -> None:
+def test_an_operation_that_is_not_modelled_is_rejected_by_name(builds: Builds, rejected: Rejected) -> None:
     with rejected("InvalidInputException") as caught:
         builds.client.list_reports()
     assert "ListReports" in caught.value.response["Error"]["Message"]
@@ -96,7 +96,7 @@ def test_an_operation_that_is_not_modelled_is_refused_by_name(builds: Builds, re
     ],
     ids=["range", "enumeration", "source", "artifacts"],
 )
-def test_a_build_that_codebuild_refuses_is_refused_in_its_words(
+def test_a_build_that_codebuild_rejects_is_rejected_in_its_words(
     builds: Builds, rejection: Callable[..., str], overrides: dict[str, Any], reason: str
 ) -> None:
     answer = rejection("start_build", projectName=builds.project(build=["true"]), **overrides)
@@ -127,7 +127,7 @@ def test_a_build_that_codebuild_refuses_is_refused_in_its_words(
         ),
     ],
 )
-def test_a_build_that_cannot_be_as_on_aws_is_refused(
+def test_a_build_that_cannot_be_as_on_aws_is_rejected(
     builds: Builds, rejected: Rejected, overrides: dict[str, Any], named: str
 ) -> None:
     project = builds.project(build=["true"])

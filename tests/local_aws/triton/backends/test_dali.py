@@ -229,7 +229,7 @@ GOOD = PIPELINE.format(width=8, height=8, layout="HWC", crop=None)
         "attribute",
     ],
 )
-def test_what_it_does_not_know_is_refused_by_name(
+def test_what_it_does_not_know_is_rejected_by_name(
     messages: Messages, definition: Any, old: str, new: str, named: str
 ) -> None:
     assert old in GOOD
@@ -265,7 +265,7 @@ def test_a_definition_that_is_none_is_one_sentence(messages: Messages, definitio
     ],
     ids=["Python", "DALI"],
 )
-def test_what_python_and_dali_refuse_is_told_in_their_words(definition: Any, text: str, said: str) -> None:
+def test_what_python_and_dali_reject_is_told_in_their_words(definition: Any, text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         numpy_pipeline(definition(text), ["IN"])
 

@@ -55,7 +55,7 @@ def test_a_graph_runs_from_a_file_and_from_memory(tmp_path: Path) -> None:
     ],
     ids=["input", "output"],
 )
-def test_a_tensor_that_the_graph_has_not_is_refused_in_tritons_words(inputs: Any, outputs: Any, said: str) -> None:
+def test_a_tensor_that_the_graph_has_not_is_rejected_in_tritons_words(inputs: Any, outputs: Any, said: str) -> None:
     with pytest.raises(ValueError, match=f"^{said}$"):
         OnnxModel(graph(), config(inputs, outputs))
 
@@ -69,12 +69,12 @@ def test_a_tensor_that_the_graph_has_not_is_refused_in_tritons_words(inputs: Any
         pytest.param(AB, {}, id="no output"),
     ],
 )
-def test_a_configuration_that_disagrees_is_refused(messages: Messages, inputs: Any, outputs: Any) -> None:
+def test_a_configuration_that_disagrees_is_rejected(messages: Messages, inputs: Any, outputs: Any) -> None:
     with messages.raises(ValueError):
         OnnxModel(graph(), config(inputs, outputs))
 
 
-def test_what_is_no_graph_is_refused(messages: Messages) -> None:
+def test_what_is_no_graph_is_rejected(messages: Messages) -> None:
     with pytest.raises(ValueError, match="INVALID_PROTOBUF") as rejected:
         OnnxModel(b"no graph", config(AB, OUT))
     messages.record("ValueError", str(rejected.value).partition(": ")[0])
@@ -110,6 +110,6 @@ def test_a_plan_holds_its_graph() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"ftrt\x00\x00\x01\x02", graph()], ids=["empty", "plan", "graph"])
-def test_another_plan_is_refused_with_the_mend(messages: Messages, content: bytes) -> None:
+def test_another_plan_is_rejected_with_the_mend(messages: Messages, content: bytes) -> None:
     with messages.raises(ValueError):
         onnx_in_plan(content, name="model.plan")

@@ -36,7 +36,7 @@ RPS: dict[str, Any] = {"max_requests_per_second": 40}
     ],
     ids=["2 to 1", "0 to 4", "-1 to 4", "1 to 1.5", "True to 4", "1 to text", "1 to inf", "2 to 4"],
 )
-def test_limits_that_cannot_be_meant_are_refused(
+def test_limits_that_cannot_be_meant_are_rejected(
     messages: Messages, endpoint: TritonEndpoint, limits: tuple[Any, Any], named: str
 ) -> None:
     with messages.raises(ConfigurationError) as caught:
@@ -46,7 +46,7 @@ def test_limits_that_cannot_be_meant_are_refused(
     endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=1)  # what was refused left nothing behind
 
 
-def test_an_initial_count_above_the_maximum_is_refused(
+def test_an_initial_count_above_the_maximum_is_rejected(
     messages: Messages, stack: cdk.Stack, model: TritonModel
 ) -> None:
     endpoint = TritonEndpoint(stack, "Endpoint", variants=[TritonVariant(model=model, initial_instance_count=5)])
@@ -82,7 +82,7 @@ def test_limits_may_be_tokens(world: World, stack: cdk.Stack, endpoint: TritonEn
         pytest.param("scale_on_cpu_utilization", "target_utilization_percent", "60", "", id="text"),
     ],
 )
-def test_targets_that_cannot_be_meant_are_refused(
+def test_targets_that_cannot_be_meant_are_rejected(
     messages: Messages, count: ScalableInstanceCount, method: str, argument: str, value: Any, suggested: str
 ) -> None:
     with messages.raises(ConfigurationError) as caught:
@@ -92,7 +92,7 @@ def test_targets_that_cannot_be_meant_are_refused(
 
 
 @pytest.mark.parametrize("rate", [1e308, 1e-300], ids=["much", "little"])
-def test_targets_that_application_auto_scaling_does_not_take_are_refused(
+def test_targets_that_application_auto_scaling_does_not_take_are_rejected(
     messages: Messages, count: ScalableInstanceCount, rate: float
 ) -> None:
     with messages.raises(ConfigurationError):

@@ -67,7 +67,7 @@ def test_every_fault_that_the_template_shows_is_told_before_anything_is_created(
         pytest.param("Custom::X", {"ServiceToken": "arn:aws:sns:us-east-1:1:topic"}, ":topic'", id="no function"),
     ],
 )
-def test_a_property_that_is_wrong_or_not_modelled_is_refused_by_name(
+def test_a_property_that_is_wrong_or_not_modelled_is_rejected_by_name(
     deployer: Deployer, rejected: Rejected, type_name: str, properties: dict[str, Any], named: str
 ) -> None:
     with rejected("ValidationError") as raised:
@@ -144,7 +144,7 @@ def test_managed_policies_beyond_the_limits_fail_as_on_aws(
     [{"DisableRollback": True}, {"OnFailure": "DO_NOTHING"}, {"StackPolicyBody": "{}"}],
     ids=lambda more: next(iter(more)),
 )
-def test_an_option_that_would_change_the_course_is_refused(
+def test_an_option_that_would_change_the_course_is_rejected(
     deployer: Deployer, rejected: Rejected, more: dict[str, Any]
 ) -> None:
     with rejected("ValidationError") as raised:
@@ -152,7 +152,7 @@ def test_an_option_that_would_change_the_course_is_refused(
     assert next(iter(more)) in raised.value.response["Error"]["Message"]
 
 
-def test_an_operation_that_is_not_modelled_is_refused_by_name(deployer: Deployer, rejected: Rejected) -> None:
+def test_an_operation_that_is_not_modelled_is_rejected_by_name(deployer: Deployer, rejected: Rejected) -> None:
     with rejected("ValidationError") as raised:
         deployer.client.detect_stack_drift(StackName="any")
     assert "DetectStackDrift" in raised.value.response["Error"]["Message"]
