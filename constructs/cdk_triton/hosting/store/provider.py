@@ -123,8 +123,8 @@ def handler_code() -> lambda_.Code:
     directory = shipped_directory("lambda")
     if not (directory / "protocol" / "__init__.py").is_file():
         raise ConfigurationError(
-            f"{directory / 'protocol'} is not a link to constructs/cdk_triton/protocol, so the handlers would lack "
-            "that package: run `git config core.symlinks true` and `git checkout lambda/protocol`, or install the wheel"
+            f"{directory / 'protocol'} is not a link, so the handlers would lack a package: check the library out "
+            "again with `git config core.symlinks true`, or install its wheel"
         )
     return lambda_.Code.from_asset(
         str(directory),
