@@ -176,5 +176,6 @@ def test_a_second_call_and_an_unknown_name_are_rejected(
         components.monitor()
     with messages.raises(ConfigurationError):
         _ = monitoring.components["Txt"]
-    with messages.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError) as caught:
         _ = monitoring.components["Text"].disk
+    messages.record("ConfigurationError", str(caught.value))
