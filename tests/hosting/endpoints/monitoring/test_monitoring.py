@@ -247,14 +247,17 @@ class TestAlarms:
         with pytest.raises(ConfigurationError) as caught:
             _ = alarms.disk
         messages.record("ConfigurationError", str(caught.value))
-        assert getattr(alarms, "disk", None) is None
+        assert not hasattr(alarms, "disk")
 
-    def test_each_rule_has_one(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
-        monitored = TritonEndpoint(stack, "Endpoint", model=model).monitor()
-        asynchronous = TritonEndpoint(stack, "Async", model=model, asynchronous=AsyncInference()).monitor()
-        for found in (*monitored.variants.values(), *asynchronous.variants.values()):
-            names = {re.sub("(?<!^)(?=[A-Z])", "_", each.node.id).lower() for each in found.alarms}
-            assert {getattr(found, name).node.id for name in names} == {each.node.id for each in found.alarms}
+    @pytest.mark.parametrize("kind", ["model", "fleet", "asynchronous"])
+    def test_every_alarm_of_an_endpoint_has_one(
+        self, request: pytest.FixtureRequest, stack: cdk.Stack, kind: str
+    ) -> None:
+        served = request.getfixturevalue("fleet" if kind == "fleet" else "model")
+        called = AsyncInference() if kind == "asynchronous" else None
+        alarms = TritonEndpoint(stack, "Endpoint", model=served, asynchronous=called).monitor().variants["AllTraffic"]
+        names = {re.sub("(?<!^)(?=[A-Z])", "_", each.node.id).lower(): each for each in alarms.alarms}
+        assert {name: getattr(alarms, name) for name in names} == names
 
 
 class TestTopic:

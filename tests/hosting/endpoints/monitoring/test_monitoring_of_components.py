@@ -64,6 +64,7 @@ def test_a_component_has_the_alarms_of_the_page(
     alarms = found(world, stack, "Text")
     assert {name: row(alarm) for name, alarm in alarms.items()} == documented(1)["components"]
     assert {each.node.id for each in made.alarms} == set(alarms)
+    assert made.no_capacity in made.alarms
     assert len(alarms) == 8
     for alarm in alarms.values():
         assert alarm["Dimensions"] == [
