@@ -36,7 +36,7 @@ PROGRAM = Path(sysconfig.get_path("scripts")) / "cdk-triton"
 ASSETS = "assets"
 BUILT = 2
 """Ensembles that a build makes; the others are packed."""
-PAUSE = 0.1
+PAUSE = 0.5
 """Seconds between two calls of a client, who would otherwise take the processor from the server."""
 MAX_AGE = 2
 """Seconds after which the client reads names and the place of the catalogue again."""

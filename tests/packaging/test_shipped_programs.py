@@ -28,7 +28,7 @@ import aws_cdk as cdk
 import cdk_triton
 from cdk_triton.artifacts.program import write_program
 assert Path(cdk_triton.__file__).is_relative_to(sys.argv[1]), cdk_triton.__file__
-app = cdk.App(outdir="cdk.out")
+app = cdk.App(outdir="cdk.out", builtin_cloud_formation_validation=False)
 cdk_triton.TritonArtifactStore(cdk.Stack(app, "Stack"), "Store")
 app.synth()
 write_program(Path("program.pyz"))

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import boto3
@@ -96,7 +97,8 @@ def local_aws(directory: Path, variables: Mapping[str, str] | None = None) -> It
         lines = shell.run("cdk-triton", "local", "status").splitlines()
         exports = dict(shlex.split(line)[1].split("=", 1) for line in lines if line.startswith("export "))
         shell = Shell(directory, exports)
-        shell.cdk("bootstrap")
+        with TemporaryDirectory() as empty:  # beside a cdk.json, the CLI would synthesise its app first
+            replace(shell, directory=Path(empty)).cdk("bootstrap", "aws://123456789012/us-east-1")
         yield shell
     finally:
         running.stop()

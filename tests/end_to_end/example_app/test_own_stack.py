@@ -54,6 +54,7 @@ def two_projects(local_aws: Any, tmp_path: Path) -> Iterator[list[Any]]:
         yield shells
 
 
+@pytest.mark.long
 def test_two_projects_deploy_side_by_side_and_share_nothing(two_projects: list[Any]) -> None:
     x = np.array([[1, 2, 3]], dtype=np.float32)
     for shell in two_projects:

@@ -37,6 +37,7 @@ def length(shell: Any, variant: str) -> int:
     return int(answer["LENGTH"].item())
 
 
+@pytest.mark.long
 def test_the_whole_app_serves_is_updated_and_leaves_what_the_guide_says(project: Any) -> None:
     deploy(project)
     assert [length(project, variant) for variant in ("Current", "Candidate")] == [21, 21]
