@@ -54,9 +54,9 @@ def prepared(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
 
 def link_or_copy(source: str, target: str) -> None:
     """A link to a large file, which a preparation replaces and never writes to, and a copy of a small one."""
-    if os.path.getsize(source) > 1_000_000:
+    if Path(source).stat().st_size > 1_000_000:
         with suppress(OSError):  # another file system
-            os.link(source, target)
+            Path(target).hardlink_to(source)
             return
     shutil.copy2(source, target)
 
