@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
 
+
+@pytest.mark.long
 def test_a_new_project_is_tested_deployed_and_answers(shell: Any, local_aws: Any) -> None:
     shell.run("cdk-triton", "init")
     assert "3 passed" in shell.run("pytest", "-q", "-p", "no:cacheprovider")

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.docs.blocks import ROOT, blocks_of, of_kind
 
 APP, DEPLOY, CALL = (block.text for block in of_kind("end_to_end/example_app/test_published_ensembles.py"))
@@ -17,6 +18,7 @@ STEPS, NETWORK, ENSEMBLE = (
 )
 
 
+@pytest.mark.long
 def test_an_ensemble_that_no_stack_names_is_published_and_answers(shell: Any, local_aws: Any) -> None:
     payments, published = shell.directory / "payments", shell.directory / "published"
     for each in (payments, published):
