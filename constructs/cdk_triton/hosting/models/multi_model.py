@@ -224,7 +224,7 @@ class TritonMultiModel(ServedModel):
                 another app.
         """
         # A plain model takes no state machine.
-        from cdk_triton.hosting.models.published_recipes import declared_recipes
+        from cdk_triton.hosting.models.publishing.declared_recipes import declared_recipes
         from cdk_triton.hosting.models.publishing.platform_changes import check_platform_changes
         from cdk_triton.hosting.models.publishing.publisher import add_publisher
 
