@@ -7,7 +7,8 @@ It tells whether a test that goes was the only one to notice something::
     python -m tools.random_mutants choose --count 200 --seed 40 > mutants.jsonl
     python -m tools.random_mutants judge mutants.jsonl > before.jsonl
 
-Judge the same file in a checkout of the new state: each line is looked for by its text, so a file may have moved.
+Then judge before.jsonl in a checkout of the new state. Each line is looked for by its text, so a file may have moved,
+and the test that noticed a mutant before is asked first.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ import argparse
 import ast
 import json
 import random
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from coverage import CoverageData
 
 ROOT = Path.cwd()
 PLACES = ("constructs", "gpu_build", "lambda", "local_aws")
-TIMEOUT_SECONDS = 600
+TIMEOUT_SECONDS = 1200
+SPECIFIC = 25
+"""How many tests that execute little are asked before the others that execute the line."""
 
 _SWAPPED = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">",
@@ -45,12 +49,14 @@ class Mutant:
         number: the line's number there, from 1.
         old: the line.
         new: the line after the change.
+        by: the test that noticed it, `gone` or `SURVIVED`; empty before it is judged.
     """
 
     file: str
     number: int
     old: str
     new: str
+    by: str = ""
 
 
 def main() -> int:
@@ -125,11 +131,12 @@ def _between(left: ast.expr, right: ast.expr, new: str, lines: list[str]) -> tup
 
 def _judge(mutants: Iterable[Mutant], data: CoverageData) -> int:
     outcomes = Counter[str]()
+    lines = _lines_of_tests(data)
     for mutant in mutants:
         place = _found(mutant)
-        outcome = "gone" if place is None else _outcome(mutant, *place, data)
+        outcome = "gone" if place is None else _outcome(mutant, *place, data, lines)
         outcomes[outcome if outcome in ("gone", "SURVIVED") else "noticed"] += 1
-        print(json.dumps({**asdict(mutant), "by": outcome}), flush=True)
+        print(json.dumps(asdict(replace(mutant, by=outcome))), flush=True)
     print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())), file=sys.stderr)
     return 1 if outcomes["SURVIVED"] else 0
 
@@ -152,26 +159,44 @@ def _found(mutant: Mutant) -> tuple[Path, int] | None:
     return best[0] if len(best) == 1 else None
 
 
-def _outcome(mutant: Mutant, file: Path, number: int, data: CoverageData) -> str:
-    """The first test that notices the changed line."""
-    tests = _tests(data, file).get(number, [])
-    if not tests:
-        return "SURVIVED"
+def _outcome(mutant: Mutant, file: Path, number: int, data: CoverageData, lines: Mapping[str, int]) -> str:
+    """The first test that notices the changed line: the one that did before, or those that execute the least first."""
+    tests = sorted(_tests(data, file).get(number, []), key=lambda each: lines.get(each, 0))
+    known = [mutant.by] if Path(mutant.by.partition("::")[0]).is_file() else []
     text = file.read_text()
-    lines = text.splitlines(keepends=True)
-    lines[number - 1] = mutant.new + "\n"
+    changed = text.splitlines(keepends=True)
+    changed[number - 1] = mutant.new + "\n"
+    try:
+        file.write_text("".join(changed))
+        for batch in (known, tests[:SPECIFIC], tests[SPECIFIC:]):
+            if batch and (found := _noticed(batch)):
+                return found
+    finally:
+        file.write_text(text)
+    return "SURVIVED"
+
+
+def _noticed(tests: Sequence[str]) -> str:
+    """The first of some tests that fails; empty if none does, or if they are not there any more."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=no", "--no-header", *tests]
     try:
-        file.write_text("".join(lines))
         ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         return f"more than {TIMEOUT_SECONDS} s"
-    finally:
-        file.write_text(text)
-    if ran.returncode == 0:
-        return "SURVIVED"
+    if ran.returncode == 0 or "ERROR: not found: " in ran.stderr:
+        return ""
     failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return failed[0].partition(" ")[2].partition(" - ")[0] if failed else f"exit status {ran.returncode}"
+
+
+def _lines_of_tests(data: CoverageData) -> dict[str, int]:
+    """How much of the library each test executes, in arcs of coverage's database."""
+    query = "select context, count(*) from arc join context on context.id = arc.context_id group by context"
+    lines = Counter[str]()
+    with sqlite3.connect(data.data_filename()) as database:
+        for context, count in database.execute(query):
+            lines[context.rpartition("|")[0]] += count
+    return lines
 
 
 def _tests(data: CoverageData, file: Path) -> dict[int, list[str]]:
