@@ -52,6 +52,7 @@ class Way:
         self.files: list[str] = []
         self._read: set[tuple[CodeType, CodeType, int]] = set()
         self._is_on = False
+        self._is_elsewhere = False
         self._begin: CodeType | None = None
 
     def trace(self, frame: FrameType, event: str, _argument: Any) -> None:
@@ -59,14 +60,16 @@ class Way:
         code = frame.f_code
         if event == "return" and self._is_on and code is self._begin:
             self._is_on = False
-        if event != "call" or not (self._is_on or self._begins(code)):
+        if code.co_qualname == FACADE:
+            self._is_elsewhere = event == "call"
+        if event != "call" or self._is_elsewhere or not (self._is_on or self._begins(code)):
             return
         file = place(code)
         caller = calling(frame)
         if file is None or (caller is None and code is not self._begin):
             return
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if code.co_name.startswith("<") or code.co_qualname == FACADE or is_attribute(frame):
+        if code.co_name.startswith("<") or is_attribute(frame):
             return
         if not any(carries(frame.f_locals.get(name)) for name in (*names, *code.co_freevars)):
             return
@@ -109,8 +112,6 @@ def calling(frame: FrameType) -> FrameType | None:
     """The nearest caller in a file of the library."""
     caller = frame.f_back
     while caller is not None and place(caller.f_code) is None:
-        if caller.f_code.co_qualname == FACADE:
-            return None
         caller = caller.f_back
     return caller
 

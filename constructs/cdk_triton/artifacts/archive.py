@@ -23,7 +23,7 @@ import os
 import secrets
 import shutil
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedWriter, FileIO
@@ -34,6 +34,7 @@ from isal import igzip_threaded
 
 from cdk_triton._checked import checked
 from cdk_triton.artifacts.contents import ArchiveFile, archive_files
+from cdk_triton.artifacts.keys import file_keys
 from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, read_blocks
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
@@ -42,7 +43,9 @@ from cdk_triton.triton.repository import repository_of
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["Archive", "write_archive"]
+    from cdk_triton.artifacts.prepare import Prepared
+
+__all__ = ["Archive", "pack_prepared", "write_archive"]
 
 _LEVEL: Final = 1
 _ADVICE_BYTES: Final = 16 << 20
@@ -83,8 +86,31 @@ def write_archive(
         ArchiveError: the target is inside the repository, or cannot be written, for example because the disk is full;
             a link leaves the repository; or a file cannot be read, or changed after the repository was read.
     """
-    repository = repository_of(source)
-    target = Path(target)
+    return _write(repository_of(source), Path(target), progress=progress)
+
+
+def pack_prepared(prepared: Prepared, target: Path) -> None:
+    """Pack a prepared repository; an archive whose files have changed since does not replace the target.
+
+    Raises:
+        ArchiveError: as for `write_archive`, or a file has changed.
+    """
+
+    def verify() -> None:
+        if file_keys(prepared.repository) != prepared.files:
+            raise prepared.changed("the repository was packed")
+
+    _write(prepared.repository, target, verify=verify)
+
+
+def _write(
+    repository: ModelRepository,
+    target: Path,
+    *,
+    progress: Progress | None = None,
+    verify: Callable[[], None] = lambda: None,
+) -> Archive:
+    """Write an archive; `verify` raises if the complete archive must not replace the target."""
     files = archive_files(repository)
     root = repository.root.resolve()
     _check_places(files, root, target)
@@ -94,6 +120,7 @@ def write_archive(
             with _gzip(stream) as tar:
                 _write_tar(tar, files, progress)
             size = stream.tell()
+            verify()
     except OSError as error:
         raise ArchiveError(_why_not_written(target, error, content_size)) from error
     return Archive(target, size, len(files), content_size)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from cdk_triton.artifacts.build_plan import Build, planned_build, s3_files
-from cdk_triton.artifacts.keys import Keys, file_keys, keys_and_files
+from cdk_triton.artifacts.keys import Keys, keys_and_files
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
@@ -76,15 +76,6 @@ class Prepared:
     def s3_files(self) -> Mapping[str, S3File]:
         """The files that its build reads from S3, by the path that they get."""
         return {} if self.build is None else s3_files(recipes_of(self.repository))
-
-    def require_unchanged(self, when: str) -> None:
-        """Make sure that the files still have the content from which the keys were computed.
-
-        Raises:
-            ArchiveError: a file is not as it was.
-        """
-        if file_keys(self.repository) != self.files:
-            raise self.changed(when)
 
     def changed(self, when: str) -> ArchiveError:
         """The error for files that have changed since the keys were computed."""

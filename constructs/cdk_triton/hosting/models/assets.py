@@ -209,15 +209,9 @@ class CloudAssembly:
     def _add_packed(self, prepared: Prepared, name: str, what: str, *, pack: bool) -> str:
         target = self._assets / f"asset.{ASSET_PREFIX}{name}.tar.gz"
         if pack and not target.exists():
-            from cdk_triton.artifacts import write_archive  # an existing archive is not packed again
+            from cdk_triton.artifacts.archive import pack_prepared  # an existing archive is not packed again
 
-            draft = target.with_suffix(f".{os.getpid()}.tmp")
-            try:
-                write_archive(prepared.repository, draft)
-                prepared.require_unchanged("the repository was packed")
-                draft.replace(target)
-            finally:
-                draft.unlink(missing_ok=True)
+            pack_prepared(prepared, target)
         return self._add(target, name, f"{what} {prepared.repository.name}")
 
     def _add(self, file: Path, name: str, display_name: str) -> str:
