@@ -16,8 +16,10 @@ import pytest
 from constructs import Construct
 from inotify_simple import INotify, flags
 
-from cdk_triton import ModelRepository, TritonArtifactStore, TritonModel, TritonMultiModel
-from cdk_triton.artifacts import Archive, artifact_key, write_archive
+from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
+from cdk_triton.artifacts import artifact_key
+from cdk_triton.artifacts.archive import pack_prepared
+from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.errors import ArchiveError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -182,14 +184,14 @@ def test_a_file_that_is_rewritten_before_it_is_packed_is_noticed(
     """The key was computed from the old content, and the size, which the archive's writer compares, is the same."""
     repository = world.repository(weights="old")
 
-    def interfered(source: ModelRepository, target: Path) -> Archive:
-        (source.root / "network" / "1" / "weights.bin").write_text("new")
-        return write_archive(source, target)
+    def interfered(prepared: Prepared, target: Path) -> None:
+        (repository.root / "network" / "1" / "weights.bin").write_text("new")
+        pack_prepared(prepared, target)
 
     app = world.app()
     stack = cdk.Stack(app, "Stack")
     with monkeypatch.context() as during:
-        during.setattr("cdk_triton.artifacts.archive.write_archive", interfered)
+        during.setattr("cdk_triton.artifacts.archive.pack_prepared", interfered)
         with messages.raises(ArchiveError):
             TritonModel(stack, "Model", repository=repository, platform=world.platform)
 
