@@ -108,7 +108,7 @@ class ArchiveError(CdkTritonError):
 
 
 class InvocationError(CdkTritonError):
-    """An endpoint did not answer as expected. This is the base class of the client's errors."""
+    """An endpoint did not respond as expected. This is the base class of the client's errors."""
 
 
 class PayloadTooLargeError(InvocationError):
@@ -126,26 +126,26 @@ class PayloadTooLargeError(InvocationError):
 
 
 class InvocationTimeoutError(InvocationError, TimeoutError):
-    """The client got no connection or no answer in time. The model may have run."""
+    """The client got no connection or no response in time. The model may have run."""
 
 
 class NoCapacityError(InvocationError):
     """The inference component has no copy.
 
-    If it scales to zero, a copy starts within minutes: call again later.
+    If the component scales to zero, a copy starts within minutes: call again later.
     """
 
 
 class ResultNotReadyError(InvocationTimeoutError):
-    """The answer of an asynchronous endpoint does not exist yet. The same call may succeed later."""
+    """The response of an asynchronous endpoint does not exist yet. The same call may succeed later."""
 
 
 class ResultExpiredError(InvocationError):
-    """An asynchronous request expired in the queue, or its answer does not exist any more."""
+    """An asynchronous request expired in the queue, or its response does not exist any more."""
 
 
 class ResultAccessError(InvocationError):
-    """The caller has no permission to read an asynchronous answer, or to check that it exists."""
+    """The caller has no permission to read the response to an asynchronous request, or to check that it exists."""
 
 
 class ModelNotReadyError(InvocationError):
@@ -153,11 +153,11 @@ class ModelNotReadyError(InvocationError):
 
 
 class ModelError(InvocationError):
-    """The model container answered with an error.
+    """The model container returned an error.
 
     Attributes:
         status: the container's HTTP status (SageMaker's OriginalStatusCode).
-        original_message: the server's own words (SageMaker's OriginalMessage).
+        original_message: the server's own message (SageMaker's OriginalMessage).
     """
 
     def __init__(self, message: str, *, status: int, original_message: str) -> None:

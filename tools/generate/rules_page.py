@@ -27,10 +27,10 @@ HEAD = """\
 # The rules
 
 `cdk-triton validate` and the constructs look for these faults; `cdk-triton explain CT101` prints the text of a rule.
-The server or SageMaker would reject a repository with an **error**, or would serve it in another way than you intend. A
-repository with a **warning** may work, and you can [acknowledge](validate.md#acknowledge-a-warning) it. A code keeps
-its meaning, and that of a removed rule is not reused. Codes that begin with `cdk-triton:` are
-[those of the constructs](construct_codes.md).
+The server or SageMaker would reject a repository with an **error**, or would not serve it as you intend. A repository
+with a **warning** may work, and you can [acknowledge](validate.md#acknowledge-a-warning) it. A code keeps its meaning,
+and the code of a removed rule is not used again. Codes that begin with `cdk-triton:` are
+[the codes of the constructs](construct_codes.md).
 """
 AREA = """\
 <!-- written by `make generate` -->
@@ -40,23 +40,23 @@ Each example is a small repository, file by file. The tests check that the one b
 the one below *Instead* does not. *Instead* shows only the files that differ. [All rules](../rules.md) are in one list.
 
 To run an example that shows no version directory of a model, add the directory `1` to the model. Otherwise, the command
-reports [CT110](files.md#ct110), and in most cases not the finding. Put the file that the backend loads into `1`
-([CT120](files.md#ct120)): for a Python model, a `model.py` with the class `TritonPythonModel` and its method `execute`;
-for an ONNX model, a `model.onnx` with the tensors of `config.pbtxt`; for an ensemble, an empty file `.gitkeep`. For a
-TensorRT model, write `produced = ["model/1/model.plan"]` into `cdk-triton.toml` instead.
+reports [CT110](files.md#ct110), and usually not the finding that the example shows. Put the file that the backend loads
+into `1` ([CT120](files.md#ct120)): for a Python model, a `model.py` with the class `TritonPythonModel` and its method
+`execute`; for an ONNX model, a `model.onnx` with the tensors of `config.pbtxt`; for an ensemble, an empty file
+`.gitkeep`. For a TensorRT model, write `produced = ["model/1/model.plan"]` into `cdk-triton.toml` instead.
 
-An `.onnx` file is shown in ONNX's text form, a `.tar.gz` file as a list of its members, and a large or a built file as
-a description in parentheses. A line `# environment=` shows an argument of the constructs, which the command does not
-have.
+An `.onnx` file is shown in ONNX's text form, a `.tar.gz` file as a list of its members, and a large file, or a file that
+a build writes, as a description in parentheses. A line `# environment=` shows an argument of the constructs, which the
+command does not have.
 """
 KNOWN_LIMITS = """\
 ## Limits of the checks
 
 The checks read files, tables and literals, and do not run a model. So they do not find out:
 
-* how much GPU memory a model takes;
+* how much GPU memory a model uses;
 * the contents of a TensorRT plan, except its header;
-* the requirements of a backend of your own;
+* the requirements of your own backend;
 * the models that a Python model calls by a computed name (BLS);
 * whether the numbers in a tensor have the meaning that the model expects.
 

@@ -57,9 +57,9 @@ class Archive:
 
     Attributes:
         path: the file.
-        size: its size in bytes.
-        file_count: number of files in the archive, placeholders included.
-        content_size: bytes of these files before compression.
+        size: the size of the archive in bytes.
+        file_count: the number of files in the archive, including placeholders.
+        content_size: the size of these files before compression, in bytes.
     """
 
     path: Path
@@ -74,12 +74,12 @@ def write_archive(
 ) -> Archive:
     """Pack a model repository into one `.tar.gz`.
 
-    A complete archive replaces the target in one step. After a failure, the target is as it was before.
+    A complete archive replaces the target in one step. After a failure, the target is unchanged.
 
     Args:
         source: the repository or its directory.
         target: the file to write, in a directory that exists and is not inside the repository.
-        progress: a function that gets the bytes read so far and the bytes to read in total.
+        progress: a function that is called with the bytes read so far and the bytes to read in total.
 
     Raises:
         RepositoryError: the directory is not a model repository.
@@ -93,7 +93,7 @@ def pack_prepared(prepared: Prepared, target: Path) -> None:
     """Pack a prepared repository; an archive whose files have changed since does not replace the target.
 
     Raises:
-        ArchiveError: as for `write_archive`, or a file has changed.
+        ArchiveError: `write_archive` would raise it, or a file has changed.
     """
 
     def verify() -> None:

@@ -73,8 +73,8 @@ def planned_build(
 
     Args:
         repository: the repository.
-        platform: what serves it.
-        keys: its keys.
+        platform: the platform that serves the repository.
+        keys: the keys of the repository.
         files: the SHA-256 of each file, by path.
 
     Raises:

@@ -27,9 +27,9 @@ class ArchiveFile(NamedTuple):
     """One file of an archive.
 
     Attributes:
-        path: its path in the archive, with `/`.
-        source: the file with its content; None for an empty file.
-        size: its size in bytes when the repository was read.
+        path: the path in the archive, with `/`.
+        source: the file on the disk with the content; None for an empty file.
+        size: the size of the file in bytes when the repository was read.
     """
 
     path: str

@@ -54,9 +54,9 @@ class Keys(NamedTuple):
     """The keys of a repository: 64 hexadecimal digits each.
 
     Attributes:
-        source: as `source_key`.
-        artifact: as `artifact_key`.
-        sources: as `sources_key`.
+        source: the result of `source_key`.
+        artifact: the result of `artifact_key`.
+        sources: the result of `sources_key`.
     """
 
     source: str

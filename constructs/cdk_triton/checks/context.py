@@ -26,12 +26,12 @@ _NOT_READ = object()
 
 @dataclass(frozen=True)
 class CheckContext:
-    """The view that a rule gets: a repository and how it will be served.
+    """What a rule can see: a repository, and how the repository will be served.
 
-    A rule uses no clock and no network, and reads files by `contents`. There are two exceptions: the package `onnx`
-    checks the graphs of ONNX files, with results that are cached between runs, and with `preflight`, rules start
-    TensorRT's parser. Both run in a separate process with a time limit. So a finding depends on the installed packages
-    and, if a process reaches its limit, on the machine.
+    A rule uses no clock and no network, and reads files with `contents`. There are two exceptions. The package `onnx`
+    checks the graphs of ONNX files, with results that are cached between runs. With `preflight`, rules start TensorRT's
+    parser. Both run in a separate process with a time limit. So a finding depends on the installed packages and, if a
+    process reaches its limit, on the machine.
 
     Attributes:
         repository: the repository.
@@ -102,8 +102,8 @@ class CheckContext:
     def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
         """The result of `read` for a file, cached for the other rules of this check.
 
-        A rule does not open files itself. `read` is a function of a path; write your own, because the library's readers
-        are not public.
+        A rule does not open files itself. `read` is a function of a path. Write your own function, because the
+        library's readers are not public.
         """
         key = (read, file.path)
         found = self._contents.get(key, _NOT_READ)
@@ -120,7 +120,7 @@ class CheckContext:
         return {}
 
     def is_renamed(self, model: Model) -> bool:
-        """Whether the server renames the model: true for the entry model of a multi-model endpoint."""
+        """Whether the server renames the model, which it does with the entry model of a multi-model endpoint."""
         return self.mode == "multi" and model is self.entry
 
 
@@ -135,9 +135,9 @@ def per_check(derive: Callable[[CheckContext], Derived]) -> Callable[[CheckConte
 def per_check(derive: Callable[[CheckContext], object]) -> Callable[[CheckContext], object]:
     """Decorate a function, so that it computes its value only once for each check.
 
-    The function runs when the first rule needs the value; the other rules of the check get the cached one.
+    The function runs when the first rule needs the value; the other rules of the check get the cached value.
 
-    The items of an iterator are kept as a tuple.
+    If the function returns an iterator, its items are cached as a tuple.
     """
 
     @wraps(derive)

@@ -151,14 +151,13 @@ class Rule:
 
 
 def _crash(context: CheckContext) -> Iterator[Problem]:
-    """A rule stopped with an exception, so cdk-triton does not have the result of this rule.
+    """A rule stopped with an exception, so cdk-triton has no result for this rule.
 
     All other rules have run, and cdk-triton reports their findings. The repository may still have the fault that the
     stopped rule looks for. Do not change the repository. Report the exception, together with the `config.pbtxt` files,
     to the maintainer that the finding names.
 
-    With `--format json`, this finding also reports rules of your own that cannot be loaded. In that case no rule has
-    run.
+    With `--format json`, this finding also reports your own rules that cannot be loaded. In that case, no rule has run.
     """
     return iter(())
 
@@ -177,7 +176,7 @@ CRASH = Rule(
 
 
 def _unreadable(context: CheckContext) -> Iterator[Problem]:
-    """The directory is missing, empty or unreadable, or has a symbolic link to a missing path or a path outside it.
+    """The directory is missing, empty or unreadable, or contains a symbolic link to a missing path or out of it.
 
     No rule has run. `cdk-triton validate` ends with status 2 and prints the reason to stderr. With `--format json`, the
     command also prints this finding to stdout.

@@ -35,7 +35,8 @@ class Report:
     Attributes:
         findings: each finding once, errors first, then by path, code and field.
         acknowledged: the warnings that the repository's `acknowledgements` cover, in the same order.
-        skipped: the rules that need a platform or a preflight that was not given. The repository may have their faults.
+        skipped: the rules that need a platform or a preflight that was not given. The repository may have the faults
+            that they look for.
         plans_without_network: the plans of TensorRT models whose network is not in the repository, so that no rule
             could look at it. A recipe may read it from S3, or from the result of another recipe; `cdk-triton validate`
             does not have the app's recipes at all.

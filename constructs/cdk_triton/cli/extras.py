@@ -24,9 +24,9 @@ def require_extra(extra: str, what: str, *, only: Sequence[str] | None = None) -
     """Reject a missing extra at once, before an import of one of its packages fails somewhere inside.
 
     Args:
-        extra: its name.
-        what: what needs it, such as a command.
-        only: the packages of it that are needed; all by default.
+        extra: the name of the extra.
+        what: what needs the extra, such as a command.
+        only: the packages of the extra that are needed; by default all packages.
 
     Raises:
         MissingExtraError: a package is missing.

@@ -21,12 +21,12 @@ def require_free(directory: Path, names: Mapping[str, Content], hint: str) -> No
     """Reject a directory in which the path of one of these files is taken, by a file or by a directory.
 
     Args:
-        directory: where the files will be; it may be missing.
+        directory: the directory in which the files will be; it may be missing.
         names: the files, relative to the directory.
         hint: the argument that names the directory.
 
     Raises:
-        BadParameter: a file is in the way, of a file or of a directory.
+        BadParameter: a file or a directory already has the path of one of the files.
     """
     taken = sorted({str(path) for name in names for path in _in_the_way(directory, name)})
     if taken:

@@ -65,7 +65,7 @@ _CREDENTIALS: Final = {
 
 
 def is_denied(error: ClientError) -> bool:
-    """Whether the caller lacks a permission."""
+    """Whether AWS rejected the call because the caller lacks a permission."""
     return error.response.get("Error", {}).get("Code") in _DENIED
 
 

@@ -44,7 +44,7 @@ def headline(path: str, finding: Finding, location: Location | None) -> str:
     Args:
         path: the file, as the text names it.
         finding: the finding.
-        location: its place in the file; None if it is about the file as a whole.
+        location: the place of the finding in the file; None if the finding is about the file as a whole.
     """
     where, message = path, finding.message
     if location is not None:

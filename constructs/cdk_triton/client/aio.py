@@ -41,24 +41,24 @@ __all__ = ["AsyncRepositoryClient", "AsyncTritonClient"]
 class AsyncTritonClient:
     """Invokes one SageMaker endpoint whose container is Triton, with many requests at a time on one event loop.
 
-    `async with` opens one session for all requests; the extra `aio` installs what it needs:
+    `async with` opens one session for all requests. Install the extra `aio` to use this class:
 
         async with AsyncTritonClient("my-endpoint") as client:
             answers = await asyncio.gather(*(client.infer(each) for each in requests))
 
-    The client uses the region, credentials and endpoint URL of boto3's default session, but neither its hooks nor its
-    retries, and rejects an environment that sets a proxy or a CA bundle. Each request is sent once, except as
-    `TritonClient` describes. Cancelling a request closes its connection.
+    The client uses the region, credentials and endpoint URL of boto3's default session, but not its hooks and retries.
+    It rejects an environment that sets a proxy or a CA bundle. Each request is sent once, except as `TritonClient`
+    describes. Cancelling a request closes its connection.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
-        concurrency: how many requests are sent at a time; the others wait.
-        input_location: as for `TritonClient`.
-        s3: as for `TritonClient`.
+        concurrency: how many requests are sent at the same time; the others wait.
+        input_location: see `TritonClient`.
+        s3: see `TritonClient`.
 
     Raises:
         ConfigurationError: `endpoint_name` is not a valid name, `input_location` is not an S3 URI, or `concurrency` is
-            not a whole number of at least 1. Also by `async with`, if aiohttp is not installed, no AWS region is
+            not a whole number of at least 1. `async with` also raises it if aiohttp is not installed, no AWS region is
             configured, or the environment sets a proxy or a CA bundle.
     """
 
@@ -77,14 +77,14 @@ class AsyncTritonClient:
     def from_parameters(
         cls, path: str, *, concurrency: int = 64, s3: Any = None, ssm: Any = None, max_age: float = MAX_AGE_SECONDS
     ) -> Self:
-        """Make a client as `TritonClient.from_parameters` does; `async with` reads the parameters.
+        """Create a client as `TritonClient.from_parameters` does; `async with` reads the parameters.
 
         Args:
-            path: as for `TritonClient.from_parameters`.
-            concurrency: as for the class.
-            s3: as for the class.
-            ssm: as for `TritonClient.from_parameters`.
-            max_age: as for `TritonClient.from_parameters`.
+            path: see `TritonClient.from_parameters`.
+            concurrency: see the class.
+            s3: see the class.
+            ssm: see `TritonClient.from_parameters`.
+            max_age: see `TritonClient.from_parameters`.
         """
         client = cls.__new__(cls)
         client._prepare(lambda: ParameterNames(path, ssm, max_age, s3=s3), concurrency, s3)
@@ -122,7 +122,7 @@ class AsyncTritonClient:
 
     @takes(InferOptions)
     async def infer(self, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
-        """Run one inference; arguments, result and errors are those of `TritonClient.infer`."""
+        """Run one inference, with the arguments, result and errors of `TritonClient.infer`."""
         names = self._open[1]
         target = await self._target(options)
         try:

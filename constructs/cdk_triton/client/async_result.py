@@ -33,19 +33,20 @@ _EXPIRED = re.compile(r"\brequest\b.*\bexpired\b", re.IGNORECASE | re.DOTALL)
 
 @dataclass(frozen=True)
 class AsyncResult:
-    """A request that was submitted; `result` waits for its answer.
+    """A request that was submitted; `result` waits for its response.
 
-    Another process can make one from the same locations, for example from those in a notification.
+    Another process can create an `AsyncResult` from the same locations, for example from the locations in a
+    notification.
 
     Attributes:
         endpoint_name: the endpoint.
         inference_id: the identifier of the request in SageMaker's logs and notifications.
-        output_location: the S3 URI of the answer.
+        output_location: the S3 URI of the response.
         failure_location: the S3 URI of the error message; None if SageMaker returned none.
-        submitted: when the request was sent, with a time zone; by default now.
+        submitted: the time when the request was sent, with a time zone; by default the present time.
         queue_seconds: how many seconds the request may wait in the queue.
         invocation_seconds: how many seconds the container may work on the request.
-        s3: a boto3 `s3` client; by default one from the environment.
+        s3: a boto3 `s3` client; by default a client that boto3's default session creates.
 
     Raises:
         ConfigurationError: `submitted` is not a time with a time zone, or `queue_seconds` or `invocation_seconds` is
@@ -82,14 +83,14 @@ class AsyncResult:
         """Return the outputs, as `TritonClient.infer` does.
 
         Args:
-            timeout: how many seconds to wait for the answer; 0 looks once.
+            timeout: how many seconds to wait for the response. With 0, the method looks once and does not wait.
 
         Raises:
-            ResultNotReadyError: there is no answer yet; call again.
-            ModelError: the container answered with an error; the message contains Triton's own words.
-            ResultExpiredError: the request expired in the queue, or the answer does not exist any more.
-            ResultAccessError: the caller may not read the answer.
-            InvocationError: any other failure of SageMaker or S3, or an answer that cannot be read.
+            ResultNotReadyError: there is no response yet; call again.
+            ModelError: the container returned an error; the message contains Triton's own message.
+            ResultExpiredError: the request expired in the queue, or the response does not exist any more.
+            ResultAccessError: the caller may not read the response.
+            InvocationError: any other failure of SageMaker or S3, or a response that cannot be read.
             ConfigurationError: a location is not an S3 URI, or `timeout` is not a number of seconds.
         """
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:

@@ -28,10 +28,10 @@ class TensorContract:
     """One input or output of a model.
 
     Attributes:
-        name: the tensor.
+        name: the name of the tensor.
         datatype: Triton's data type, such as FP32 or BYTES.
-        dims: its dimensions without the batch; -1 stands for any.
-        is_optional: whether a request may omit it.
+        dims: the dimensions without the batch dimension; -1 stands for any size.
+        is_optional: whether a request may omit the tensor.
     """
 
     name: str
@@ -128,9 +128,9 @@ class Contract:
     """Inputs and outputs of the model that callers of a repository invoke.
 
     Attributes:
-        model: its name.
-        inputs: by name.
-        outputs: by name.
+        model: the model's name.
+        inputs: the inputs by name.
+        outputs: the outputs by name.
         max_batch_size: how many rows a request may have; 0: the model does not batch.
     """
 

@@ -49,16 +49,16 @@ class TritonClient:
     """Invokes one SageMaker endpoint whose container is Triton.
 
     Each request is sent once, except as `from_parameters` and `infer_many` describe. Nothing is retried, because a
-    model may be stateful, and may have run even if the request timed out. A `runtime` of your own keeps its own retry
-    configuration (botocore's default repeats a request after most failures). Threads may share a client.
+    model may be stateful, and may have run even if the request timed out. If you give your own `runtime`, it keeps its
+    own retry configuration (botocore's default repeats a request after most failures). Threads may share a client.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
-        runtime: a boto3 `sagemaker-runtime` client; by default one from the environment, with a read timeout of 70
-            seconds and without retries (SageMaker gives a container 60 seconds).
+        runtime: a boto3 `sagemaker-runtime` client; by default a client of boto3's default session, with a read timeout
+            of 70 seconds and without retries (SageMaker gives a container 60 seconds).
         input_location: the S3 URI below which `submit` uploads requests that are too large for the call itself. The
             endpoint's parameter `async/input` contains it.
-        s3: a boto3 `s3` client for asynchronous requests; by default one from the environment.
+        s3: a boto3 `s3` client for asynchronous requests; by default a client of boto3's default session.
 
     Raises:
         ConfigurationError: `endpoint_name` is not a valid name, `input_location` is not an S3 URI, or no AWS region is
@@ -89,21 +89,21 @@ class TritonClient:
         ssm: Any = None,
         max_age: float = MAX_AGE_SECONDS,
     ) -> TritonClient:
-        """Make a client from the parameters that an endpoint with `ssm_parameter_path` has in the Parameter Store.
+        """Create a client from the parameters that an endpoint with `ssm_parameter_path` has in the Parameter Store.
 
         `infer(…, ensemble=…)` finds the target model by the name of the ensemble. The names are cached, and refreshed
-        in the background. If SageMaker rejects a request because the endpoint or the target model may be gone, they are
-        refreshed at once, and the request is sent again if there is another name. If a refresh fails, the last known
-        names stay in use, and a warning is logged.
+        in the background. If SageMaker rejects a request because the endpoint or the target model may be gone, the
+        names are refreshed at once, and the request is sent again if the name has changed. If a refresh fails, the last
+        known names stay in use, and a warning is logged.
 
         Args:
             path: the endpoint's `ssm_parameter_path`.
-            runtime: as for the class.
-            s3: as for the class.
-            ssm: a boto3 `ssm` client; by default one from the environment.
+            runtime: see the class.
+            s3: see the class.
+            ssm: a boto3 `ssm` client; by default a client of boto3's default session.
             max_age: seconds after which the next use of a name starts a refresh in the background. That use gets the
                 old name, because a replaced target model stays callable. Only the name of a published ensemble is read
-                again before it.
+                again before it is used.
 
         Raises:
             ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS
@@ -123,11 +123,11 @@ class TritonClient:
 
         Args:
             repository: the repository that the endpoint serves, or its directory.
-            **target: names the model, as for `infer`; `TargetOptions` has the list.
+            **target: the options that select the model, as in `infer`; `TargetOptions` lists them.
 
         Raises:
-            ConfigurationError: the repository does not determine which model callers invoke, or its configuration has
-                no inputs and outputs.
+            ConfigurationError: the repository does not determine which model callers invoke, or the model's
+                configuration has no inputs and outputs.
             ModelConfigError: the model's configuration cannot be read.
             RepositoryError: the directory cannot be read.
         """
@@ -140,23 +140,23 @@ class TritonClient:
 
     @takes(InferOptions)
     def infer(self, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
-        """Run one inference and return every output, or those asked for.
+        """Run one inference, and return every output or the requested outputs.
 
         Args:
-            inputs: a mapping from each input tensor's name to an array, nested lists of text, or tritonclient's
+            inputs: a mapping from each input tensor's name to an array, nested lists of strings, or tritonclient's
                 `InferInput`; or an iterable of `InferInput`s alone. The shape includes the batch dimension. `str` is
                 sent as UTF-8. An array of `bytes` that may end in zero bytes must have `dtype=object`, because numpy
                 strips zero bytes from its `S` types.
-            **options: the model, the wanted outputs and more; `InferOptions` has the list.
+            **options: the model, the requested outputs and more; `InferOptions` lists all options.
 
         Raises:
             ConfigurationError: an input cannot be sent, or boto3 rejects an argument.
             PayloadTooLargeError: the request body is larger than 6,291,456 bytes; nothing was sent.
-            ModelError: the container answered with an error; the message contains Triton's own words.
+            ModelError: the container returned an error; the message contains Triton's own message.
             NoCapacityError: the component has no copy, for example because it has scaled to zero; call again later.
             ModelNotReadyError: a multi-model endpoint is still loading the target model; call again.
-            InvocationTimeoutError: the client got no connection or no answer in time.
-            InvocationError: any other failure of SageMaker or the network, or an answer that cannot be read.
+            InvocationTimeoutError: the client got no connection or no response in time.
+            InvocationError: any other failure of SageMaker or the network, or a response that cannot be read.
         """
         return self._infer(self._runtime, inputs, **options)
 
@@ -183,26 +183,26 @@ class TritonClient:
     ) -> list[Answer]:
         """Run many small requests by sending them as few large ones.
 
-        Requests are sent together if their inputs have the same names, types and shapes. If the container answers such
-        a batch with an error, its halves are sent again, until only the request at fault fails. So a model may get a
-        row more than once: do not use this for a model with state.
+        Requests are sent together if their inputs have the same names, types and shapes. If the container returns an
+        error for such a batch, the client sends the two halves again, until only the request at fault fails. So a model
+        may receive a row more than once. Do not use this method for a model with state.
 
-        A client without a `runtime` of your own uses urllib3 here, which takes half the time of boto3. If the
-        environment sets a proxy or a CA bundle, give it a `runtime`.
+        If you have not given the client your own `runtime`, this method uses urllib3, which takes half the time of
+        boto3. If the environment sets a proxy or a CA bundle, give the client a `runtime`.
 
         Args:
-            requests: the inputs of each request, as for `infer`, with the batch dimension.
-            max_batch_size: how many rows are sent together, at most the `max_batch_size` of the model's `config.pbtxt`.
+            requests: the inputs of each request, as in `infer`, with the batch dimension.
+            max_batch_size: how many rows are sent together; at most the `max_batch_size` of the model's `config.pbtxt`.
                 With 1, each request is sent alone, and needs no batch dimension.
-            concurrency: how many requests the client sends at a time.
-            **options: as for `infer`, for each request; `InferManyOptions` has the list.
+            concurrency: how many requests the client sends at the same time.
+            **options: options of `infer` that apply to each request; `InferManyOptions` lists them.
 
         Returns:
-            A result for each request, in their order, or the error that `infer` would raise.
+            For each request, in the order of `requests`, the result or the error that `infer` would raise.
 
         Raises:
             ConfigurationError: `max_batch_size` or `concurrency` is not a whole number of at least 1; or the
-                environment sets a proxy or a CA bundle, and the client has no `runtime` of yours.
+                environment sets a proxy or a CA bundle, and you have not given the client a `runtime`.
         """
         options["outputs"] = listed(options.get("outputs"))
         return self._infer_many(requests, max_batch_size, concurrency, arrays_of, _unchanged, options)
@@ -240,23 +240,24 @@ class TritonClient:
 
     @takes(SubmitOptions)
     def submit(self, inputs: Inputs, **options: Unpack[SubmitOptions]) -> AsyncResult:
-        """Send a request to an asynchronous endpoint, and return before the answer exists.
+        """Send a request to an asynchronous endpoint, and return before the response exists.
 
         A request of up to 128,000 bytes is part of the call. A larger one, of up to 1 GiB, is first uploaded to a new
         key below `input_location`, and so is every request if the installed boto3 does not support bodies in this call.
 
         Args:
-            inputs: as for `infer`.
-            **options: the wanted outputs, the time limits and more; `SubmitOptions` has the list.
+            inputs: the inputs of the request, as in `infer`.
+            **options: the requested outputs, the time limits and more; `SubmitOptions` lists all options.
 
         Returns:
-            The request; its method `result` waits for the answer.
+            The request; its method `result` waits for the response.
 
         Raises:
             ConfigurationError: an input cannot be sent, a time is out of its range, or boto3 rejects an argument; or
                 the request must be uploaded, but the client has no `input_location`.
             PayloadTooLargeError: the request is larger than SageMaker accepts; nothing was sent.
-            InvocationTimeoutError: the client got no connection or no answer in time; the request may be in the queue.
+            InvocationTimeoutError: the client got no connection or no response in time; the request may be in the
+                queue.
             InvocationError: any other failure of SageMaker, S3 or the network.
         """
         request = Submission.of(self.endpoint_name, inputs, options)
@@ -292,15 +293,15 @@ class RepositoryClient:
         """Run one inference, as `TritonClient.infer` does.
 
         Args:
-            inputs: a mapping from each input's name to an array of the type in `config.pbtxt`, or to numbers, text or
-                lists. Numbers, text and lists are converted to such an array if that loses nothing. Dimensions of 1 at
-                the end may be omitted, and so may the batch dimension of a single row.
-            **options: as for `TritonClient.infer`; `SingleRequestOptions` has the list.
+            inputs: a mapping from each input's name to an array of the type in `config.pbtxt`, or to numbers, strings
+                or lists. Numbers, strings and lists are converted to such an array if the conversion loses nothing.
+                Dimensions of 1 at the end may be omitted, and so may the batch dimension of a single row.
+            **options: options of `TritonClient.infer`; `SingleRequestOptions` lists them.
 
         Raises:
             ConfigurationError: the model has no input or output of that name, an input is missing, or its type or shape
                 differs from `config.pbtxt`; nothing was sent.
-            InvocationError: as for `TritonClient.infer`, or an output has another type than in `config.pbtxt`.
+            InvocationError: `TritonClient.infer` raises it, or an output has another type than in `config.pbtxt`.
         """
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
         arrays = self.contract.complete(inputs)
@@ -310,12 +311,12 @@ class RepositoryClient:
     def infer_many(
         self, requests: Iterable[Mapping[str, Any]], *, concurrency: int = 16, **options: Unpack[RequestOptions]
     ) -> list[Answer]:
-        """Answer many requests, as `TritonClient.infer_many` does with the `max_batch_size` of `config.pbtxt`.
+        """Run many requests, as `TritonClient.infer_many` does with the `max_batch_size` of `config.pbtxt`.
 
         Args:
-            requests: the inputs of each request, as for `infer`.
-            concurrency: as for `TritonClient.infer_many`.
-            **options: as for `infer`, for each request; `RequestOptions` has the list.
+            requests: the inputs of each request, as in `infer`.
+            concurrency: see `TritonClient.infer_many`.
+            **options: options of `infer` that apply to each request; `RequestOptions` lists them.
 
         Raises:
             ConfigurationError: the model has no output of that name, or `concurrency` is not a whole number of at least

@@ -29,9 +29,9 @@ class Batch:
     """Requests that are sent as one.
 
     Attributes:
-        numbers: the position of each in the caller's order.
-        requests: their inputs.
-        rows: how many rows each has; 0 for a single request whose inputs have no batch dimension.
+        numbers: the position of each request in the caller's order.
+        requests: the inputs of each request.
+        rows: how many rows each request has; 0 for a single request whose inputs have no batch dimension.
     """
 
     numbers: tuple[int, ...]

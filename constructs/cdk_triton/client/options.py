@@ -23,11 +23,11 @@ __all__ = [
 
 
 class TargetOptions(TypedDict, total=False):
-    """Options of `infer`, `infer_many` and `for_repository`: which model answers. A `RepositoryClient` has its model.
+    """Options of `infer`, `infer_many` and `for_repository` that select the model. A `RepositoryClient` has its model.
 
     Attributes:
-        ensemble: the name of the ensemble to invoke on a multi-model endpoint: one of the stack, or a published one.
-            Needs a client of `from_parameters`.
+        ensemble: the name of the ensemble to invoke on a multi-model endpoint: an ensemble of the stack, or a published
+            ensemble. Needs a client that `from_parameters` created.
         target_model: the archive to invoke on a multi-model endpoint, as `TritonMultiModel.target_model(…)` returns it.
         target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
         inference_component: the component to invoke on an endpoint with components, as
@@ -44,7 +44,7 @@ class RequestOptions(TypedDict, total=False):
     """Options of `infer`, `infer_many` and `submit`.
 
     Attributes:
-        outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
+        outputs: the names of the requested outputs (or tritonclient's `InferRequestedOutput`s); all by default.
         parameters: custom parameters of each request, for models that read them.
     """
 
@@ -56,10 +56,10 @@ class SingleRequestOptions(RequestOptions, total=False):
     """Options of `infer` and `submit`, in addition to `RequestOptions`.
 
     Attributes:
-        binary: whether to send and request binary tensors; True by default. With False, request and answer are JSON,
+        binary: whether to send and request binary tensors; True by default. With False, request and response are JSON,
             which is readable, but several times larger and slower, limited in size by Triton, and without FP16, BF16
             and bytes that are not UTF-8.
-        request_id: an identifier of your own, which is `InferenceResult.request_id` of the result, and in Triton's
+        request_id: your own identifier of the request. It is also in `InferenceResult.request_id`, and in Triton's
             trace and verbose log.
     """
 
@@ -80,11 +80,11 @@ class SubmitOptions(SingleRequestOptions, total=False):
 
 
 class InferOptions(SingleRequestOptions, TargetOptions, total=False):
-    """The options of `infer`: those of one request, and those that name the model."""
+    """The options of `infer`: the options of one request, and the options that select the model."""
 
 
 class InferManyOptions(RequestOptions, TargetOptions, total=False):
-    """The options of `infer_many`: those of any request, and those that name the model."""
+    """The options of `infer_many`: the options of every request, and the options that select the model."""
 
 
 def listed(outputs: Iterable[str | InferRequestedOutput] | None) -> list[str | InferRequestedOutput] | None:

@@ -36,13 +36,13 @@ _HEAD = json.JSONDecoder()
 
 @dataclass(frozen=True, eq=False)
 class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
-    """The answer of a model: its output arrays by name. BYTES tensors are object arrays of `bytes`.
+    """The response of a model: its output arrays by name. BYTES tensors are object arrays of `bytes`.
 
     Attributes:
-        outputs: the arrays, in the order of the answer. The array of a binary tensor whose elements have a fixed size
-            is a view of the answer: it is read-only, may be unaligned, and keeps the whole answer in memory.
+        outputs: the arrays, in the order of the response. The array of a binary tensor whose elements have a fixed size
+            is a view of the response: it is read-only, may be unaligned, and keeps the whole response in memory.
             `array.copy()` has none of these limits.
-        variant: the production variant that answered, or None if the service does not tell it.
+        variant: the production variant that responded, or None if the service does not return it.
     """
 
     outputs: Mapping[str, npt.NDArray[Any]]
@@ -53,9 +53,10 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
 
     @cached_property
     def infer_result(self) -> InferResult:
-        """The same answer as an `InferResult` of tritonclient, made at the first use.
+        """The same response as an `InferResult` of tritonclient, created at the first use.
 
-        If `infer_many` sent the request together with others, it has the rows of all of them.
+        If `infer_many` sent the request together with other requests, the `InferResult` contains the rows of all of
+        them.
         """
         from tritonclient.http import InferenceServerClient
 

@@ -28,8 +28,8 @@ class Unsigned:
 
     Attributes:
         url: the whole URL, with an encoded path and without a query.
-        headers: with `Host`, and without any that botocore does not sign.
-        body: the request.
+        headers: the headers, with `Host`, and without headers that botocore does not sign.
+        body: the body of the request.
     """
 
     url: str

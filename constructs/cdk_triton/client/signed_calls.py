@@ -31,9 +31,9 @@ class Call:
 
     Attributes:
         url: the whole URL.
-        path: its path.
-        headers: with the signature.
-        body: the request; empty for a call without one.
+        path: the path of the URL.
+        headers: the headers, including the signature.
+        body: the body of the request; empty for a call without a body.
     """
 
     url: str

@@ -35,11 +35,11 @@ class Submission:
 
     Attributes:
         endpoint_name: the endpoint.
-        body: the request.
-        content_type: its content type.
-        queue_seconds: how long it may wait in the queue.
-        invocation_seconds: how long the container may take.
-        inference_id: names the request.
+        body: the body of the request.
+        content_type: the content type of the body.
+        queue_seconds: how long the request may wait in the queue.
+        invocation_seconds: how long the container may work on the request.
+        inference_id: the identifier of the request.
 
     Raises:
         ConfigurationError: a time is out of its range.
@@ -81,7 +81,7 @@ class Submission:
         """Return the arguments of boto3's `invoke_endpoint_async`.
 
         Args:
-            source: where the request is: its `Body` or its `InputLocation`.
+            source: the argument that locates the request: `Body` or `InputLocation`.
         """
         return {
             "EndpointName": self.endpoint_name,

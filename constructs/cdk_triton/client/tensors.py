@@ -42,8 +42,8 @@ class EncodedTensor(NamedTuple):
     """One tensor of a request.
 
     Attributes:
-        entry: its entry in the JSON header.
-        data: its bytes after the header; None if they are in the entry.
+        entry: the tensor's entry in the JSON header.
+        data: the tensor's bytes after the header; None if its values are in the entry.
     """
 
     entry: dict[str, Any]
@@ -104,12 +104,12 @@ def decode_tensor(tensor: Mapping[str, Any], body: bytes, offset: int) -> npt.ND
     """Return the array of an output: a view of the body if it came as binary data of a fixed size.
 
     Args:
-        tensor: its entry in the JSON header.
-        body: the answer.
-        offset: where its binary data begins.
+        tensor: the output's entry in the JSON header.
+        body: the body of the response.
+        offset: the position in the body where the output's binary data begins.
 
     Raises:
-        ValueError: its data is missing, too short or of a data type that Triton does not have.
+        ValueError: the output's data is missing or too short, or has a data type that Triton does not have.
     """
     import numpy as np
 

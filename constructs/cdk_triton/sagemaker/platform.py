@@ -35,21 +35,22 @@ _HOST_AMI = re.compile(r"[a-z0-9]+-ami-sagemaker-inference-[a-z0-9-]+")
 
 @dataclass(frozen=True, kw_only=True)
 class ServingPlatform:
-    """The Triton release and the instance type that serve; they determine the image, the GPU and the host AMI.
+    """The Triton release and the instance type that serve a model. They determine the image, the GPU and the host AMI.
 
-    Constructs and checks also take the short form of a platform with SageMaker's image, such as
+    Constructs and checks also accept the short form of a platform with SageMaker's image, such as
     `platform="25.09/ml.g5.2xlarge"`. Two platforms with the same `label` have the same image and the same kind of GPU,
     so they load the same archives.
 
     Attributes:
         instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
-        release: the Triton container release, such as "25.09". An image of your own needs none. If you give one, it
-            determines the versions in the image; the newest row of the library's tables applies to a newer one.
-        image: an image of your own instead of SageMaker's, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
+        release: the Triton container release, such as "25.09". Your own image needs no release. If you give a release,
+            it determines the versions in the image. To a release that is newer than the library's tables, the newest
+            row of the tables applies.
+        image: your own image instead of SageMaker's image, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
             Registry and repository may contain CDK tokens, but the digest may not.
         inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default it follows from the
-            release's CUDA version and the GPU, as `host_ami` describes, which nobody has confirmed on AWS. With None,
-            SageMaker chooses the host AMI, as it does by default for an image of your own without a release.
+            release's CUDA version and the GPU, as `host_ami` describes. This derivation has not been confirmed on AWS.
+            With None, SageMaker chooses the host AMI, as it does by default for your own image without a release.
             `dataclasses.replace` keeps the value, so pass `inference_ami_version=DERIVED` when you replace the release
             or the instance type.
 
@@ -82,7 +83,7 @@ class ServingPlatform:
 
     @property
     def versions(self) -> Release | None:
-        """The versions inside the image, or None for an image of your own without a release."""
+        """The versions inside the image, or None for your own image without a release."""
         return None if self.release is None else release_facts(self.release)
 
     @property
@@ -141,8 +142,8 @@ class ServingPlatform:
     def label(self) -> str:
         """Image and GPU in one word, such as "25.09-a10g", for names and S3 prefixes.
 
-        The label of an image of your own contains the first 12 digits of its digest, because the image may differ from
-        SageMaker's of the same release. Without a release, it begins with `own`.
+        The label of your own image contains the first 12 digits of its digest, because the image may differ from
+        SageMaker's image of the same release. Without a release, it begins with `own`.
         """
         parts = [self.release or "own"]
         if self.image is not None:

@@ -72,9 +72,10 @@ class ContainerEnvironment:
 
     Attributes:
         default_model_name: the model that `/invocations` of a single-model endpoint runs. None: the repository's entry
-            model. Set this field if the repository has several models and no ensemble, as with BLS.
+            model. Set this field if the repository has several models and no ensemble, for example if a Python model
+            calls the others (BLS).
         additional_models: models that a single-model container loads beside the entry model and the steps of an
-            ensemble. List here the models that a Python model calls by BLS. From 23.07.
+            ensemble. List here the models that a Python model calls (BLS). From 23.07.
         model_namespacing: whether every archive has its own namespace, so that archives may use the same names for
             their models. This field sets SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING, whose values mean the opposite of
             its name. From 23.04.
@@ -87,27 +88,28 @@ class ContainerEnvironment:
         log_info: whether to log informational messages.
         log_warning: whether to log warnings.
         log_error: whether to log errors.
-        allow_metrics: whether the server answers Prometheus' requests on `metrics_port`. Nothing outside the container
+        allow_metrics: whether the server serves metrics for Prometheus on `metrics_port`. Nothing outside the container
             reaches that port; SageMaker scrapes port 8080. From 23.07.
-        metrics_port: the port of Prometheus' metrics; default 8002. It must differ from `port`. From 23.07.
-        allow_grpc: whether the server answers gRPC on `grpc_port`. Nothing outside the container reaches that port.
-            From 23.07.
+        metrics_port: the port of the metrics for Prometheus; default 8002. It must differ from `port`. From 23.07.
+        allow_grpc: whether the server accepts gRPC requests on `grpc_port`. Nothing outside the container reaches that
+            port. From 23.07.
         grpc_port: the port of gRPC; default 8001. From 23.07.
-        thread_count: threads that answer requests, up to 1,024; default 8.
-        buffer_manager_thread_count: threads that copy tensors, up to 1,024; default 0.
-        shm_default_byte_size: bytes of shared memory that each Python model instance starts with, at least 1 MiB (4 MiB
-            before 23.09); default 16 MiB. The container's /dev/shm has 64 MB.
-        shm_growth_byte_size: bytes by which the shared memory grows; default 1 MiB.
-        model_load_gpu_limit: fraction of each GPU's memory, above 0 and at most 1, beyond which the server loads no
-            model. A load that would exceed it fails with status 400, and SageMaker unloads no other model.
-        tensorflow_version: the version of the TensorFlow backend, 1 or 2. Releases from 25.03 on do not have it.
+        thread_count: the number of threads that process HTTP requests, up to 1,024; default 8.
+        buffer_manager_thread_count: the number of threads that copy tensors, up to 1,024; default 0.
+        shm_default_byte_size: the bytes of shared memory that each Python model instance starts with, at least 1 MiB (4
+            MiB before 23.09); default 16 MiB. The container's /dev/shm has 64 MB.
+        shm_growth_byte_size: the bytes by which the shared memory grows; default 1 MiB.
+        model_load_gpu_limit: the fraction of each GPU's memory, above 0 and at most 1, beyond which the server loads no
+            model. A load that would exceed this limit fails with status 400, and SageMaker unloads no other model.
+        tensorflow_version: the version of the TensorFlow backend, 1 or 2. Releases from 25.03 on do not have this
+            backend.
         port: the port of SageMaker's protocol; default 8080. SageMaker sets it if an endpoint runs several containers.
-        safe_port_range: first and last port that the server may use.
+        safe_port_range: the first and the last port that the server may use.
         additional_args: further arguments of tritonserver, such as "--exit-timeout-secs=5", without blanks and quotes.
-            The value of an option may be an item of its own. From 23.07.
-        variables: other variables, for the models' own use. The names that the start script, its shell or the dynamic
-            loader read are rejected. No secrets: everybody with permission to describe the SageMaker Model can read
-            them.
+            The value of an option may be a separate item. From 23.07.
+        variables: other variables, for the models' own use. Names that the start script, its shell or the dynamic
+            loader read are rejected. Do not put secrets here: everybody with permission to describe the SageMaker Model
+            can read them.
     """
 
     default_model_name: str | None = None

@@ -15,7 +15,7 @@ class Severity(StrEnum):
     ERROR = "error"
     """The server or SageMaker would reject the repository, or serve something else than intended."""
     WARNING = "warning"
-    """It may work, and probably not as meant."""
+    """The repository may work, but probably not as intended."""
 
 
 @dataclass(frozen=True, order=True)

@@ -84,7 +84,7 @@ class ModelRepository:
         acknowledgements: the codes of the warnings that the owner accepts, each with the reason.
         recipes: the recipes whose builds will add files to the repository.
         read_ns: the time when reading began, in nanoseconds since 1970.
-        image_modules: the Python modules of an image of your own, from `cdk-triton.toml`; None without that list.
+        image_modules: the Python modules of your own image, from `cdk-triton.toml`; None without that list.
     """
 
     root: Path
@@ -115,9 +115,9 @@ class ModelRepository:
             path: the directory that holds the models' directories.
             acknowledge: codes of warnings that you accept, each with the reason, and that the checks do not report. The
                 table `[acknowledge]` of a file `cdk-triton.toml` in the directory does the same for every app that
-                reads it; if both have a code, the reason given here counts.
-            recipes: the recipes whose builds will add files. The checks treat these as present, as they do those in the
-                list `produced` of `cdk-triton.toml`.
+                reads it; if a code is in both, the reason given here counts.
+            recipes: the recipes whose builds will add files. The checks treat these files as present, like the files in
+                the list `produced` of `cdk-triton.toml`.
 
         Raises:
             RepositoryError: the directory is missing, empty or unreadable; a link leads out of the directory, or to a
@@ -180,8 +180,8 @@ class ModelRepository:
         """The model that callers invoke.
 
         Args:
-            mode: `single` gives the container's default model: the only model, the only directory that has a
-                configuration or a version, or the only ensemble that is not a step of another ensemble. `multi` gives
+            mode: `single` returns the container's default model: the only model, the only directory that has a
+                configuration or a version, or the only ensemble that is not a step of another ensemble. `multi` returns
                 the model that SageMaker's loader picks: the only model, or the only one whose text looks like an
                 ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
 
@@ -214,14 +214,14 @@ class ModelRepository:
 
         Args:
             mode: how an endpoint will serve the repository: `single` or `multi`.
-            platform: the release and instance type that will serve the repository, also as "25.09/ml.g5.2xlarge".
-                Without it, the rules that need one are skipped.
+            platform: the release and instance type that will serve the repository, or the short form
+                "25.09/ml.g5.2xlarge". Without a platform, the rules that need one are skipped.
             default_model: the model that a single-model container loads; by default `entry_model()`.
             additional_models: further models that a single-model container loads (`--load-model`).
-            environment: the container's other settings. Without an environment, the rules that need one assume nothing,
+            environment: the container's other settings. Without an environment, the rules that need it assume nothing,
                 or warn about the effect of the defaults.
             preflight: whether TensorRT's own parser reads the networks of plans. It needs the extra `preflight`, and
-                takes seconds for each network. If False, the rules that need it are skipped.
+                takes seconds for each network. If False, the rules that need the parser are skipped.
 
         Returns:
             The findings, errors first, then by path, code and field. The tuple may be empty.

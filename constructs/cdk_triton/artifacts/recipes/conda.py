@@ -43,9 +43,9 @@ class CondaEnvironment:
     existing environment, with `conda list --explicit --sha256` or `micromamba env export --explicit`. It must contain
     the container's Python version, to which the process that runs a model is linked.
 
-    The build downloads micromamba, pinned by version and SHA-256, creates the environment, checks every package's hash
-    again, and packs the environment with a pinned conda-pack, without compiled files (`*.pyc`), which contain
-    timestamps.
+    The build downloads micromamba, pinned by version and SHA-256, creates the environment, and checks every package's
+    hash again. It packs the environment with a pinned conda-pack. The archive omits compiled files (`*.pyc`), because
+    they contain timestamps.
 
     Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
     `$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz`.

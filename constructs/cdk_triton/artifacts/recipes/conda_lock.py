@@ -29,12 +29,12 @@ class LockedPackage:
     """One package of a lock file.
 
     Attributes:
-        line: the line that names it, counted from 1.
-        url: where its file is, without the hash.
-        name: its name.
-        version: its version.
-        algorithm: the algorithm of its hash.
-        digest: the hash of its file, in hexadecimal.
+        line: the line that names the package, counted from 1.
+        url: the URL of the package's file, without the hash.
+        name: the package's name.
+        version: the package's version.
+        algorithm: the algorithm of the hash.
+        digest: the hash of the package's file, in hexadecimal.
     """
 
     line: int

@@ -35,14 +35,14 @@ _FALLBACK: Final = "dali.py"
 class DaliPipeline:
     """A Python file with one `@pipeline_def`, for a model of the DALI backend.
 
-    By default Triton serialises the pipeline whenever it loads the model (`@autoserialize`), with the same DALI that
-    then runs it. The build does so in advance, in the serving image and on the serving GPU, and fails if the pipeline
-    cannot be serialised or loaded. `DaliPipeline("preprocess")` checks `preprocess/1/dali.py` in this way, and adds no
-    file. A `pipeline` outside the version directory is copied to `<version>/dali.py`, with `@autoserialize` if that is
-    missing; the original does not go into the archive.
+    By default, Triton serialises the pipeline whenever it loads the model (`@autoserialize`), with the same DALI that
+    then runs the pipeline. The build serialises the pipeline in advance, in the serving image and on the serving GPU,
+    and fails if the pipeline cannot be serialised or loaded. For example, `DaliPipeline("preprocess")` checks
+    `preprocess/1/dali.py`, and adds no file. A `pipeline` outside the version directory is copied to
+    `<version>/dali.py`, with `@autoserialize` if the decorator is missing; the original does not go into the archive.
 
-    With `serialize=True` the archive contains `<version>/model.dali` instead of the Python file. Every release can load
-    it, without running Python. The build serialises the pipeline in two processes, and warns if the bytes of the
+    With `serialize=True`, the archive contains `<version>/model.dali` instead of the Python file. Every release can
+    load it, without running Python. The build serialises the pipeline in two processes, and warns if the bytes of the
     results differ.
 
     Attributes:

@@ -44,7 +44,7 @@ _CLASSES: Final[Mapping[str, Any]] = {each.__name__: each for each in (*_RECIPES
 
 
 def declared_recipe(recipe: object) -> DeclaredRecipe:
-    """A recipe that a publisher may declare.
+    """Check that a publisher may declare a recipe, and return the recipe.
 
     Raises:
         ConfigurationError: the recipe is not one of this library's, or contains a CDK token.

@@ -36,15 +36,16 @@ _TEXTS: Final = {
 
 @dataclass(frozen=True)
 class OnnxExport:
-    """Runs a Python function of yours that writes an ONNX file.
+    """Runs your own Python function, which writes an ONNX file.
 
-    The build calls the function with the path to write to (a `str`), in a process of its own: a Python of the
-    container's version, with the packages of `requirements` and no others. Its environment variables contain neither
-    credentials nor tokens, but it is no sandbox: code that looks for secrets elsewhere may find them. The function
-    finds the repository's files relative to its own file (`Path(__file__).parent`). `sources` names the files that only
-    the export reads. They do not go into the archive, and neither do the function's file and the requirements.
+    The build calls the function with the path to write to (a `str`). The function runs in its own process, in a Python
+    of the container's version, with only the packages of `requirements`. The environment variables of the process
+    contain neither credentials nor tokens, but the process is no sandbox: code that looks for secrets elsewhere may
+    find them. The function finds the repository's files relative to its own file (`Path(__file__).parent`). `sources`
+    names the files that only the export reads. These files do not go into the archive, and neither do the function's
+    file and the requirements.
 
-    Afterwards the build reads the file with the `onnx` of `requirements`, compares the names of the network's outputs
+    Afterwards, the build reads the file with the `onnx` of `requirements`, compares the names of the network's outputs
     with `outputs`, changes integer inputs if `integer_inputs` is set, and checks the network. Weights in separate files
     are moved into the ONNX file, which holds at most 2 GiB.
 
@@ -63,7 +64,8 @@ class OnnxExport:
 
     Raises:
         ConfigurationError: a path leaves the model's directory, or a value has the wrong type; `entry` does not name a
-            file and a function; `outputs` is empty or has a name twice; or the export reads the file that `onnx` names.
+            file and a function; `outputs` is empty or contains a name twice; or the export reads the file that `onnx`
+            names.
     """
 
     model: str

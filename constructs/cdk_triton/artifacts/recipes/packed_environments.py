@@ -67,10 +67,10 @@ def check_numpy(
 
     Args:
         recipe: the recipe.
-        model: its model.
+        model: the directory of the recipe's model.
         versions: the locked versions of numpy: more than one if markers choose among them.
-        repository: the repository. If the model has a stub of its own, any numpy is accepted.
-        platform: what serves it.
+        repository: the repository. If the model has its own stub, any numpy is accepted.
+        platform: the platform that serves the repository.
 
     Raises:
         ConfigurationError: the release needs an older numpy.
@@ -111,8 +111,8 @@ def check_is_only_copy(
     Environments have gigabytes, and the server unpacks each archive separately (python_backend: pb_env.cc).
 
     Args:
-        recipe: one of the repository's.
-        model: its model.
+        recipe: one of the repository's recipes.
+        model: the directory of the recipe's model.
         repository: the repository.
         packages: the locked packages of a recipe of the same kind.
 

@@ -25,8 +25,8 @@ class BuildRecipe(Protocol):
     recipe by its `str()`, such as `TensorRTPlan('bert')`. While the app runs, each member must always return the same
     value, because the artifact key and the build plan contain it.
 
-    The build program has only the steps of this library's recipes, so the `step` of a recipe of your own must return
-    one of them.
+    The build program has only the steps of this library's recipes, so the `step` of your own recipe must return one of
+    them.
     """
 
     @property
@@ -37,7 +37,7 @@ class BuildRecipe(Protocol):
     def consumes(self) -> tuple[str, ...]:
         """The files that only builds read, from the repository or from another recipe. The archive omits them.
 
-        If one is an ONNX file, its external data is omitted, too.
+        If one of these files is an ONNX file, the archive omits its external data, too.
         """
 
     @property

@@ -36,9 +36,9 @@ class PinnedPackage:
     """One package of a requirements file.
 
     Attributes:
-        line: the line where it begins, counted from 1.
-        name: its name, in lower case, with `-` for `.` and `_`.
-        version: its version; None where it is given by a URL.
+        line: the line where the package's entry begins, counted from 1.
+        name: the package's name, in lower case, with `-` for `.` and `_`.
+        version: the package's version; None where a URL gives the package.
     """
 
     line: int
@@ -73,7 +73,7 @@ def pinned_packages(text: str, path: str, recipe: str, command: str) -> tuple[Pi
     """The packages of a requirements file that a recipe names.
 
     Args:
-        text: its content.
+        text: the content of the requirements file.
         path: the file.
         recipe: the recipe, for the message.
         command: the command that writes the file.

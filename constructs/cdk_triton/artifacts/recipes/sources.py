@@ -44,7 +44,7 @@ def parsed_python(text: str, path: str) -> ast.Module:
     """Parse a Python file.
 
     Args:
-        text: its content.
+        text: the content of the file.
         path: the file, relative to the repository.
 
     Raises:

@@ -85,8 +85,8 @@ _UNKNOWN_NETWORK_MB: Final = 500.0
 class TensorRTPlan:
     """Builds `model.plan` of a TensorRT model from an ONNX file with trtexec, on the GPU that serves the model.
 
-    The build then loads and runs the plan, and compares its inputs and outputs with `config.pbtxt`, and its answers
-    with those of ONNX Runtime. The archive contains neither the ONNX file nor its external data.
+    The build then loads and runs the plan. It compares the plan's inputs and outputs with `config.pbtxt`, and the
+    plan's results with the results of ONNX Runtime. The archive contains neither the ONNX file nor its external data.
 
     Attributes:
         model: the directory of the TensorRT model in the repository; "." if the repository is the model.
@@ -97,11 +97,11 @@ class TensorRTPlan:
             and largest shape, including the batch dimension. None: one profile from `config.pbtxt`, with batches of 1
             to `max_batch_size`, optimised for the largest batch. If `config.pbtxt` leaves a shape open, for example by
             a dimension of -1 or a ragged batch, `profiles` is required.
-        precision: the precision of the plan's computations. "fp32" computes as TF32 if the GPU has TF32. "fp16" allows
-            FP16, and "bf16" BF16, wherever TensorRT finds it faster. "int8" is for a network with QuantizeLinear and
-            DequantizeLinear, and allows FP16 for the other computations. "strongly_typed" keeps the types of the ONNX
-            file for every tensor. From TensorRT 11 on all networks are strongly typed, so any other value must match
-            the types in the network.
+        precision: the precision of the plan's computations. "fp32" computes in TF32 if the GPU supports TF32. "fp16"
+            allows FP16, and "bf16" allows BF16, wherever TensorRT finds it faster. "int8" is for a network with
+            QuantizeLinear and DequantizeLinear, and allows FP16 for the other computations. "strongly_typed" keeps the
+            types of the ONNX file for every tensor. From TensorRT 11 on, all networks are strongly typed, so any other
+            value must match the types in the network.
         workspace_mib: memory for the kernels during the build, in MiB. None: all of the GPU's memory.
         optimization_level: 0 (fastest build) to 5 (fastest plan). None: TensorRT's default, 3.
         hardware_compatibility: which other GPUs may run the plan, "ampere+" or "same_compute_capability". None: only
@@ -218,7 +218,7 @@ class TensorRTPlan:
         """The input of the build program; the module's docstring describes it.
 
         Raises:
-            ConfigurationError: as for `validate`.
+            ConfigurationError: `validate` would raise it.
         """
         self.validate(repository, platform)
         model = model_of(repository, self.model, str(self))

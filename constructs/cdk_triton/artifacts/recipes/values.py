@@ -62,8 +62,8 @@ def path_in_model(model: str, path: str, label: str) -> str:
 
     Args:
         model: the directory of the model in the repository; "." where the repository is the model.
-        path: as the user wrote it, relative to that directory.
-        label: what it is, to begin a sentence with: "onnx of TensorRTPlan('bert')".
+        path: the path that the user wrote, relative to that directory.
+        label: what the path is, as the beginning of a sentence, such as "onnx of TensorRTPlan('bert')".
 
     Raises:
         ConfigurationError: the path is not a text, contains a CDK token, or leads out of the model's directory.

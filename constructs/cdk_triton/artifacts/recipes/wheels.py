@@ -49,8 +49,8 @@ class WheelEnvironment:
     package is not pinned or has no wheel for this Python. Compiled files (`*.pyc`) are left out, because they contain
     timestamps.
 
-    Python itself is not packed, because the process that runs a model uses the image's. So an environment is only as
-    large as its packages, and works only in images with the same Python version.
+    Python itself is not packed, because the process that runs a model uses the image's Python. So an environment is
+    only as large as its packages, and works only in images with the same Python version.
 
     Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
     `$$TRITON_MODEL_DIRECTORY/../generate/env.tar.gz`.

@@ -28,8 +28,8 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
     """The server cannot derive the backend from `platform` or the file name, so the server does not load the model.
 
     Write `backend`. The valid values of `platform` are `tensorrt_plan`, `onnxruntime_onnx`, `pytorch_libtorch`,
-    `torch_aoti` (from 26.03), `tensorflow_savedmodel` and `tensorflow_graphdef` (to 25.02), and `ensemble`. The value
-    `libtorch` does not stand for a backend before 26.04, and CT284 reports this value from 26.04 on. A
+    `torch_aoti` (from 26.03), `tensorflow_savedmodel` and `tensorflow_graphdef` (to 25.02), and `ensemble`. Before
+    26.04, the value `libtorch` does not stand for a backend. From 26.04 on, CT284 reports this value. A
     `default_model_filename` identifies the backend only if the name is the backend's default, such as `model.onnx`.
 
     Example:
@@ -68,7 +68,7 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
 def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
     """`platform` has a value that does not belong to the model's backend, so the server does not load the model.
 
-    The TensorRT, ONNX Runtime, PyTorch and TensorFlow backends have their own platforms. Write only `backend`: the
+    The TensorRT, ONNX Runtime, PyTorch and TensorFlow backends have their own platforms. Write only `backend`. The
     server then completes the platform from the backend, or from the name of the model's file. If the server takes the
     backend from the model's own name, such as `text.pytorch`, it does not complete the platform, and does not load the
     model. Other backends accept every platform, and ignore it.

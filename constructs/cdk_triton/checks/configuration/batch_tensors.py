@@ -64,7 +64,7 @@ def not_one_source(each: ConfiguredModel) -> Iterator[Problem]:
 def type_of_batch_input(each: ConfiguredModel) -> Iterator[Problem]:
     """The server computes a `batch_input` only as `TYPE_INT32` or `TYPE_FP32`, and rejects any other `data_type`.
 
-    The server does not load the model. Write the one of the two types that the model's tensor has.
+    The server does not load the model. Of the two types, write the type that the model's tensor has.
 
     Example:
         # model/config.pbtxt

@@ -32,7 +32,7 @@ _MISCOUNTS_SINCE, _COUNTS_SINCE = "23.08", "26.08"  # core 66c61d2, and the note
 def unordered_responses(each: ConfiguredModel) -> Iterator[Problem]:
     """Servers from 25.09 to 26.07 do not keep the order of responses, although `preserve_ordering` is on.
 
-    If a model has several instances, these servers send each response when the response is ready. The release notes of
+    If a model has several instances, these servers send each response as soon as it is ready. The release notes of
     26.08 announce that servers keep the order again (triton-inference-server/core#520). Use one instance or a newer
     release.
 

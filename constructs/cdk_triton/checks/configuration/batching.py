@@ -79,8 +79,8 @@ def preferred_size_not_positive(each: ConfiguredModel) -> Iterator[Problem]:
 def preferred_size_too_large(each: ConfiguredModel) -> Iterator[Problem]:
     """A preferred batch size of the dynamic batcher is above `max_batch_size`, so the server does not load the model.
 
-    The server compares the two before the backend completes `max_batch_size` from the model, so write `max_batch_size`
-    in the configuration.
+    The server compares the two numbers before the backend completes `max_batch_size` from the model, so write
+    `max_batch_size` in the configuration.
 
     Example:
         # model/config.pbtxt
@@ -109,7 +109,7 @@ def preferred_size_too_large(each: ConfiguredModel) -> Iterator[Problem]:
 def default_priority_out_of_range(each: ConfiguredModel) -> Iterator[Problem]:
     """If `priority_levels` is set, `default_priority_level` must be a number from 1 to `priority_levels`.
 
-    Otherwise the server does not load the model. The server serves requests of level 1 first.
+    Otherwise, the server does not load the model. It serves requests of level 1 first.
 
     Example:
         # model/config.pbtxt
@@ -143,7 +143,7 @@ def default_priority_out_of_range(each: ConfiguredModel) -> Iterator[Problem]:
 def queue_policy_out_of_range(each: ConfiguredModel) -> Iterator[Problem]:
     """If `priority_levels` is set, each key of `priority_queue_policy` must be a level from 1 to `priority_levels`.
 
-    Otherwise the server does not load the model.
+    Otherwise, the server does not load the model.
 
     Example:
         # model/config.pbtxt
@@ -279,8 +279,8 @@ def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
 def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
     """`allow_timeout_override` or `timeout_action` has no effect, because `default_timeout_microseconds` is 0.
 
-    With 0, no request times out in the queue. `allow_timeout_override` only lets a request shorten the default timeout,
-    so the server ignores a request's own timeout if the default is 0. The server prints no message.
+    With this value, no request times out in the queue. `allow_timeout_override` only lets a request shorten the default
+    timeout, so the server ignores a request's own timeout if the default is 0. The server prints no message.
 
     Example:
         # model/config.pbtxt

@@ -54,9 +54,9 @@ def library_missing(each: ConfiguredModel) -> Iterator[Problem]:
     """`TRITON_BATCH_STRATEGY_PATH` names a file that the server does not find, so the server does not load the model.
 
     A single-model container unpacks the archive in `/opt/ml/model`, so write an absolute path below this directory. On
-    a multi-model endpoint SageMaker chooses the directory, so you cannot write this path in advance. On both kinds of
+    a multi-model endpoint, SageMaker chooses the directory, so you cannot know this path in advance. On both kinds of
     endpoint, the server finds a library `batchstrategy.so` in the model's directory without the parameter. From 26.06
-    on (core dcb315d) the library must be in the directory of its model.
+    on (core dcb315d), the library must be in the directory of its model.
 
     Example:
         # model/config.pbtxt

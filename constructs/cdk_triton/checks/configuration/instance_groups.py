@@ -81,7 +81,7 @@ def gpus_without_gpu_kind(group: Group) -> Iterator[Problem]:
 def negative_gpu(group: Group) -> Iterator[Problem]:
     """An instance group of `KIND_GPU` lists a negative id in `gpus`, so the server does not load the model.
 
-    The ids of GPUs begin with 0. A group without `gpus` has its instances on every GPU.
+    The ids of GPUs begin with 0. A group without `gpus` has instances on every GPU.
 
     Example:
         # model/config.pbtxt
@@ -309,9 +309,9 @@ def rate_limiter_off(group: Group) -> Iterator[Problem]:
     """SageMaker starts the server without `--rate-limit`, so resources and priorities of instances have no effect.
 
     To switch the rate limiter on, write `--rate-limit=execution_count` into `additional_args` of the container's
-    environment (from 23.07). A resource must then be global in all instance groups of all models, or in none. Otherwise
-    the server does not load a model: Resource "R" is present as both global and device-specific resource in the model
-    configuration.
+    environment (from 23.07). A resource must then be global in all instance groups of all models, or in none.
+    Otherwise, the server does not load a model, and reports:
+    `Resource "R" is present as both global and device-specific resource in the model configuration`.
 
     Example:
         # model/config.pbtxt

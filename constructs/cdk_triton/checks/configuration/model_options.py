@@ -81,9 +81,9 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
 def metric_tag(each: ConfiguredModel) -> Iterator[Problem]:
     """The server uses each metric tag as a label of the model's metrics, and crashes if the label is invalid.
 
-    The library for metrics throws an exception that the server does not catch. The whole server ends when it loads the
-    model, even if metrics are switched off. A valid tag has only the letters A to Z and a to z, digits and underscores,
-    and does not begin with an underscore.
+    The metrics library throws an exception that the server does not catch. The whole server ends when it loads the
+    model, even if metrics are switched off. A valid tag contains only the letters A to Z and a to z, digits and
+    underscores, and does not begin with an underscore.
 
     Example:
         # model/config.pbtxt
@@ -163,7 +163,7 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
 
     The server then does not load the model. The PyTorch and ONNX Runtime backends accept the booleans `true`, `on`,
     `1`, `false`, `off` and `0`, in upper or lower case. The Python backend accepts only `yes` and `no`. A backend
-    ignores parameters that it does not have.
+    ignores parameters that it does not know.
 
     Example:
         # model/config.pbtxt
@@ -202,7 +202,7 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
 def rejected_optimization(each: ConfiguredModel) -> Iterator[Problem]:
     """The ONNX Runtime or TensorRT backend rejects a setting of `optimization`, so the server does not load the model.
 
-    The ONNX Runtime backend has the accelerator `openvino` for CPUs. For GPUs it has `tensorrt` and, from 24.06 on,
+    The ONNX Runtime backend has the accelerator `openvino` for CPUs. For GPUs, it has `tensorrt` and, from 24.06 on,
     `cuda`. The backend ignores GPU accelerators if all instance groups are `KIND_CPU`. The accelerator `tensorrt` has
     six options up to 24.03, and 32 options from 24.04 on. The backend rejects every other option. It also rejects a
     value that it cannot convert to the boolean, the number or the precision mode that the option needs.
@@ -226,7 +226,7 @@ def rejected_optimization(each: ConfiguredModel) -> Iterator[Problem]:
         optimization { execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } } }
 
     Limits:
-        The rule does not check values that ONNX Runtime itself reads: text options, such as the shapes of profiles,
+        The rule does not check values that ONNX Runtime itself reads: string options, such as the shapes of profiles,
         and all options of `cuda`. The rule does not check the shapes of CUDA graphs.
     """
     if not each.config.HasField("optimization") or is_newer_than_schema(each.context.platform):

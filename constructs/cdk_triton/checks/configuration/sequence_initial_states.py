@@ -138,7 +138,7 @@ def initial_state_does_not_fit(initial: _InitialState) -> Iterator[Problem]:
 def initial_state_incomplete(initial: _InitialState) -> Iterator[Problem]:
     """An `initial_state` must have a `name`, and either `zero_data` or `data_file`.
 
-    Otherwise the server does not load the model. The name may be any text, because the server does not use it.
+    Otherwise, the server does not load the model. The name may be any string, because the server does not use it.
 
     Example:
         # model/config.pbtxt

@@ -96,7 +96,7 @@ def shape_tensor_elsewhere(tensor: ConfiguredTensor) -> Iterator[Problem]:
 def non_linear_format(tensor: ConfiguredTensor) -> Iterator[Problem]:
     """Only a tensor of a TensorRT plan may have `is_non_linear_format_io`, and the tensor must have three dims.
 
-    In every other case the server does not load the model. The batch dimension does not count.
+    In every other case, the server does not load the model. The batch dimension does not count as one of the three.
 
     Example:
         # model/config.pbtxt
@@ -189,7 +189,7 @@ def unsupported_data_type(tensor: ConfiguredTensor) -> Iterator[Problem]:
 
     TensorRT, OpenVINO and PyTorch support BOOL, UINT8, INT8, INT32, INT64, FP16 and FP32. TensorRT also supports BF16.
     OpenVINO also supports INT16, UINT16, UINT32 and UINT64. PyTorch also supports INT16, FP64 and STRING. A STRING
-    tensor of PyTorch is a list of strings, so it has only one dimension, the batch dimension included.
+    tensor of PyTorch is a list of strings, so it has only one dimension, including the batch dimension.
 
     Example:
         # model/config.pbtxt

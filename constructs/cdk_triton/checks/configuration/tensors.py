@@ -174,7 +174,7 @@ def scalar_without_batching(tensor: ConfiguredTensor) -> Iterator[Problem]:
     """A model without batching has a tensor with an empty `reshape`, so the server does not load the model.
 
     An empty `reshape` removes all dimensions. The tensor would be a scalar, which Triton does not support. In a model
-    with batching an empty `reshape` is valid, because the tensor still has the batch dimension.
+    with batching, an empty `reshape` is valid, because the tensor still has the batch dimension.
 
     Example:
         # model/config.pbtxt
@@ -324,8 +324,8 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
 def labels_listed_twice(context: CheckContext) -> Iterator[Problem]:
     """Two outputs have the same name, and both have a `label_filename`, so the server does not load the model.
 
-    This is also true if both name the same file. If only one of the two outputs has labels, the server loads the model,
-    and CT211 reports the outputs.
+    This is also true if both outputs name the same file. If only one of the two outputs has labels, the server loads
+    the model, and CT211 reports the outputs.
 
     Example:
         # model/config.pbtxt

@@ -45,7 +45,7 @@ def undetermined_data(each: WarmUpInput) -> Iterator[Problem]:
     """An input of a warm-up has no data, or has a dimension of -1, so the server does not load the model.
 
     Write one of `zero_data`, `random_data` and `input_data_file`, and the size of every dimension. For `TYPE_STRING`,
-    both `zero_data` and `random_data` give empty strings.
+    both `zero_data` and `random_data` produce empty strings.
 
     Example:
         # model/config.pbtxt
@@ -129,7 +129,7 @@ def data_file(each: WarmUpInput) -> Iterator[Problem]:
 
 @rule("CT222", Severity.ERROR, "a warm-up does not fit the inputs of the model", source=core(_REQUEST, 1120, 1182))
 def unfit_sample(context: CheckContext) -> Iterator[Problem]:
-    """A warm-up lacks an input of the model, or gives an input another data type or shape than the model's.
+    """A warm-up lacks an input of the model, or gives an input a data type or shape that the model does not accept.
 
     The server checks a warm-up as it checks a request, and does not load the model. Write the dims without the batch
     dimension, because the server adds it.

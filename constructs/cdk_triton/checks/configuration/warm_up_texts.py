@@ -28,9 +28,10 @@ _COUNTED_SINCE = "24.06"  # branches of core: from r24.06 on it counts the eleme
 def other_elements(context: CheckContext) -> Iterator[Problem]:
     """The warm-up file of a `TYPE_STRING` input has more or fewer elements than the input's dims require.
 
-    Each element of the file must be the length of a text in four bytes (little-endian), and then the text. A plain text
-    file does not have this format. Servers from 24.06 on count the elements, and do not load the model if the number is
-    wrong. The backends for ONNX, Python, PyTorch and TensorFlow also reject a file whose last text is cut off.
+    Each element of the file must be the length of a string in four bytes (little-endian), and then the string. A plain
+    text file does not have this format. Servers from 24.06 on count the elements, and do not load the model if the
+    number is wrong. The backends for ONNX, Python, PyTorch and TensorFlow also reject a file whose last string is cut
+    off.
 
     Example:
         # model/config.pbtxt

@@ -130,7 +130,7 @@ def too_small_shared_memory(context: CheckContext) -> Iterator[Problem]:
     """`shm_default_byte_size` of the container's environment is less than 4 MiB, and the release is older than 23.09.
 
     The Python backend then fails, so the server does not load any Python model. From 23.09 on, 1 MiB is enough,
-    although the backend's message still names 4 MiB.
+    although the backend's error message still says 4 MiB.
 
     Example:
         $ cdk-triton validate . --platform 23.07/ml.g5.xlarge
@@ -202,7 +202,7 @@ def restricted_endpoint(context: CheckContext) -> Iterator[Problem]:
     """`--http-restricted-api` names an API that SageMaker's requests use, and the release is 26.03 or newer.
 
     Before 26.03, the option restricts only Triton's own HTTP port, which is closed in the container. From 26.03 on, the
-    server answers SageMaker's requests with status 403, because SageMaker cannot send the header that the option
+    server rejects SageMaker's requests with status 403, because SageMaker cannot send the header that the option
     requires. The API `health` contains `/ping`, `inference` contains `/invocations`, and `model-repository` contains
     the requests that load the models of a multi-model endpoint. From 26.07 on, `inference` also contains the
     invocations of a multi-model endpoint. Remove the option, because IAM authorizes the callers of the endpoint.

@@ -103,7 +103,7 @@ def no_ensemble(context: CheckContext) -> Iterator[Problem]:
 
     Triton's multi-model loader serves the directory that the file system lists last. It does not recognise a Python
     model that calls the other models (BLS), and it does not load the models that this model calls. Connect the models
-    by an ensemble, keep one model in each archive, or use a single-model endpoint.
+    with an ensemble, keep one model in each archive, or use a single-model endpoint.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -349,11 +349,11 @@ def many_models(context: CheckContext) -> Iterator[Problem]:
     modes=("multi",),
 )
 def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
-    """The archive has a `config.pbtxt` at its top, and also directories with a `config.pbtxt` of their own.
+    """The archive has a `config.pbtxt` at its top, and also directories with their own `config.pbtxt`.
 
     Triton's multi-model loader treats the whole archive as one model because of the `config.pbtxt` at the top. So the
     server treats the directories as versions of this model, or ignores them. Remove the `config.pbtxt` at the top, or
-    move it into a directory of its own.
+    move it into its own directory.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -393,7 +393,7 @@ def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
 def no_model_to_load(context: CheckContext) -> Iterator[Problem]:
     """The archive has files at its top, but neither a directory nor a `config.pbtxt`.
 
-    The server treats the archive itself as a model without versions, and answers the first invocation with an error.
+    The server treats the archive itself as a model without versions, and returns an error for the first invocation.
     SageMaker loads an archive only at its first invocation, so the deployment does not show this fault.
 
     Example:
@@ -426,9 +426,9 @@ def name_like_out_of_memory(context: CheckContext) -> Iterator[Problem]:
     """The name of a model contains a word, such as `OOM`, that the server treats as a sign of a lack of memory.
 
     The server searches the message of a failed load or invocation for such words. If it finds one, the container
-    answers with status 507 instead of 400, so SageMaker unloads other models and retries. Error messages quote the
-    names of an ensemble's steps and the paths of files. So many errors of such a model lead to status 507, whatever
-    their cause is. Rename the model.
+    returns status 507 instead of 400, so SageMaker unloads other models and retries. Error messages quote the names of
+    an ensemble's steps and the paths of files. For this reason, many errors of such a model lead to status 507,
+    whatever their cause is. Rename the model.
 
     Example:
         $ cdk-triton validate . --mode multi

@@ -69,8 +69,8 @@ def no_name_space(context: CheckContext) -> Iterator[Problem]:
     """The archive has an ensemble, and the release is 22.12 or newer, but older than 23.04.
 
     Before 23.04, the server cannot load two archives at the same time if both have a model of the same name. From 23.04
-    on, each archive has a namespace of its own. Serve with 23.04 or newer, or give the models names that no other
-    archive uses.
+    on, each archive has its own namespace. Serve with 23.04 or newer, or give the models names that no other archive
+    uses.
 
     Example:
         $ cdk-triton validate . --mode multi --platform 23.03/ml.g5.xlarge

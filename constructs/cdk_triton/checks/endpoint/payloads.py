@@ -49,7 +49,7 @@ _GIB = 1024**3
 def answer_too_large(context: CheckContext) -> Iterator[Problem]:
     """The outputs of the entry model are together larger than 6 MiB for one item, in binary form or in JSON.
 
-    SageMaker rejects such a response after the model has computed it. In JSON a float takes about 20 bytes instead of
+    SageMaker rejects such a response after the model has computed it. In JSON, a float takes about 20 bytes instead of
     4, so a response that fits in binary form may be too large in JSON. `TritonClient` requests binary outputs. Return
     smaller outputs, request only some of them, or use asynchronous inference on a single-model endpoint.
 
@@ -68,10 +68,10 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "embedding" data_type: TYPE_FP32 dims: 768 }
 
     Limits:
-        The sizes in JSON are estimates. The rule counts only outputs with fixed shapes, and no text, so a response may
-        be larger. It also counts an output with a dimension of -1 if the ONNX file determines this dimension. The file
-        may have a number, or the name of an input's dimension that the configuration fixes. A request may name only
-        some of the outputs, so its response may be smaller.
+        The sizes in JSON are estimates. The rule counts only outputs with fixed shapes, and no strings, so a response
+        may be larger. It also counts an output with a dimension of -1 if the ONNX file determines this dimension: the
+        file has a number there, or the name of an input's dimension that the configuration fixes. A request may name
+        only some of the outputs, so its response may be smaller.
     """
     model = context.entry
     if model is None or model.config is None or _smallest_answer(context) > MAX_INVOCATION_BYTES:
@@ -141,8 +141,8 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
 def request_too_large(context: CheckContext) -> Iterator[Problem]:
     """The required inputs of the entry model are together larger than 6 MiB for one item, in binary form or in JSON.
 
-    SageMaker rejects such a request. In JSON a float takes about 20 bytes instead of 4, and an integer takes at least 2
-    bytes. So a request that fits in binary form may be too large in JSON. `TritonClient` sends binary inputs. Accept
+    SageMaker rejects such a request. In JSON, a float takes about 20 bytes instead of 4, and an integer takes at least
+    2 bytes. So a request that fits in binary form may be too large in JSON. `TritonClient` sends binary inputs. Accept
     smaller inputs, or use asynchronous inference on a single-model endpoint.
 
     Example:
@@ -158,7 +158,7 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "label" data_type: TYPE_INT32 dims: 1 }
 
     Limits:
-        The sizes in JSON are estimates. The rule counts only inputs with fixed shapes, and neither text nor optional
+        The sizes in JSON are estimates. The rule counts only inputs with fixed shapes, and neither strings nor optional
         inputs, so a request may be larger.
     """
     model = context.entry
@@ -180,9 +180,9 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
     source=server("src/sagemaker_server.cc", 444, 461),
 )
 def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
-    """The model that callers invoke is decoupled, so it may answer a request with any number of responses.
+    """The model that callers invoke is decoupled, so it may return any number of responses to a request.
 
-    The server loads the model, but the endpoint answers every invocation with an error, because SageMaker's protocol
+    The server loads the model, but the endpoint returns an error for every invocation, because SageMaker's protocol
     allows exactly one response. Only a single-model container with `inference_type="generate_stream"` in its
     environment returns several responses. With `inference_type="generate"`, the container accepts a decoupled model
     that returns one response. Releases before 25.03 do not read `inference_type`.
@@ -220,9 +220,9 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
 def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Problem]:
     """The model that callers invoke is decoupled, and the container's environment is not given.
 
-    By default the endpoint rejects every invocation of such a model. With `inference_type="generate_stream"` (from
-    25.03 on), the endpoint streams the responses. Set this value, or remove `model_transaction_policy` and return
-    one response for each request.
+    By default, the endpoint rejects every invocation of such a model. With `inference_type="generate_stream"` (from
+    25.03 on), the endpoint streams the responses. Set this value, or remove `model_transaction_policy` and return one
+    response for each request.
 
     Example:
         # model/config.pbtxt

@@ -96,7 +96,7 @@ def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
     """`--backend-config` in `additional_args` names a setting that its backend does not read.
 
     A backend ignores a setting that it does not read, so the argument has no effect. A hyphen is not an underscore: the
-    Python backend reads `shm-default-byte-size`, but not `shm_default_byte_size`. The rule has the settings of the
+    Python backend reads `shm-default-byte-size`, but not `shm_default_byte_size`. The rule knows the settings of the
     backends `onnxruntime`, `python` and `tensorrt`.
 
     Example:
@@ -133,10 +133,10 @@ def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: True,
 )
 def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
-    """An argument about GPU memory in `additional_args` has the number of a GPU that the instance does not have.
+    """An argument about GPU memory in `additional_args` contains the number of a GPU that the instance does not have.
 
     The values of `--cuda-memory-pool-byte-size`, `--cuda-virtual-address-size` and `--model-load-gpu-limit` begin with
-    the number of a GPU. GPUs are numbered from 0. The server reads such a value only for the GPUs that it has, so the
+    the number of a GPU. GPUs are numbered from 0. The server uses such a value only for the GPUs that it has, so the
     argument has no effect.
 
     Example:

@@ -59,7 +59,7 @@ def no_model(context: CheckContext) -> Iterator[Problem]:
     """The repository has files at its top, but no directory.
 
     The container's start script counts the directories of the repository, and ends with an error if it finds no
-    directory. Put each model into a directory of its own, with its `config.pbtxt` and a version directory.
+    directory. Put each model into its own directory, with its `config.pbtxt` and a version directory.
 
     Example:
         # README.md
@@ -91,7 +91,7 @@ def no_default_model(context: CheckContext) -> Iterator[Problem]:
     repository has only one model, or only one ensemble that is not a step of another ensemble, the library sets
     `SAGEMAKER_TRITON_DEFAULT_MODEL_NAME` to this model. A directory that has neither a configuration nor a version,
     such as `scripts`, does not count as a model. For any other repository, set `default_model_name` in the container's
-    environment, or `--default-model` for the command.
+    environment. For the command, use the option `--default-model`.
 
     Example:
         # calls_the_other/config.pbtxt
@@ -168,7 +168,7 @@ def name_is_split(context: CheckContext) -> Iterator[Problem]:
     """The name of the default model or of an additional model contains white space, or is `*`.
 
     The container's start script writes the name after `--load-model=` without quotes. White space splits the name in
-    two, and the server takes `*` for all models. Models that only the steps of an ensemble run are not affected, and
+    two, and the server reads `*` as all models. Models that only the steps of an ensemble run are not affected, and
     neither are the models of a multi-model endpoint. Rename the model.
 
     Example:
@@ -209,7 +209,7 @@ def additional_models_ignored(context: CheckContext) -> Iterator[Problem]:
     """`additional_models` names a model, but the release's start script does not read this setting.
 
     The library passes the names of additional models in `SAGEMAKER_TRITON_ADDITIONAL_ARGS`. The start script reads this
-    variable from 23.07 on. With an older release, the container starts without these models, and the first call of such
+    variable from 23.07 on. With an older release, the container starts without these models, and the first call to such
     a model fails. Serve with 23.07 or newer, or make the model a step of an ensemble.
 
     Example:

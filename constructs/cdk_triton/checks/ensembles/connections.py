@@ -135,7 +135,7 @@ def unwritten_output(loose: LooseEnds) -> Iterator[Problem]:
 def unwritten_tensor(loose: LooseEnds) -> Iterator[Problem]:
     """An `input_map` reads a tensor that is not an input of the ensemble and that no `output_map` has as a `value`.
 
-    The server does not load the ensemble, because this step, and each step that needs its outputs, would wait for ever.
+    The server does not load the ensemble, because this step, and each step that needs its outputs, would wait forever.
     In most cases, the server's message names an output of the ensemble that would be missing.
 
     Example:

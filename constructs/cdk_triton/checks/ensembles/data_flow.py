@@ -153,8 +153,8 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
 def batch_too_large(run: RunStep) -> Iterator[Problem]:
     """The `max_batch_size` of an ensemble is larger than the `max_batch_size` of a model that it runs.
 
-    The server does not split a batch, so each step gets the whole batch of a request. Therefore the server does not
-    load an ensemble that allows larger batches than one of its models.
+    The server does not split a batch, so each step receives the whole batch of a request. Therefore, the server does
+    not load an ensemble that allows larger batches than one of its models.
 
     Example:
         # classifier/config.pbtxt
@@ -218,9 +218,9 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
     """An ensemble passes batches to a model whose `max_batch_size` is 0 and whose `dims` have no batch dimension.
 
     The server loads the ensemble, because the shapes agree for one item. The server passes a batch of one item to the
-    model without the batch dimension, but a request with a larger batch fails at the step. Write `max_batch_size` in
-    the model too if it can take batches. If the model processes all items at once, declare -1 as its first dimension.
-    Otherwise remove `max_batch_size` from the ensemble.
+    model without the batch dimension, but a request with a larger batch fails at the step. If the model supports
+    batches, write `max_batch_size` into its configuration too. If the model processes all items at once, declare -1 as
+    its first dimension. Otherwise, remove `max_batch_size` from the ensemble.
 
     Example:
         # classifier/config.pbtxt

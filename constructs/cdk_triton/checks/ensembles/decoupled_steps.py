@@ -103,7 +103,7 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
 def decoupled_step(context: CheckContext) -> Iterator[Problem]:
     """A step of the entry ensemble, at any depth, is decoupled, so the ensemble is decoupled too.
 
-    The server loads the ensemble, but the endpoint answers every invocation with an error, because SageMaker's protocol
+    The server loads the ensemble, but the endpoint returns an error for every invocation, because SageMaker's protocol
     allows exactly one response. Only a single-model container with `inference_type="generate_stream"` in its
     environment returns several responses. With `inference_type="generate"`, the container accepts a decoupled model
     that returns one response. Releases before 25.03 do not read `inference_type`.
@@ -158,7 +158,7 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
 def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Problem]:
     """A step of the entry ensemble is decoupled, and the container's environment is not given.
 
-    By default the endpoint rejects every invocation of such an ensemble. With `inference_type="generate_stream"` (from
+    By default, the endpoint rejects every invocation of such an ensemble. With `inference_type="generate_stream"` (from
     25.03 on), the endpoint streams the responses. Set this value, or make the decoupled model return one response for
     each request.
 

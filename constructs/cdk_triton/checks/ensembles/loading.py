@@ -167,7 +167,7 @@ def version_not_loaded(each: ConfiguredModel) -> Iterator[Problem]:
     """A step requires a version of its model that the model's version policy does not load.
 
     The server does not load the ensemble. A step without `model_version` requires version 0, not the latest version. By
-    default the server loads only the highest version of a model. Write `model_version: -1` for the latest version.
+    default, the server loads only the highest version of a model. Write `model_version: -1` for the latest version.
 
     Example:
         # classifier/config.pbtxt
@@ -228,7 +228,7 @@ def version_not_loaded(each: ConfiguredModel) -> Iterator[Problem]:
 def never_loaded(context: CheckContext) -> Iterator[Problem]:
     """A model of the repository is neither the entry model nor a model that the steps of the entry model run.
 
-    The container runs the server with explicit model control. So the server loads only the entry model, the models of
+    The container starts the server with explicit model control. So the server loads only the entry model, the models of
     its steps at any depth, and the models that `additional_models` names. If a model calls a model that is not loaded
     (BLS), the call fails. A directory that has neither a configuration nor a version directory is not a model. Such a
     directory only makes the archive larger.

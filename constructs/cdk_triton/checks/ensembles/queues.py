@@ -29,11 +29,11 @@ _LIMITED_SINCE, _SHARED_SINCE = "25.11", "26.04"  # core a02b0c0
 def full_queue(ensemble: ConfiguredModel) -> Iterator[Problem]:
     """A step's model has a `max_queue_size`, and other steps may run while the model's full queue rejects a request.
 
-    Before 26.02, the server then never answers the request to the ensemble. After the rejection, the server no longer
-    counts the other steps that end, so it waits for them for ever. Before 26.04, the server may also crash, because it
-    uses freed memory (core a02b0c0). This may happen if the server starts several steps together, and the queue
-    rejects a step that is not the last of them. Remove `max_queue_size`, serve with 26.04 or newer, or acknowledge
-    CT322 if the queue is never full.
+    Before 26.02, the server then never responds to the request to the ensemble. After the rejection, the server no
+    longer counts the other steps that end, so it waits for them forever. Before 26.04, the server may also crash,
+    because it uses freed memory (core a02b0c0). This may happen if the server starts several steps together, and the
+    queue rejects a step that is not the last of them. Remove `max_queue_size`, serve with 26.04 or newer, or
+    acknowledge CT322 if the queue is never full.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -69,8 +69,8 @@ def full_queue(ensemble: ConfiguredModel) -> Iterator[Problem]:
         $ cdk-triton validate . --platform 26.05/ml.g5.xlarge
 
     Limits:
-        If the steps run one after the other, and no step is decoupled, the servers of all releases answer with status
-        503. The rule does not report this case.
+        If the steps run one after the other, and no step is decoupled, the servers of all releases return status 503.
+        The rule does not report this case.
     """
     context, graph = ensemble.context, ensemble.model.graph
     may_hang = context.platform is not None and is_older(context.platform, _ANSWERS_SINCE)
@@ -155,9 +155,9 @@ def _writers(graph: EnsembleGraph, step: EnsembleStep) -> set[int]:
 def limit_of_each_request(each: ConfiguredModel) -> Iterator[Problem]:
     """An ensemble has `max_inflight_requests`, which releases from 25.11 to 26.03 apply to each request separately.
 
-    From 26.04 on, all requests to the ensemble share the limit. Before 26.04, the limit bounds only the responses of a
-    decoupled step that the next step has not finished yet. Because each request has its own limit, the memory that the
-    server needs grows with the number of requests. Without a decoupled step, the limit has no effect before 26.04.
+    From 26.04 on, all requests to the ensemble share the limit. Before 26.04, the limit applies only to the responses
+    of a decoupled step that the next step has not finished yet. Because each request has its own limit, the server
+    needs more memory when there are more requests. Without a decoupled step, the limit has no effect before 26.04.
 
     Example:
         $ cdk-triton validate . --platform 26.03/ml.g5.xlarge

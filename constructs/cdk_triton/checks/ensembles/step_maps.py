@@ -283,7 +283,7 @@ def optional_for_required(context: CheckContext) -> Iterator[Problem]:
     """An input of the ensemble is `optional`, but a step maps this input to a required input of its model.
 
     The server loads the ensemble, but a request that omits the input fails at the step. Write `optional: true` for the
-    model's input if the model works without it. Otherwise remove `optional` from the ensemble's input.
+    model's input if the model works without it. Otherwise, remove `optional` from the ensemble's input.
 
     Example:
         # translator/config.pbtxt
@@ -338,7 +338,8 @@ def exchanged_names(context: CheckContext) -> Iterator[Problem]:
 
     Exchange the two names: in each `input_map` and `output_map`, the `key` is the name in the model, and the `value` is
     the name in the ensemble. The server does not load the ensemble, because exchanged names leave tensors unconnected.
-    Other rules do not check the connections of such an ensemble, so check the repository again after this fix.
+    Other rules do not check the connections of such an ensemble, so check the repository again after you have exchanged
+    the names.
 
     Example:
         # classifier/config.pbtxt

@@ -355,8 +355,8 @@ def written_input(loose: LooseEnds) -> Iterator[Problem]:
 
     The server loads the ensemble. Whenever a tensor is written, the server runs the steps that read the tensor. So
     these steps run once for the tensor of the request, and again for the output of the step. If a step's output leads
-    to one of the step's own inputs, the steps run for ever. The server then never answers the request (seen with Triton
-    2.51). Map the output to another tensor.
+    to one of the step's own inputs, the steps run forever. The server then never responds to the request (seen with
+    Triton 2.51). Map the output to another tensor.
 
     Example:
         # denoiser/config.pbtxt

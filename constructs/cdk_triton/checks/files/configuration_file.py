@@ -39,10 +39,10 @@ _FIELD_SINCE = {
 
 @rule("CT101", Severity.ERROR, "config.pbtxt is not a model configuration", source=_READ_TEXT_PROTO)
 def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
-    """The server does not load a model if the server cannot parse the model's `config.pbtxt`.
+    """The server does not load a model if it cannot parse the model's `config.pbtxt`.
 
     The server reads the file as protobuf text, and rejects fields that the server's schema (`model_config.proto`) does
-    not have. If `config.pbtxt` is a directory, the server crashes.
+    not define. If `config.pbtxt` is a directory, the server crashes.
 
     Example:
         # model/config.pbtxt
@@ -79,10 +79,11 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
     applies=is_newer_than_schema,
 )
 def field_unknown_to_schema(each: ConfiguredModel) -> Iterator[Problem]:
-    """A field is not in the schema of the checks, but may be in the newer schema of the release that serves.
+    """A field is not in the schema that the checks use, but may be in the newer schema of the serving release.
 
-    If the release's schema does not have the field either, the server does not load the model. Compare the field with
-    `model_config.proto` of the release, or install a newer `tritonclient`, which contains the schema of the checks.
+    If the release's schema does not have the field either, the server does not load the model. Look for the field in
+    the release's `model_config.proto`, or install a newer `tritonclient`: this package contains the schema that the
+    checks use.
 
     Example:
         $ cdk-triton validate . --platform 26.10/ml.g5.xlarge --image $IMAGE
@@ -132,9 +133,6 @@ def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
         platform: "tensorrt_plan"
         input { name: "IN" data_type: TYPE_FP32 dims: [ 3, 4, 4 ] }
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
-
-    Limits:
-        The rule skips fields that every release since 22.07 has.
     """
     release = context.release
     if release is None:
@@ -258,8 +256,8 @@ def misplaced_configuration(context: CheckContext) -> Iterator[Problem]:
     """The server reads `config.pbtxt` in the model's own directory, and uses the defaults if the file is missing.
 
     The server ignores a file with a similar name, and a `config.pbtxt` in a version directory. So the server serves the
-    model without the settings of this file, such as batching and instances, or does not load the model. Move the file
-    to the path that the server reads.
+    model without the settings in this file, such as batching and instances, or does not load the model at all. Move the
+    file to the path that the server reads.
 
     Example:
         # model/1/config.pbtxt

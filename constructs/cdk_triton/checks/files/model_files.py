@@ -37,8 +37,8 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 def missing_file(context: CheckContext) -> Iterator[Problem]:
     """A version of the model lacks the file that the model's backend loads.
 
-    The server does not load a model without this file. For a Python model, the server does not even report a failure,
-    but waits for the model until SageMaker's time limit is over.
+    The server does not load a model without this file. If the file of a Python model is missing, the server does not
+    even report a failure. It waits for the model until SageMaker's time limit ends.
 
     Each backend loads a file with a default name, unless `default_model_filename` sets another name. The default names
     are `model.onnx`, `model.plan`, `model.pt` (`model.pt2` for the platform `torch_aoti`), `model.xml`,
@@ -59,9 +59,9 @@ def missing_file(context: CheckContext) -> Iterator[Problem]:
         default_model_filename: "main.py"
 
     Limits:
-        If `cc_model_filenames` contains the compute capability of the GPU, the server loads the file of this entry. If
-        no platform is given, CT122 checks the files in `cc_model_filenames`, and this rule does not. CT601 reports a
-        backend that SageMaker's image of the release does not have.
+        If `cc_model_filenames` has an entry for the compute capability of the GPU, the server loads the file that this
+        entry names. If no platform is given, CT122 checks the files in `cc_model_filenames`, and this rule does not.
+        CT601 reports a backend that SageMaker's image of the release does not have.
     """
     missing = set()
     for file in backend_files(context):
@@ -221,8 +221,8 @@ def missing_file_for_capability(each: ConfiguredModel) -> Iterator[Problem]:
 def incomplete_saved_model(each: BackendFile) -> Iterator[Problem]:
     """The directory `model.savedmodel` needs the file `saved_model.pb` beside the directory `variables`.
 
-    Without `saved_model.pb` (or `saved_model.pbtxt`), the server does not load the model. Put TensorFlow's export
-    directly into this directory.
+    Without `saved_model.pb` (or `saved_model.pbtxt`), the server does not load the model. Put the content of
+    TensorFlow's export directly into `model.savedmodel`.
 
     Example:
         # model/config.pbtxt
@@ -290,11 +290,11 @@ def missing_weights(each: BackendFile) -> Iterator[Problem]:
     source="https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md",
 )
 def pointer_file(context: CheckContext) -> Iterator[Problem]:
-    """A clone without Git LFS contains a text of three lines instead of the content of the file.
+    """A clone without Git LFS contains a pointer, a text file of three lines, instead of the content of the file.
 
-    The server does not load a model whose file is such a text. The backends report different errors, but the cause is
-    the same: Git LFS did not fetch the content. Run `git lfs pull`. The rule checks labels, data for warm-up and
-    states, packed environments, and the files of the versions that the server loads.
+    The server does not load a model whose file is such a pointer. The backends report different errors, but the cause
+    is the same: Git LFS did not fetch the content. Run `git lfs pull`. The rule checks label files, data files for
+    warm-ups and initial states, packed environments, and the files of the versions that the server loads.
 
     Example:
         # model/config.pbtxt
@@ -380,7 +380,7 @@ def rejected_dali_path(each: BackendFile) -> Iterator[Problem]:
 def missing_labels(each: ConfiguredModel) -> Iterator[Problem]:
     """When the server loads a model, it reads the labels of each output from the model's directory.
 
-    If the file that `label_filename` names is missing or is a directory, the server does not load the model.
+    If the file that `label_filename` names is missing, or is a directory, the server does not load the model.
 
     Example:
         # model/config.pbtxt

@@ -84,7 +84,8 @@ def empty_ensemble_version(context: CheckContext) -> Iterator[Problem]:
     """Git does not keep empty directories, so a fresh clone lacks the version directory of the ensemble.
 
     The server does not load an ensemble without a version directory. The archives that this library makes contain the
-    directory, because the library adds a placeholder. For clones, add an empty file such as `.gitkeep`.
+    directory, because the library adds a placeholder. To keep the directory in clones too, add an empty file to it,
+    such as `.gitkeep`.
 
     Example:
         # text/config.pbtxt
@@ -171,8 +172,8 @@ def misread_version(context: CheckContext) -> Iterator[Problem]:
     `2`. The rule reports `2_old` if the directory `2` does not exist. The server reads a negative number as another,
     very large version, and crashes if a number is too large.
 
-    Give a version's directory a number from 0 on as its name. Give every other directory a name that does not begin
-    with a number.
+    Name each version directory with a number, 0 or greater. Give every other directory a name that does not begin with
+    a number.
 
     Example:
         # model/config.pbtxt
@@ -230,7 +231,7 @@ def misread_version(context: CheckContext) -> Iterator[Problem]:
     source=core("src/model_repository_manager/model_lifecycle.cc", 117, 128),
 )
 def specific_version_missing(each: ConfiguredModel) -> Iterator[Problem]:
-    """The server logs an error and serves the other versions.
+    """The server logs an error for the missing version, and serves the other versions.
 
     Example:
         # model/config.pbtxt

@@ -122,8 +122,8 @@ def dali_on_several_gpus(context: CheckContext) -> Iterator[Problem]:
     """A DALI model gets an instance on more than one GPU.
 
     Without `gpus`, the server creates an instance of the model on each GPU. Users report that servers with DALI in
-    ensembles on several GPUs end with signal 11 under load. Their issue is still open. Test the model under load, or
-    run DALI on one GPU.
+    ensembles on several GPUs crash with signal 11 under load. The issue in which they report it is still open. Test the
+    model under load, or run DALI on one GPU.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.12xlarge
@@ -190,7 +190,7 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
     """The instances of all Python models together need more than the 64 MB of `/dev/shm` when they start.
 
     The last instance does not start. Each instance takes `SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE` bytes when it starts,
-    16 MiB by default. Later an instance takes more memory if its tensors need more. SageMaker gives a container 64 MB,
+    by default 16 MiB. Later, an instance takes more memory if its tensors need more. SageMaker gives a container 64 MB,
     as Docker does by default, and has no setting for more. Run fewer instances, or lower `shm_default_byte_size`.
     Without a platform, the rule assumes one GPU.
 
@@ -206,7 +206,7 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The command has no option for the container's environment, so it uses the default. A construct uses the
-        environment that you give. In a multi-model endpoint, all archives share the memory, but this rule reads only
+        environment that you give. On a multi-model endpoint, all archives share the memory, but this rule reads only
         one archive.
     """
     each = (context.environment.shm_default_byte_size if context.environment is not None else None) or (

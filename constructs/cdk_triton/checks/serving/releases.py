@@ -53,8 +53,8 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
     convert a TensorFlow graph definition or a saved model to ONNX, or run it in a Python model with a packed
     environment. The backends vLLM and TensorRT-LLM are only in other images of NVIDIA.
 
-    You may add a backend of your own to a model, as `libtriton_<backend>.so` in the model's directory or in each
-    version directory.
+    You may add your own backend to a model, as `libtriton_<backend>.so` in the model's directory or in each version
+    directory.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -67,8 +67,8 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
         platform: "tensorrt_plan"
 
     Limits:
-        The rule skips a model with `runtime`, which CT607 checks. If the platform has an image of your own, CT606
-        reports the backend instead.
+        The rule skips a model with `runtime`, which CT607 checks. If the platform has your own image, CT606 reports the
+        backend instead.
     """
     for model, backend_name, fix in _without_backend(context):
         yield Problem(
@@ -89,8 +89,8 @@ def backend_not_known(context: CheckContext) -> Iterator[Problem]:
     """A model's backend is in no release of SageMaker's image, and no platform with such an image is given.
 
     The server does not load a model if the image does not have its backend. If the platform has SageMaker's image,
-    CT601 reports the backend as an error, and the documentation of CT601 lists the backends. An image of your own may
-    have other backends, which the library's tables do not contain. The rule assumes that such an image has vLLM or
+    CT601 reports the backend as an error, and the documentation of CT601 lists the backends. Your own image may have
+    other backends, which the library's tables do not contain. The rule assumes that such an image has vLLM or
     TensorRT-LLM if a model needs one of them, because NVIDIA publishes images with these backends.
 
     Example:
@@ -138,9 +138,9 @@ def runtime_not_in_release(each: ConfiguredModel) -> Iterator[Problem]:
 
     The server does not load the model. `runtime` replaces the default name `libtriton_<backend>.so`. The server looks
     for this file in the version directory, in the model's directory, and in the backend's directory in the image. The
-    name `model.py` means a backend that is written in Python. The server looks for such a backend only in the image,
-    and in SageMaker's images only the backend pytorch has this file. Remove `runtime`, or add the library to the
-    model's directory.
+    name `model.py` stands for a backend that is written in Python. The server looks for such a backend only in the
+    image, and in SageMaker's images only the backend `pytorch` has this file. Remove `runtime`, or add the library to
+    the model's directory.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -185,8 +185,8 @@ def gpu_without_tensorrt(context: CheckContext) -> Iterator[Problem]:
     """The repository has a TensorRT model, but the release's TensorRT does not support the instance's GPU.
 
     TensorRT cannot build or load a plan on this GPU. TensorRT 10.5 (in releases from 24.10 or 24.11 on) does not
-    support Volta, the GPU of ml.p3. Blackwell, the GPU of ml.g7, ml.g7e and ml.p6, needs TensorRT 10.8, which came with
-    25.01. The rule uses only verified versions of TensorRT.
+    support Volta, the GPU of ml.p3. Blackwell, the GPU of ml.g7, ml.g7e and ml.p6, needs TensorRT 10.8, which first
+    came with 25.01. The rule uses only verified versions of TensorRT.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.p6-b200.48xlarge
@@ -314,8 +314,8 @@ def pipeline_without_dali(context: CheckContext) -> Iterator[Problem]:
     """A DALI model is a Python file, and the release is older than 24.05.
 
     While the DALI backend loads such a model, it serialises the file's pipeline with the container's `python3`. From
-    24.05 on, this `python3` finds DALI. Before 24.05, DALI is in a place that `import nvidia.dali` does not search, so
-    the server may fail to load the model. Serialise the pipeline into `model.dali` with the release's DALI, or serve
+    24.05 on, this `python3` finds DALI. Before 24.05, DALI is in a directory that `import nvidia.dali` does not search,
+    so the server may fail to load the model. Serialise the pipeline into `model.dali` with the release's DALI, or serve
     with 24.05 or newer.
 
     Example:

@@ -31,8 +31,8 @@ class Asset:
     Attributes:
         path: the file.
         bucket: the bucket to which it goes.
-        key: its object key there.
-        role: the role that publishes it, if the bootstrap has one.
+        key: the object key of the file in this bucket.
+        role: the role that publishes the file, if the bootstrap has such a role.
         external_id: the external id that the role requires; None if it requires none.
     """
 
@@ -81,9 +81,9 @@ class StackAssembly:
     """One stack of a cloud assembly.
 
     Attributes:
-        name: its name in CloudFormation.
-        planned: the artifacts that it needs from the store.
-        assets: what it publishes, by object key.
+        name: the stack's name in CloudFormation.
+        planned: the artifacts that the stack needs from the store.
+        assets: the assets that the stack publishes, by object key.
     """
 
     name: str

@@ -159,7 +159,7 @@ def sentences(kind: type[CdkTritonError] = StoreError) -> Iterator[None]:
         kind: the error to raise.
 
     Raises:
-        CdkTritonError: of the kind: AWS rejected a call, or it could not be sent.
+        CdkTritonError: AWS rejected a call, or the call could not be sent. The error is of the class `kind`.
     """
     try:
         yield

@@ -84,9 +84,9 @@ class MultiModelArchive:
 
     Attributes:
         directory: the prefix, as in `fleets/<name>/<platform>/`.
-        target_model: its name below the prefix.
+        target_model: the archive's name below the prefix.
         file: the object.
-        artifact_key: the artifact that it was copied from; None if the object does not contain it.
+        artifact_key: the artifact key of the archive that it was copied from; None if the object does not record it.
     """
 
     directory: str

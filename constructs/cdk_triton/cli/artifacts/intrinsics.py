@@ -21,10 +21,10 @@ def resolve(value: Any, pseudo: Mapping[str, str], mappings: Mapping[str, Any], 
     """The value with every intrinsic function computed.
 
     Args:
-        value: of a template's property.
+        value: the value of a property in a template.
         pseudo: the pseudo parameters.
         mappings: the template's `Mappings`.
-        where: which property, for the error.
+        where: the name of the property, for the error.
 
     Raises:
         ConfigurationError: the value refers to something without a value before the deployment.

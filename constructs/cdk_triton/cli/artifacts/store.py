@@ -22,7 +22,7 @@ class Store:
 
     Attributes:
         aws: the account and region.
-        bucket: its bucket's name.
+        bucket: the name of the store's bucket.
         function: the name of the function that carries out plans.
     """
 

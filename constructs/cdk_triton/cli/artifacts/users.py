@@ -26,9 +26,10 @@ class ModelReference:
 
     Attributes:
         user: the name of the user, for a person.
-        bucket: their bucket; None if the address does not contain its name (an access point, https).
+        bucket: the objects' bucket; None if the address does not contain the bucket's name (an access point, https).
         path: an object key or a prefix.
-        multi_model: a multi-model endpoint's prefix, of which it loads what callers invoke.
+        multi_model: whether `path` is the prefix of a multi-model endpoint, which loads only the archives that callers
+            invoke.
     """
 
     user: str

@@ -31,8 +31,8 @@ class LoadPart:
 
     Attributes:
         name: the metric.
-        count: how often it was measured.
-        seconds: its mean.
+        count: how often the metric was measured.
+        seconds: the mean of the metric, in seconds.
     """
 
     name: str
@@ -56,11 +56,11 @@ def gpu_utilization(
 
     Args:
         aws: the account.
-        endpoint: its name.
-        variant: its variant.
+        endpoint: the endpoint's name.
+        variant: the name of the variant.
         period: begin and end, in seconds since 1970.
-        gpus: GPUs of an instance.
-        wait: waits some seconds.
+        gpus: the number of GPUs of an instance.
+        wait: a function that waits for some seconds.
     """
     first = -(-period[0] // _MINUTE) * _MINUTE
     last = period[1] // _MINUTE * _MINUTE
@@ -103,12 +103,12 @@ def awaited_load_parts(
 
     Args:
         aws: the account.
-        endpoint: its name.
-        variant: its variant.
-        began: the begin of the first load, in seconds since 1970.
+        endpoint: the endpoint's name.
+        variant: the name of the variant.
+        began: the beginning of the first load, in seconds since 1970.
         count: the number of loads to wait for. After some minutes, the loads that CloudWatch has by then are returned.
         pause: seconds between two looks.
-        wait: waits some seconds.
+        wait: a function that waits for some seconds.
     """
     ended = time.time()
     found: list[LoadPart] = []

@@ -22,9 +22,9 @@ class ColdLoad:
     """One target model.
 
     Attributes:
-        target: its name.
-        first: seconds of the first request, in which it may have been loaded.
-        second: seconds of the next one.
+        target: the name of the target model.
+        first: the duration of the first request in seconds. The model may have been loaded during this request.
+        second: the duration of the next request in seconds.
         error: the reason why the times are missing; "" if they are there.
     """
 

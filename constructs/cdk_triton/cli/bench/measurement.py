@@ -35,15 +35,15 @@ class Measurement:
 
     Attributes:
         rate: the rate per second that the times of the requests were drawn from.
-        seconds: how long they were sent.
+        seconds: how long requests were sent, in seconds.
         planned: the number of requests that were due.
-        dropped: requests that were not sent, because too many were without an answer.
-        errors: the other requests without a good answer: their number by SageMaker's error code.
-        latency: of the good answers, in microseconds from the intended time.
+        dropped: the number of requests that were not sent, because too many requests had no response yet.
+        errors: the number of the other requests without a successful response, by SageMaker's error code.
+        latency: the latency of the successful responses, in microseconds from the intended time.
         lateness: how much later than intended each request was sent, in microseconds.
         busy: processor time of the generator, as a share of the time.
-        is_interrupted: whether it ended early.
-        last_answer: when the last good answer came, in seconds from the start.
+        is_interrupted: whether the measurement ended early.
+        last_answer: when the last successful response came, in seconds from the start.
     """
 
     rate: float

@@ -25,18 +25,18 @@ class Report:
 
     Attributes:
         endpoint: the endpoint.
-        is_local: whether the local AWS answered.
-        instances: instances of the variants that answered, or copies of the component.
+        is_local: whether the local AWS responded.
+        instances: the number of instances of the variants that responded, or of copies of the component.
         sweep: the rates, in their order.
         ended: the reason why the sweep ended before its highest rate; "" if it tried that rate.
         knee: the rate before latency rises.
         at_knee: the measurement of some minutes at the knee.
         gpu_percent: the utilization of one GPU in these minutes; None if it is not known.
         gpu_note: the reason why `gpu_percent` is not known.
-        cold: cold loads.
-        parts: their parts, from CloudWatch.
+        cold: the cold loads.
+        parts: the parts of the cold loads, from CloudWatch.
         messages: the first message of each code of an error.
-        is_interrupted: whether Ctrl-C ended it.
+        is_interrupted: whether Ctrl-C ended the measurement.
     """
 
     endpoint: str

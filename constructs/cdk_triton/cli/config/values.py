@@ -27,9 +27,9 @@ class Tensor:
     """An input or output of a model.
 
     Attributes:
-        name: its name.
-        data_type: its type without `TYPE_`; None where no file contains it.
-        dims: its dimensions without the batch dimension; () of a scalar, None where no file contains them.
+        name: the tensor's name.
+        data_type: the data type without `TYPE_`; None where no file contains it.
+        dims: the dimensions without the batch dimension; () for a scalar, None where no file contains them.
         labels: the name of the file with a line for each of its elements, or "".
     """
 
@@ -45,12 +45,12 @@ class Face:
 
     Attributes:
         name: the model's name.
-        backend: what runs it.
-        max_batch_size: its largest batch; 0 without a batch dimension, None where no file contains it.
-        inputs: what it takes.
-        outputs: what it gives.
-        files: its files, relative to its own directory, and where they are.
-        written: whether one of the files is its configuration.
+        backend: the backend that runs the model.
+        max_batch_size: the largest batch; 0 without a batch dimension, None where no file contains it.
+        inputs: the model's inputs.
+        outputs: the model's outputs.
+        files: the model's files: path relative to the model's directory → location of the file.
+        written: whether one of the files is the model's configuration.
         guesses: the values that no file contains.
     """
 

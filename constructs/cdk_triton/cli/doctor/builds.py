@@ -35,7 +35,7 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
     rejects such a job, and the handler starts it in a later poll.
 
     Args:
-        account: where it would be deployed to.
+        account: the account that the app would be deployed to.
         app: the directory of the cloud assembly.
 
     Raises:

@@ -15,11 +15,11 @@ class Endpoint(NamedTuple):
     """An endpoint of a template.
 
     Attributes:
-        name: its name: None, a text or an intrinsic function.
+        name: the endpoint's name: None, a string or an intrinsic function.
         variants: the production variants, by name.
         shadows: the shadow variants, by name.
         most: how many instances a variant may have, by the name of each variant that is scaled.
-        policy: how it is updated, `DeploymentConfig`.
+        policy: how the endpoint is updated (`DeploymentConfig`).
         keeps_counts: whether an update keeps the numbers of instances.
     """
 

@@ -38,7 +38,7 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
     parameter, are skipped, and so are nested stacks.
 
     Args:
-        account: where it would be deployed to.
+        account: the account that the app would be deployed to.
         app: the directory of the cloud assembly.
 
     Raises:
@@ -81,11 +81,11 @@ class _Need(NamedTuple):
     """The instances that one endpoint needs, each with the number that an update adds.
 
     Attributes:
-        stack: of the endpoint.
-        instance_type: their type, or "instances" for those of all types.
-        first: at the beginning, if every variant gets its preferred type.
-        fallen: at the beginning, if every variant that may have this type gets it.
-        most: the same, scaled out.
+        stack: the stack of the endpoint.
+        instance_type: the type of the instances, or "instances" for the instances of all types.
+        first: the numbers at the beginning, if every variant gets its preferred type.
+        fallen: the numbers at the beginning, if every variant that may have this type gets it.
+        most: the same numbers after scaling out.
     """
 
     stack: str

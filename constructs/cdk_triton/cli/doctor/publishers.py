@@ -26,7 +26,7 @@ def publishers(account: Account, app: Path) -> Iterator[Answer]:
     that is too small only makes publishing slower, but other functions of the region are throttled meanwhile.
 
     Args:
-        account: where it would be deployed to.
+        account: the account that the app would be deployed to.
         app: the directory of the cloud assembly.
 
     Raises:

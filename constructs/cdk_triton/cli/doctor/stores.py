@@ -22,7 +22,7 @@ def artifact_stores(account: Account, app: Path) -> Iterator[Answer]:
     """Compare the app's stores for other apps with the deployed ones of the same names.
 
     Args:
-        account: where it would be deployed to.
+        account: the account that the app would be deployed to.
         app: the directory of the cloud assembly.
 
     Raises:

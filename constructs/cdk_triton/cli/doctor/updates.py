@@ -24,7 +24,7 @@ def updates(account: Account, app: Path) -> Iterator[Answer]:
     """Compare each stack of the app that is deployed with its new template; nested stacks are not compared.
 
     Args:
-        account: where it would be deployed to.
+        account: the account that the app would be deployed to.
         app: the directory of the cloud assembly.
 
     Raises:

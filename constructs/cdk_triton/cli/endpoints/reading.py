@@ -56,9 +56,9 @@ class ServedModel:
     Attributes:
         name: the name of the variant or of the component.
         model: the name of the SageMaker Model; None if it does not exist, or the caller may not describe it.
-        data: the S3 URI of its archive, its files or its target models; None where it is not known.
-        environment: the variables of its container.
-        instance_type: of a variant.
+        data: the S3 URI of the model's archive, files or target models; None where it is not known.
+        environment: the variables of the model's container.
+        instance_type: the instance type of a variant.
         instances: the current number of instances of a variant, or of copies of a component.
     """
 
@@ -75,15 +75,15 @@ class ReadEndpoint:
     """An endpoint, as far as the caller may describe it.
 
     Attributes:
-        name: its name.
-        status: as SageMaker calls it, such as `InService`.
-        kind: how callers invoke it.
-        variants: its production variants.
-        targets: the target models of a multi-model endpoint, those of the indexes first.
+        name: the endpoint's name.
+        status: the status as SageMaker names it, such as `InService`.
+        kind: how callers invoke the endpoint.
+        variants: the production variants.
+        targets: the target models of a multi-model endpoint, the target models of the indexes first.
         components: the inference components.
-        hidden: a sentence about what could not be read; "" if everything was.
+        hidden: a sentence about what could not be read; "" if everything was read.
         uploads: the S3 URI below which callers of an asynchronous endpoint upload large requests, by the library's
-            default prefixes; None of another endpoint, or with other prefixes.
+            default prefixes; None for another endpoint, or with other prefixes.
     """
 
     name: str

@@ -54,10 +54,10 @@ def simulate(requests: Sequence[float], start: datetime, policy: Policy, instanc
     """The instances of a variant.
 
     Args:
-        requests: in each minute.
+        requests: the number of requests in each minute.
         start: the first minute.
-        policy: how it scales.
-        instance: what one instance does.
+        policy: how the variant scales.
+        instance: the measured limits of one instance.
 
     Raises:
         ConfigurationError: the policy follows the GPU, and no utilization was measured.

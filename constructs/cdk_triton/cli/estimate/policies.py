@@ -40,13 +40,13 @@ class Policy:
     """How a variant scales.
 
     Attributes:
-        name: for the report.
-        instance_type: its instances; None if it is not known.
-        least: instances at least.
-        most: instances at most.
-        requests: the target, in requests per minute and instance; None without such a policy.
+        name: the name of the policy in the report.
+        instance_type: the instance type of the variant; None if it is not known.
+        least: the smallest number of instances.
+        most: the largest number of instances.
+        requests: the target, in requests per minute and instance; None without a policy on invocations.
         safety_factor: the target as a share of the measured rate, if it was given in this form.
-        gpu: the target of the utilization of one GPU in percent; None without such a policy.
+        gpu: the target of the utilization of one GPU in percent; None without a policy on the utilization.
         out_cooldown: minutes between additions.
         in_cooldown: minutes between removals.
         schedules: other limits by the clock.

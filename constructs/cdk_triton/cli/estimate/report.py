@@ -22,10 +22,10 @@ class Row:
 
     Attributes:
         policy: the policy.
-        gpus: GPUs of an instance; None if the type is not known.
-        price: of an instance; None without one.
+        gpus: the number of GPUs of an instance; None if the type is not known.
+        price: the price of an instance; None if no price is given.
         together: one endpoint for all requests.
-        apart: an endpoint for each ensemble of the trace; empty if it has one only.
+        apart: an endpoint for each ensemble of the trace; empty if the trace has only one ensemble.
     """
 
     policy: Policy
@@ -40,7 +40,7 @@ class Report:
     """The result of an estimate.
 
     Attributes:
-        source: where the requests come from.
+        source: the origin of the requests.
         minutes: how long the trace is.
         rate: requests per second of one instance.
         rows: the policies.

@@ -45,17 +45,17 @@ class StepPolicy:
 
     Attributes:
         metric: the metric of the alarm.
-        gpus: GPUs of an instance, over which GPUUtilization is a sum.
+        gpus: the number of GPUs of an instance; GPUUtilization is the sum over these GPUs.
         period: the period of the alarm.
-        periods: periods that the alarm looks at.
-        datapoints: how many of these have to breach the threshold for the state ALARM.
+        periods: the number of periods that the alarm evaluates.
+        datapoints: how many of these periods must breach the threshold for the state ALARM.
         comparison: the operator of the alarm.
         threshold: the threshold of the alarm.
         adjustment: what the numbers of the steps mean.
-        steps: lower and upper bound, relative to the threshold, and the number.
-        least_change: instances that a change in percent adds or takes away at least.
-        cooldown: from the end of an activity of this policy.
-        aggregation: of the periods, for the size of the breach.
+        steps: for each step, the lower and upper bound relative to the threshold, and the number.
+        least_change: the least number of instances that a change in percent adds or removes.
+        cooldown: the pause after the end of an activity of this policy.
+        aggregation: how the values of the periods are combined to determine the size of the breach.
     """
 
     metric: str
@@ -147,10 +147,10 @@ def read_steps(
 
     Args:
         key: the logical id of the policy.
-        policy: its properties.
+        policy: the properties of the policy.
         alarms: the alarms of the template.
         dimensions: the dimensions that the variant's metrics may have, as `flat` writes them.
-        gpus: GPUs of an instance.
+        gpus: the number of GPUs of an instance.
     """
     mine = [each for each in alarms if key in map(referred, each.get("AlarmActions", ()))]
     if len(mine) != 1:

@@ -42,9 +42,9 @@ class Instance:
     """The measured limits of one instance.
 
     Attributes:
-        requests: requests per minute that it answers at most.
+        requests: the most requests per minute that the instance can serve.
         gpu_percent: the utilization of one GPU at that rate; None if it was not measured.
-        start_minutes: from the decision until it answers.
+        start_minutes: the minutes from the scaling decision until the instance serves requests.
     """
 
     requests: float
@@ -57,9 +57,9 @@ class Trace:
     """Requests in each minute.
 
     Attributes:
-        source: where they come from, for the report.
+        source: the origin of the requests, for the report.
         start: the first minute, in UTC.
-        requests: by ensemble, or under one name.
+        requests: the requests in each minute, by ensemble or under one name.
     """
 
     source: str

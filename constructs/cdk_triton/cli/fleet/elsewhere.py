@@ -27,7 +27,7 @@ class Elsewhere:
 
     Attributes:
         changed: ensemble → the platform of its last change, if callers get another version here.
-        faults: of documents that could not be compared.
+        faults: the errors of the documents that could not be compared.
     """
 
     changed: Mapping[str, str]
@@ -42,7 +42,7 @@ def changed_elsewhere(fleet: Fleet, here: Mapping[str, Entry]) -> Elsewhere:
 
     Args:
         fleet: the publisher of the platform that the endpoint serves.
-        here: its catalogue.
+        here: the catalogue of this platform.
 
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.

@@ -31,8 +31,8 @@ class Listed:
     """An ensemble to publish.
 
     Attributes:
-        ensemble: its name.
-        directory: its repository.
+        ensemble: the ensemble's name.
+        directory: the directory of the ensemble's repository.
     """
 
     ensemble: str

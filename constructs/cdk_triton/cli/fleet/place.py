@@ -25,9 +25,9 @@ class Fleet:
 
     Attributes:
         aws: the account and region.
-        name: as the command names it, `STACK/PATH`.
+        name: the name on the command line, `STACK/PATH`.
         description: the publisher.
-        machine: the ARN of its state machine.
+        machine: the ARN of the publisher's state machine.
         bucket: the store's bucket.
         platforms: the labels of all platforms that the stack has a publisher for.
     """

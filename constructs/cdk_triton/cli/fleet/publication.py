@@ -27,12 +27,12 @@ _ID_DIGITS: Final = 40
 
 @dataclass(frozen=True)
 class Publication:
-    """The work of an execution.
+    """The ensembles that one execution of the publisher changes.
 
     Attributes:
         fleet: the name of the `TritonMultiModel` in the store.
         caller: the `aws:userid` of these credentials.
-        items: one for each ensemble.
+        items: the change of each ensemble.
 
     Raises:
         ConfigurationError: the state machine would reject so many items.

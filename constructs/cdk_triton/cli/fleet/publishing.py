@@ -44,17 +44,17 @@ class Report:
 
     Attributes:
         packed: the ensembles that are live now, and whose archives this command has uploaded.
-        built: those that are live now, and whose archives are built. Whether the machine has built one now is not
-            known: a deployment or another publisher may have built it before.
-        reused: those that are live now, and whose archives the endpoint served before.
-        unchanged: those that were live already.
+        built: the ensembles that are live now, and whose archives are built. It is not known whether the state machine
+            has built an archive now, or a deployment or another publisher has built it before.
+        reused: the ensembles that are live now, and whose archives the endpoint served before.
+        unchanged: the ensembles that were live already.
         rejected: the errors of the checks, by ensemble.
-        failed: the reason by ensemble.
-        copied: those that are live now, and whose archives another platform serves.
-        unpublished: those that are not live any more.
+        failed: the reasons of failures, by ensemble.
+        copied: the ensembles that are live now, and whose archives another platform serves.
+        unpublished: the ensembles that are not live any more.
         warnings: the warnings of the checks, by ensemble.
         first_code: the code of the first finding, errors first; None if the checks found nothing.
-        uploaded: those that are live now, and whose archives an earlier command has uploaded.
+        uploaded: the ensembles that are live now, and whose archives an earlier command has uploaded.
     """
 
     packed: Sequence[str]
@@ -266,10 +266,10 @@ def _upload(
 
     Args:
         fleet: the publisher.
-        publication: the work.
-        new: its ensembles.
+        publication: the ensembles that change.
+        new: the ensembles of the publication.
         served: the object keys of the archives that are served.
-        again: whether to upload also what an earlier command has uploaded, which may be damaged.
+        again: whether to upload also what an earlier command has uploaded, because that upload may be damaged.
 
     Returns:
         The ensembles whose archives are uploaded, and why some cannot be packed.

@@ -59,10 +59,10 @@ class Verdict:
         repository: the name of the repository's directory.
         findings: what the checks found.
         places: the place of each finding in its file; None if it is about the file as a whole.
-        keys: its keys; None if it cannot be published.
-        faults: why it has no keys, apart from the findings.
-        state: the state of its files when it was checked; None if somebody may have written to them.
-        build: how its archive is built; None if the repository itself is packed.
+        keys: the keys of the repository; None if it cannot be published.
+        faults: the reasons why the repository has no keys, apart from the findings.
+        state: the state of the repository's files when it was checked; None if somebody may have written to them.
+        build: how the archive is built; None if the repository itself is packed.
     """
 
     listed: Listed

@@ -31,8 +31,8 @@ class Layout:
     """The places of a picture's parts, in points from its upper left corner.
 
     Attributes:
-        size: of the whole.
-        middles: part → its middle.
+        size: the size of the whole picture.
+        middles: part → the middle of the part.
         curves: the points of each line, for cubic curves: the first, and three for each part of the curve.
     """
 

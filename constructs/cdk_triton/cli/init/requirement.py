@@ -16,8 +16,8 @@ class Requirement:
     """How pip installs the library.
 
     Attributes:
-        lines: of `requirements.txt`.
-        note: what the project's README has to mention about it.
+        lines: the lines of `requirements.txt`.
+        note: what the project's README must mention about the installation.
     """
 
     lines: str

@@ -39,8 +39,8 @@ class GivenInput:
     """An input as the command line has it.
 
     Attributes:
-        name: its name.
-        datatype: its type, if the argument has one.
+        name: the input's name.
+        datatype: the input's data type, if the argument contains one.
         file: the file after `@`.
         text: the value, if there is no file.
     """

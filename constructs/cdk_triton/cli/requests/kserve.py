@@ -28,10 +28,10 @@ class Body:
     """A request.
 
     Attributes:
-        inputs: its tensors.
+        inputs: the input tensors.
         outputs: the requested outputs; empty for all.
-        request_id: its identifier.
-        parameters: its parameters.
+        request_id: the identifier of the request.
+        parameters: the custom parameters of the request.
     """
 
     inputs: list[InferInput]

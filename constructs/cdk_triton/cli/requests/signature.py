@@ -38,10 +38,11 @@ class InputSpec:
     """One input.
 
     Attributes:
-        name: its name.
-        datatype: as requests write it, such as `FP32`.
-        dims: its dimensions in a request, the batch included; -1 is any size. None where they are not known.
-        is_optional: whether a request may omit it.
+        name: the input's name.
+        datatype: the data type as requests name it, such as `FP32`.
+        dims: the dimensions in a request, including the batch dimension; -1 stands for any size. None where they are
+            not known.
+        is_optional: whether a request may omit the input.
     """
 
     name: str

@@ -34,13 +34,13 @@ def own_bucket(
     Args:
         scope: the construct that needs it. Its path begins the keys of access logs.
         id: the construct's id.
-        key: encrypts the objects; None: S3 does it by itself.
+        key: the KMS key that encrypts the objects. None: S3 encrypts them with its own key.
         access_logs: the bucket for access logs.
         why_not_replicated: the reason why the bucket is not replicated, for the rule of NIST 800-53.
-        bucket_name: a name of the user's own.
+        bucket_name: the name that the user chose.
         lifecycle_rules: the rules by which objects expire.
-        removal_policy: by default the bucket stays when its stack is deleted, unless it is empty because the creation
-            of the stack has failed.
+        removal_policy: what happens to the bucket when its stack is deleted. By default, the bucket stays, unless it is
+            empty because the creation of the stack has failed.
         auto_delete_objects: whether the bucket is emptied before it is deleted.
     """
     if access_logs is not None:

@@ -186,7 +186,7 @@ def warn_about_store_key(store: IConstruct, key: kms.IKey, condition: Mapping[st
 
     Args:
         store: the store.
-        key: its key.
+        key: the store's KMS key.
         condition: the condition of the statement for CloudWatch Logs.
     """
     if not has_own_policy(key):

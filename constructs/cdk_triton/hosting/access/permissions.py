@@ -51,9 +51,9 @@ class Statement(NamedTuple):
     """A statement of a policy.
 
     Attributes:
-        actions: such as `s3:GetObject`.
-        resources: their ARNs, which may be tokens.
-        conditions: by operator, then by key.
+        actions: the IAM actions, such as `s3:GetObject`.
+        resources: the ARNs of the resources; an ARN may be a token.
+        conditions: the IAM conditions, by operator and then by condition key.
         effect: `Allow`, or `Deny` for an exception from what other statements allow.
     """
 
@@ -130,7 +130,7 @@ def warn_about_roles(
     """Warn of roles that did not take a policy of the app, so that somebody else has to allow what they need.
 
     Args:
-        scope: where the warning is.
+        scope: the construct that gets the warning.
         policy: the policy, already offered to the roles.
         roles: the roles.
         document: what the warning lists: the policy's document, or what was added to it.

@@ -45,7 +45,7 @@ def require_trust_in_sagemaker(scope: IConstruct, role: iam.IRole) -> None:
 
     Args:
         scope: the model.
-        role: its execution role.
+        role: the model's execution role.
     """
     if isinstance(role, iam.Role) and role.assume_role_policy is not None:
         scope.node.add_validation(_Trust(scope, role, role.assume_role_policy))

@@ -76,18 +76,19 @@ def add_vpc_endpoints(
 ) -> Mapping[str, ec2.VpcEndpoint]:
     """Add VPC endpoints that SageMaker endpoints, builds and callers need in a VPC without internet access.
 
-    The VPC endpoint for S3 is a gateway and costs nothing; the others are interfaces that cost by the hour and subnet.
-    All are children of the VPC with the ids `Triton<service>`. The interfaces have private DNS names, so that AWS's
-    SDKs use them, and share one security group, which allows port 443 from the VPC.
+    The VPC endpoint for S3 is a gateway endpoint, and costs nothing. The others are interface endpoints, which AWS
+    bills by hour and subnet. All VPC endpoints are children of the VPC, with the ids `Triton<service>`. The interface
+    endpoints have private DNS names, so that the AWS SDKs use them, and share one security group, which allows port 443
+    from the VPC.
 
     CloudFormation creates them before the resources of this library that need them in the same VPC and stack, whatever
     the order of your calls.
 
     Args:
         vpc: the VPC. Import one with its route tables and its CIDR block.
-        subnets: the subnets for the interfaces; by default the private subnets.
-        exclude: services that the VPC has endpoints for already. AWS rejects a second endpoint for a service.
-        store_functions: whether the functions of a store run in the VPC, too, which call more services
+        subnets: the subnets for the interface endpoints; by default the private subnets.
+        exclude: services for which the VPC already has endpoints. AWS rejects a second endpoint for a service.
+        store_functions: whether the functions of a store run in the VPC, too. They call more services
             (`FUNCTION_ENDPOINTS`).
 
     Returns:
@@ -127,7 +128,7 @@ def await_network(resource: CfnResource, network: Network, who: IConstruct, what
 
     Args:
         resource: what starts something in the VPC.
-        network: where in the VPC.
+        network: the subnets and security groups that it uses.
         who: the construct that is warned.
         what: what starts, one of `REQUIRED`.
     """
@@ -140,7 +141,7 @@ def await_vpc_endpoints(resource: CfnResource, network: Network, who: IConstruct
 
     Args:
         resource: what uses functions in the VPC.
-        network: where in the VPC.
+        network: the subnets and security groups that the functions use.
         who: the construct that is warned.
         what: what starts, one of `REQUIRED`.
     """

@@ -33,11 +33,11 @@ def allow_caller(
         endpoint: the endpoint.
         grantee: the principal.
         endpoint_arn: the endpoint's ARN.
-        variants: its production variants.
+        variants: the endpoint's production variants.
         storage: the bucket of an asynchronous endpoint.
-        parameter_path: the beginning of its parameters' names.
-        target_models: the ensembles of the stack that it may call.
-        published: patterns of the published ensembles that it may call.
+        parameter_path: the beginning of the names of the endpoint's parameters.
+        target_models: the ensembles of the stack that the principal may call.
+        published: patterns of the published ensembles that the principal may call.
 
     Raises:
         ConfigurationError: a list is empty, or no variant serves such an ensemble.

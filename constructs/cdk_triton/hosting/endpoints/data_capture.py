@@ -57,7 +57,7 @@ MULTI_MODEL_WARNING = "cdk-triton:CaptureOfMultiModel"
 @checked
 @dataclass(frozen=True, kw_only=True)
 class DataCapture:
-    """Which requests and answers of an endpoint SageMaker captures, and where it stores them.
+    """Which requests and responses of an endpoint SageMaker captures, and where it stores them.
 
     Attributes:
         bucket: the bucket for the captured data. Use a separate bucket, because its readers can read the callers' data.
@@ -65,14 +65,14 @@ class DataCapture:
             disks of its instances; SageMaker then stops capturing.
         prefix: the prefix of the object keys. The models' roles may write below it and nowhere else.
         capture_requests: whether SageMaker captures requests.
-        capture_responses: whether SageMaker captures answers.
-        encryption_key: the KMS key that encrypts the captured data, in the bucket's region; by default the bucket's
-            own, if it has one. An alias may later refer to another key, because the endpoint does not read what the
-            first one encrypted.
+        capture_responses: whether SageMaker captures responses.
+        encryption_key: the KMS key that encrypts the captured data, in the bucket's region; by default the bucket's own
+            KMS key, if it has one. An alias may later refer to another KMS key, because the endpoint does not read data
+            that the first KMS key encrypted.
 
     Raises:
-        ConfigurationError: the percentage is out of its range, the prefix is not valid or belongs to an artifact
-            store, or neither requests nor answers are captured.
+        ConfigurationError: the percentage is out of its range, the prefix is not valid or belongs to an artifact store,
+            or neither requests nor responses are captured.
     """
 
     bucket: s3.IBucket
@@ -106,9 +106,9 @@ def check_capture(scope: Construct, path: str, capture: DataCapture) -> None:
     """Reject a bucket that SageMaker would not write to, and a key that S3 would not find.
 
     Args:
-        scope: where the endpoint will be.
-        path: its path.
-        capture: what it captures.
+        scope: the scope of the endpoint, which does not exist yet.
+        path: the endpoint's path.
+        capture: what the endpoint captures.
 
     Raises:
         ConfigurationError: the bucket is certainly in another region than the endpoint, or the key in another one than
@@ -151,9 +151,9 @@ def allow_capture(
 
     Args:
         scope: the endpoint.
-        capture: where to.
-        endpoint: its L1.
-        variants: all of them, a shadow included.
+        capture: the settings of the data capture, with the bucket and the prefix.
+        endpoint: the endpoint's L1 construct.
+        variants: all variants of the endpoint, including a shadow.
     """
     objects = f"{capture.prefix}/*"
     statements = [Statement(actions=["s3:PutObject"], resources=[capture.bucket.arn_for_objects(objects)])]

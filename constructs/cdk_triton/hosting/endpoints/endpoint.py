@@ -63,34 +63,34 @@ __all__ = ["TritonEndpoint"]
 
 @jsii.implements(sagemaker.IEndpoint)
 class TritonEndpoint(Resource, VariantMetrics):
-    """A SageMaker endpoint that runs Triton: a real-time one, or an asynchronous one with `asynchronous=`.
+    """A SageMaker endpoint that runs Triton: a real-time endpoint, or with `asynchronous=` an asynchronous endpoint.
 
-    Every change makes a new endpoint configuration, to which CloudFormation updates the endpoint.
+    Every change creates a new endpoint configuration, and CloudFormation updates the endpoint to this configuration.
 
     Metrics belong to a variant: use `variant(name)`. An endpoint with only one variant has its metrics, too.
 
     Args:
         scope: the stack or construct that the endpoint belongs to.
         id: the construct's id.
-        model: the model to serve by one variant with the default settings. Give either `model` or `variants`.
+        model: the model to serve with one variant that has the default settings. Give either `model` or `variants`.
         variants: the production variants, if you need several variants or other settings.
-        shadow: a variant that gets copies of requests, and whose answers are dropped. Its weight divided by that of the
-            production variant is the share of requests that SageMaker copies. It needs exactly one production variant,
-            and neither may be multi-model.
-        endpoint_name: the name of the endpoint; by default CloudFormation makes one. An endpoint with a name of yours
-            cannot be replaced.
+        shadow: a variant that gets copies of requests, and whose responses are dropped. Its weight divided by the
+            weight of the production variant is the share of requests that SageMaker copies. It needs exactly one
+            production variant, and neither may be multi-model.
+        endpoint_name: the name of the endpoint; by default, CloudFormation generates a name. An endpoint with a name
+            that you give cannot be replaced.
         encryption_key: the KMS key, in the endpoint's region, that encrypts the EBS volumes of the instances. The
-            principal that deploys needs `kms:CreateGrant` on the key. Instance types with disks of their own have no
-            such volumes. By default SageMaker makes a key and discards it.
-        deployment_policy: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default
-            all requests move to the new instances as soon as these answer.
-        data_capture: which requests and answers SageMaker stores in S3.
+            principal that deploys needs `kms:CreateGrant` on the key. Instance types with local disks have no such
+            volumes. By default, SageMaker creates a key and discards it.
+        deployment_policy: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By
+            default, all requests move to the new instances as soon as these are in service.
+        data_capture: which requests and responses SageMaker stores in S3.
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`. Callers find `endpoint-name`,
             `endpoint-arn`, `target-models/<ensemble>`, `async/input`, `async/output` and `async/failures` below it.
-            Each is a resource of the stack.
+            Each parameter is one resource of the stack.
         metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
-        asynchronous: makes the endpoint asynchronous: requests wait in a queue, and answers are in S3. Such an endpoint
-            serves one `TritonModel`, and does not accept InvokeEndpoint.
+        asynchronous: makes the endpoint asynchronous: requests wait in a queue, and SageMaker stores the responses in
+            S3. Such an endpoint serves one `TritonModel`, and does not accept InvokeEndpoint.
 
     Raises:
         ConfigurationError: an argument is not valid. By argument:
@@ -204,8 +204,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     def from_endpoint_name(scope: Construct, id: str, endpoint_name: str) -> ImportedEndpoint:
         """Import an endpoint that exists in the scope's account and region, by its name.
 
-        If the name contains an unresolved token, grants work only if the resolved name has no capitals. If it may have
-        some, use `from_endpoint_attributes`.
+        If the name contains an unresolved token, grants work only if the resolved name has no capital letters. If the
+        name may contain capital letters, use `from_endpoint_attributes`.
 
         Raises:
             ConfigurationError: the name is not a valid endpoint name.
@@ -217,8 +217,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     def from_endpoint_arn(scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
         """Import an endpoint that exists, by its ARN.
 
-        The endpoint gets the name in the ARN, which SageMaker writes in lower case. Callers need the capitals, so use
-        `from_endpoint_attributes` for a name that has some.
+        The endpoint gets the name in the ARN, which SageMaker writes in lower case. Callers need the capital letters of
+        the name. So use `from_endpoint_attributes` for a name that contains capital letters.
 
         Raises:
             ConfigurationError: the ARN is not the ARN of an endpoint.
@@ -264,7 +264,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     @property
     @jsii.member(jsii_name="endpointRef")
     def endpoint_ref(self) -> EndpointReference:
-        """The reference that L1 constructs take."""
+        """The reference that L1 constructs accept."""
         return self._endpoint.endpoint_ref
 
     @property
@@ -284,10 +284,10 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     @checked
     def variant(self, variant_name: str | None = None) -> EndpointVariant:
-        """A variant with its metrics and its scaling.
+        """Return a variant, with its metrics and its scaling.
 
         Args:
-            variant_name: the name of a production variant or of the shadow. By default the only production variant.
+            variant_name: the name of a production variant or of the shadow. By default, the only production variant.
 
         Raises:
             ConfigurationError: the variant does not exist, or there are several and you did not name one.
@@ -313,14 +313,14 @@ class TritonEndpoint(Resource, VariantMetrics):
         return self.variant().metric_dimensions
 
     def auto_scale_instance_count(self, *, min_capacity: int, max_capacity: int) -> ScalableInstanceCount:
-        """Let the number of instances of the only variant follow the load.
+        """Scale the number of instances of the only variant with the load.
 
         Args:
             min_capacity: the smallest number of instances: 1 or more, or 0 or more for an asynchronous endpoint.
             max_capacity: the largest number of instances.
 
         Returns:
-            An object that takes scaling policies, such as `.scale_on_invocations(...)`.
+            An object with methods that add scaling policies, such as `.scale_on_invocations(...)`.
 
         Raises:
             ConfigurationError: there are several variants, the limits contradict each other or the initial count, or
@@ -341,12 +341,12 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Add a dashboard, alarms for each production variant, and a retention period for the containers' logs.
 
         Args:
-            topic: the SNS topic to which every alarm publishes, with the permissions for it and its key. Without a
-                topic, only the dashboard shows the alarms.
+            topic: the SNS topic that every alarm notifies. CloudWatch gets permission to publish to it and to use its
+                KMS key. Without a topic, only the dashboard shows the alarms.
             thresholds: the thresholds of the alarms, if you do not want the defaults.
             log_retention: how long CloudWatch keeps the logs. `INFINITE` sets no period.
-            runbook_url: the address where you publish the guide's runbook, or a page of your own. Each alarm links to
-                it, with `#` and the alarm's name in lower case at the end. The default is the context value
+            runbook_url: the address where you publish the guide's runbook, or your own page. Each alarm links to it,
+                with `#` and the alarm's name in lower case at the end. The default is the context value
                 `cdk-triton:runbookUrl`. Without an address, the alarms contain the first step.
             dashboard_name: the name of the dashboard: up to 255 letters, digits, `-` and `_`. It must be unique in the
                 account, in all regions. By default CloudFormation generates one.
@@ -374,13 +374,13 @@ class TritonEndpoint(Resource, VariantMetrics):
         )
 
     def roll_back_on(self, *alarms: cloudwatch.IAlarm | Iterable[cloudwatch.IAlarm]) -> None:
-        """Let SageMaker roll back an update during which an alarm goes off.
+        """Make SageMaker roll back an update if an alarm goes off during the update.
 
-        SageMaker watches the alarms while the deployment policy waits. If one is in ALARM when the update begins, the
-        update stops at once.
+        SageMaker watches the alarms while the deployment policy waits. If an alarm is in the state ALARM when the
+        update begins, the update stops at once.
 
         Args:
-            *alarms: alarms, or groups of them such as `errors` and `latency` of the result of `monitor`; at most 10
+            *alarms: alarms, or groups of alarms such as `errors` and `latency` of the result of `monitor`; at most 10
                 together with the alarms of the deployment policy.
 
         Raises:
@@ -395,7 +395,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Send a message when an update was rolled back or has failed.
 
         A deployment may report such an update as a success. The message comes from an EventBridge rule, which
-        CloudFormation makes before an update begins.
+        CloudFormation creates before an update begins.
 
         Args:
             topic: the SNS topic for the messages; by default a new one with a new key. EventBridge needs permission to
@@ -426,9 +426,9 @@ class TritonEndpoint(Resource, VariantMetrics):
         Args:
             grantee: the principal.
             target_models: the ensembles of a multi-model endpoint that the principal may call, in every version. By
-                default all, unless you give `published`.
+                default, all ensembles, unless you give `published`.
             published: patterns of the published ensembles that the principal may call, such as `tenant-*`. By default,
-                all of them if `target_models` is not given either, otherwise none.
+                all published ensembles if `target_models` is not given either, otherwise none.
 
         Raises:
             ConfigurationError: a list is empty, a pattern is not valid, or no variant serves such an ensemble.

@@ -27,18 +27,19 @@ def allow_models(
     statements: Sequence[Statement],
     decisive: object = None,
 ) -> list[iam.ManagedPolicy | iam.Policy]:
-    """Allow the roles of all variants something, by policies of the endpoint's own.
+    """Give the roles of all variants' models permissions, through policies that belong to the endpoint.
 
-    They are not part of the models, because they end with the endpoint. As with the models' policies, the library's own
-    roles get managed policies, and a user's roles inline ones (see `execution_role`).
+    The policies are not part of the models, because they end with the endpoint. As with the models' policies, the
+    library's own roles get managed policies, and a user's roles inline ones (see `execution_role`).
 
     Args:
         scope: the endpoint.
         id: the beginning of the policies' ids. Existing policies with such ids get the statements.
         before: the resource that is created after the policies and deleted before them.
-        variants: whose models' roles.
-        statements: what they may do.
-        decisive: a value whose change replaces the policies. None: they are changed in place, and may exist already.
+        variants: the variants whose models' roles get the permissions.
+        statements: the permissions of the roles.
+        decisive: a value whose change replaces the policies. None: the policies are changed in place, and may exist
+            already.
     """
     ours: dict[str, iam.IRole] = {}
     theirs: dict[str, iam.IRole] = {}

@@ -27,8 +27,8 @@ class UniqueNames:
     are not.
 
     Args:
-        endpoint_name: its own name; skipped if it is an unresolved token.
-        parameters: the names of its parameters.
+        endpoint_name: the endpoint's name; not checked if it is an unresolved token.
+        parameters: the names of the endpoint's parameters.
     """
 
     def __init__(self, endpoint_name: str | None, parameters: Iterable[str]) -> None:
@@ -50,8 +50,8 @@ class UniqueNames:
         """Reject the names of another endpoint, before the endpoint is made.
 
         Args:
-            scope: where the endpoint will be.
-            path: its path.
+            scope: the scope of the endpoint, which does not exist yet.
+            path: the endpoint's path.
 
         Raises:
             ConfigurationError: an endpoint of the same account and region has one of the names.

@@ -144,9 +144,9 @@ def put_parameters(
     Args:
         scope: the endpoint.
         prefix: the beginning of the parameters' names.
-        endpoint: its L1, after which the parameters are written.
+        endpoint: the endpoint's L1 construct. The parameters are written after it.
         names: the endpoint's name and ARN.
-        variants: its production variants.
+        variants: the endpoint's production variants.
         locations: the S3 URIs of an asynchronous endpoint, by the last part of the parameter's name.
     """
     from aws_cdk import aws_ssm as ssm  # slow to import, and rarely needed

@@ -28,9 +28,9 @@ def warn_about_space(
 
     Args:
         scope: the endpoint.
-        what: the variant, as a sentence begins.
-        size: of one request, in bytes.
-        concurrent: how many an instance gets at a time.
+        what: the variant, as the beginning of a sentence.
+        size: the size of one request, in bytes.
+        concurrent: how many requests an instance processes at a time.
         model: the model.
         volume: the EBS volume, if the app chose its size.
     """

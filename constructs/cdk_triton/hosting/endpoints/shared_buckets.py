@@ -30,10 +30,10 @@ def check_free(scope: IConstruct, path: str, bucket: s3.IBucket, prefixes: Seque
     """Reject prefixes that overlap with those of another endpoint of the app.
 
     Args:
-        scope: where the endpoint will be.
-        path: its path.
-        bucket: the bucket that it was given.
-        prefixes: its prefixes, without a slash at the end.
+        scope: the scope of the endpoint, which does not exist yet.
+        path: the endpoint's path.
+        bucket: the bucket that the endpoint was given.
+        prefixes: the endpoint's prefixes, without a slash at the end.
 
     Raises:
         ConfigurationError: a prefix contains one of another endpoint, or the other way round.

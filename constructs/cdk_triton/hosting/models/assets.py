@@ -85,8 +85,8 @@ class PublishedPlan(NamedTuple):
 
     Attributes:
         bucket_name: the bucket of the CDK's bootstrap; contains tokens if account or region do.
-        object_key: its key there, literal.
-        sha256: the hash of its text.
+        object_key: the object key of the plan in this bucket, as literal text.
+        sha256: the SHA-256 of the plan's text.
     """
 
     bucket_name: str
@@ -143,10 +143,10 @@ class CloudAssembly:
         return self._add_packed(prepared, f"sources-{prepared.keys.sources}", "Sources of Triton repository", pack=True)
 
     def add_files(self, prepared: Prepared, *, pack: bool) -> tuple[File, ...]:
-        """Publish each file of a repository as an asset of its own, named by its content.
+        """Publish each file of a repository as a separate asset, named by its content.
 
         Args:
-            prepared: whose files.
+            prepared: the repository whose files are published.
             pack: False if the synthesis is known to fail, so nothing needs to be copied.
 
         Returns:
@@ -268,9 +268,9 @@ def stage(
     """Stage a repository or the sources of its build; nothing if the store promotes its archive.
 
     Args:
-        assembly: where the assets go.
+        assembly: the cloud assembly that gets the assets.
         prepared: the repository.
-        store: where the artifact goes.
+        store: the store that gets the artifact.
         pack: False if the synthesis is known to fail, so nothing needs to be packed or built.
         uncompressed: whether the files are served without an archive.
 

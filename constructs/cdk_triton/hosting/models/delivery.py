@@ -54,10 +54,10 @@ def artifact_resource(
         scope: the construct that needs them; the resource becomes its child `Artifacts`.
         assembly: the cloud assembly for its assets.
         store: the store for the artifacts.
-        artifacts: by ensemble; the names matter for a multi-model endpoint only.
+        artifacts: the artifacts by ensemble; only a multi-model endpoint uses the names.
         platform: the platform that serves them, for which they are built.
         image: the image that serves them, in which they are built.
-        multi_model: for a multi-model endpoint, the name of its prefix in the store.
+        multi_model: the name of a multi-model endpoint's prefix in the store; None for a single model.
         metadata: the user's metadata for the manifests of archives that are stored now.
 
     Raises:

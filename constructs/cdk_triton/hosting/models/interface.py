@@ -17,7 +17,7 @@ __all__ = ["ITritonModel"]
 class ITritonModel(Protocol):
     """A SageMaker Model that runs Triton, for a variant of an endpoint.
 
-    An endpoint can also serve a construct of your own that has these members.
+    An endpoint can also serve your own construct if it has these members.
     """
 
     @property
@@ -42,11 +42,11 @@ class ITritonModel(Protocol):
 
     @property
     def is_multi_model(self) -> bool:
-        """Whether callers name a target model. An instance loads a target model at the first call for it."""
+        """Whether callers name a target model. An instance loads a target model at the first request for it."""
 
     @property
     def size(self) -> int:
-        """The bytes that an instance loads when it starts, before compression, as far as they are known at synth.
+        """The size of what an instance loads when it starts, in bytes before compression, as far as known at synth.
 
         A `TritonMultiModel` has 0. For a file that a recipe builds, the size of the recipe's sources counts.
         """

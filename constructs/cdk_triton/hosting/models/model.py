@@ -32,37 +32,37 @@ class TritonModel(ServedModel):
     """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
 
     The URL of the archive contains a hash of everything that determines it. So any change of a file, of the release or
-    of the GPU makes a new SageMaker Model, and CloudFormation updates the endpoint. A rollback finds the old archive
+    of the GPU creates a new SageMaker Model, and CloudFormation updates the endpoint. A rollback finds the old archive
     under its URL.
 
     Attributes:
         repository: the repository.
         platform: the platform that serves the repository.
         role: the execution role.
-        max_payload: bytes of JSON that a request may have; None: Triton's own limit.
+        max_payload: the largest JSON of a request, in bytes. None: Triton's own limit.
 
     Args:
         scope: the stack or construct that the model belongs to.
         id: the construct's id.
         repository: the repository, or its directory, such as `models/search`. The name of the directory becomes part of
-            the archive's URL. A role that may read one archive of that name may read all of them, so give each
-            repository a name of its own.
-        platform: release and instance type, also as "25.09/ml.g5.2xlarge".
-        store: the store that keeps the archive; by default a store of the stack's own.
+            the archive's URL. A role that may read one archive of that name may read all archives of that name, so give
+            each repository its own name.
+        platform: the release and instance type, or the short form "25.09/ml.g5.2xlarge".
+        store: the store that keeps the archive; by default, the stack creates its own store.
         environment: how the container starts Triton; by default Triton loads the entry model, with the verbose log off.
-        role: the execution role; by default a new one. The construct adds the permissions that the role needs.
-        vpc: the VPC of the instances, through which they also download from S3; by default a VPC of SageMaker's.
+        role: the execution role; by default a new role. The construct adds the permissions that the role needs.
+        vpc: the VPC of the instances, through which they also download from S3; by default a VPC of SageMaker.
         vpc_subnets: the subnets of the instances, at least two in different availability zones; by default the private
             subnets of the VPC.
-        security_groups: the security groups of the instances, up to 5; by default a new one that allows all outbound
-            and no inbound traffic.
+        security_groups: the security groups of the instances, up to 5; by default a new security group that allows all
+            outbound and no inbound traffic.
         network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
             still downloads the archive and forwards the requests.
         uncompressed: whether the instances download the repository's files without an archive, so that they unpack
             nothing. Use this for weights of many gigabytes, which hardly compress. Each file becomes a CDK asset.
-        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has
-            those of the deployment that stored it, and the tags of the SageMaker Model the latest. They are not part of
-            the artifact key.
+        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive
+            contains the notes of the deployment that stored the archive, and the tags of the SageMaker Model contain
+            the latest notes. The notes are not part of the artifact key.
         max_payload: how large the JSON of a request may be, as a CDK `Size` up to 1 GiB, for asynchronous endpoints; by
             default Triton's own limit, 64 MiB from 25.06 on. Binary tensors do not count. Needs Triton 26.03 or newer.
 
@@ -157,11 +157,11 @@ class TritonModel(ServedModel):
             scope: the stack or construct that uses the model.
             id: the construct's id.
             model_name: the name of the SageMaker Model.
-            platform: the release and instance type for which the model was made, also as "25.09/ml.g5.2xlarge".
-                SageMaker does not report them.
+            platform: the release and instance type for which the model was created, or the short form
+                "25.09/ml.g5.2xlarge". SageMaker does not report them.
             role: the execution role of the model.
-            size: bytes of the model's files before compression, on which the default timeouts of `TritonVariant`
-                depend.
+            size: the size of the model's files before compression, in bytes. The default timeouts of `TritonVariant`
+                depend on it.
 
         Raises:
             ConfigurationError: SageMaker does not accept the name.
@@ -175,7 +175,7 @@ class TritonModel(ServedModel):
 
     @property
     def is_multi_model(self) -> bool:
-        """False."""
+        """False, because callers do not name a target model."""
         return False
 
     @property

@@ -41,8 +41,9 @@ class TritonMultiModel(ServedModel):
     """Ensembles that share the instances of one endpoint. An instance loads an ensemble at the first request for it.
 
     The SageMaker Model refers to a prefix of the store. If you add, change or drop an ensemble, the deployment copies
-    archives to it, and callers send other target models, but Model and endpoint stay as they are. If you change the
-    release or the GPU, the prefix changes and CloudFormation updates the endpoint, but the target models stay the same.
+    archives to this prefix, and callers send other target models, but Model and endpoint do not change. If you change
+    the release or the GPU, the prefix changes and CloudFormation updates the endpoint, but the target models stay the
+    same.
 
     A dropped ensemble stays callable as long as its archive exists. `TritonEndpoint.grant_invoke` restricts which
     ensembles a caller may invoke.
@@ -52,32 +53,32 @@ class TritonMultiModel(ServedModel):
         name_in_store: the name of the model's prefix in the store, derived from the construct's path.
         platform: the platform that serves the ensembles.
         target_models: name of an ensemble → the name that callers send as `TargetModel`, as plain text. In another
-            construct of the app use `target_model(ensemble)`, which also orders the deployment.
+            construct of the app, use `target_model(ensemble)`, which also orders the deployment.
         role: the execution role.
 
     Args:
         scope: the stack or construct that the model belongs to.
         id: the construct's id.
-        platform: release and instance type, also as "25.09/ml.g5.2xlarge".
-        ensembles: name of an ensemble → its repository, or the directory of it. Each repository must contain one model,
-            or one ensemble and the models that it uses. The ensembles of different repositories may have the same model
-            name. Give the other models different names. Without ensembles, the model needs a publisher, which publishes
-            ensembles without a deployment, see `add_publisher`.
-        store: the store that keeps the archives; by default a store of the stack's own.
+        platform: the release and instance type, or the short form "25.09/ml.g5.2xlarge".
+        ensembles: name of an ensemble → its repository, or the repository's directory. Each repository must contain one
+            model, or one ensemble and the models that it uses. The ensembles of different repositories may have the
+            same model name. Give the other models different names. Without ensembles, the model needs a publisher,
+            which publishes ensembles without a deployment (see `add_publisher`).
+        store: the store that keeps the archives; by default, the stack creates its own store.
         environment: how the container starts Triton; by default with the verbose log off.
-        role: the execution role; by default a new one. The construct adds the permissions that the role needs.
-        vpc: the VPC of the instances, through which they also download from S3; by default a VPC of SageMaker's.
+        role: the execution role; by default a new role. The construct adds the permissions that the role needs.
+        vpc: the VPC of the instances, through which they also download from S3; by default a VPC of SageMaker.
         vpc_subnets: the subnets of the instances, at least two in different availability zones; by default the private
             subnets of the VPC.
-        security_groups: the security groups of the instances, up to 5; by default a new one that allows all outbound
-            and no inbound traffic.
+        security_groups: the security groups of the instances, up to 5; by default a new security group that allows all
+            outbound and no inbound traffic.
         network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
             still downloads the archives and forwards the requests.
-        model_cache: whether an instance keeps an ensemble loaded after a request. If False, it unloads the ensemble
-            after each answer, which may suit very many ensembles that are rarely called.
-        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive has
-            those of the deployment that stored it, and the tags of the SageMaker Model the latest. They are not part of
-            the artifact key.
+        model_cache: whether an instance keeps an ensemble loaded after a request. If False, the instance unloads the
+            ensemble after each response, which may suit very many ensembles that are rarely called.
+        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive
+            contains the notes of the deployment that stored the archive, and the tags of the SageMaker Model contain
+            the latest notes. The notes are not part of the artifact key.
 
     Raises:
         ConfigurationError: an argument is not valid. By argument:
@@ -174,8 +175,8 @@ class TritonMultiModel(ServedModel):
             scope: the stack or construct that uses the model.
             id: the construct's id.
             model_name: the name of the SageMaker Model.
-            platform: the release and instance type for which the model was made, also as "25.09/ml.g5.2xlarge".
-                SageMaker does not report them.
+            platform: the release and instance type for which the model was created, or the short form
+                "25.09/ml.g5.2xlarge". SageMaker does not report them.
             role: the execution role of the model.
             target_models: name of an ensemble → its `TargetModel`, such as `{"text": "text-0f3c9a81d2.tar.gz"}`.
 
@@ -199,22 +200,22 @@ class TritonMultiModel(ServedModel):
         """Add a state machine that publishes ensembles without a deployment, with its functions and an alarm.
 
         It publishes ensembles, rolls them back and unpublishes them, and changes neither this stack nor the endpoint. A
-        published ensemble cannot have the name of one in `ensembles`.
+        published ensemble cannot have the name of an ensemble in `ensembles`.
 
         Args:
-            max_concurrency: how many ensembles the state machine changes at a time, 1 to 10,000. Each needs one of the
-                account's concurrent Lambda executions, of which a new account has 10.
+            max_concurrency: how many ensembles the state machine changes at a time, 1 to 10,000. Each ensemble needs
+                one of the account's concurrent Lambda executions. A new account has 10 of these.
             recipes: the recipes for published repositories. A recipe applies to each repository that contains its
                 model. The store's first builder with the platform's GPU runs the builds. With recipes, a principal with
                 permission to publish controls what a build does, and other stacks with the same keys adopt the result.
             max_builds: how many builds the state machine runs at a time, 1 to 10,000. Use at most the account's quota
-                of the service that builds, which `cdk-triton doctor` prints.
-            next_platform: the platform to which you will change. A second state machine publishes for it while the
-                present platform serves. Run `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`, then change
-                `platform` and remove this argument. No endpoint uses the next platform before that.
-            runbook_url: the address where you publish the guide's runbook, or a page of your own. The alarms link to
-                its section `#publisherfailures`. The default is the context value `cdk-triton:runbookUrl`. Without an
-                address, the descriptions contain the first step.
+                for the service that runs the builds. `cdk-triton doctor` prints this quota.
+            next_platform: the platform to which you will change. A second state machine publishes for the next platform
+                while the present platform serves. Run `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`,
+                then change `platform` and remove this argument. No endpoint uses the next platform before that.
+            runbook_url: the address where you publish the guide's runbook, or your own page. The alarms link to the
+                section `#publisherfailures` of this page. The default is the context value `cdk-triton:runbookUrl`.
+                Without an address, the descriptions contain the first step.
 
         Raises:
             ConfigurationError: the model already has a publisher; the store promotes from another store; a number is
@@ -266,7 +267,7 @@ class TritonMultiModel(ServedModel):
 
     @property
     def is_multi_model(self) -> bool:
-        """True."""
+        """True, because callers name a target model."""
         return True
 
     @property
@@ -281,9 +282,9 @@ class TritonMultiModel(ServedModel):
     def target_model(self, ensemble: str) -> str:
         """The name that a caller sends as `TargetModel` to reach an ensemble, for another construct of the app.
 
-        It is a token. A template contains the name itself, such as `text-0f3c9a81d2.tar.gz`, and a resource with it is
-        deployed after the archive is where the endpoint finds it, in another stack too. `target_models` has the names
-        as plain text, for programs that read them during synthesis.
+        It is a token. A template contains the name itself, such as `text-0f3c9a81d2.tar.gz`. A resource that uses the
+        token is deployed after the archive is where the endpoint finds it, also if the resource is in another stack.
+        `target_models` contains the names as plain text, for programs that read them during synthesis.
 
         Raises:
             ConfigurationError: the model does not have the ensemble.

@@ -85,8 +85,8 @@ class ServedModel(Resource):
         """Check the repositories, stage their archives, and make the store take them.
 
         Args:
-            repositories: by ensemble; only a multi-model endpoint uses the names.
-            mode: how an endpoint serves them.
+            repositories: the repositories by ensemble; only a multi-model endpoint uses the names.
+            mode: how an endpoint serves the repositories.
             settings: the container's settings.
             multi_model: the name of a multi-model endpoint's prefix in the store.
             uncompressed: whether the endpoint serves the files without an archive.
@@ -123,7 +123,7 @@ class ServedModel(Resource):
 
         Args:
             prefix: the prefix of the object keys that instances read.
-            container: its mode, its variables and the location of its model.
+            container: the container's mode, its variables and the location of its model.
             artifact_key: the key of the archive, for a model with a single one.
         """
         self.role = execution_role(self, self._given_role)

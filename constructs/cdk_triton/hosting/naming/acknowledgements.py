@@ -42,7 +42,7 @@ def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
 
     Args:
         construct: the construct.
-        reasons: by rule.
+        reasons: the reason for each rule.
     """
     _acknowledge(construct, "AwsSolutions", reasons)
 
@@ -54,7 +54,7 @@ def acknowledge_nist(construct: IConstruct, reasons: Mapping[str, str]) -> None:
 
     Args:
         construct: the construct.
-        reasons: by rule.
+        reasons: the reason for each rule.
     """
     for pack, lacking in NIST_PACKS.items():
         _acknowledge(construct, pack, {rule: reason for rule, reason in reasons.items() if rule not in lacking})
@@ -65,7 +65,7 @@ def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> 
 
     Args:
         construct: the construct.
-        reasons: by ARN.
+        reasons: the reason for each ARN.
     """
     resources = stack_of(construct).resolve(list(reasons))
     printed = (f"IAM5[Resource::{_printed(resource)}]" for resource in resources)
@@ -73,11 +73,11 @@ def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> 
 
 
 def skip_checkov(resource: IConstruct | None, reasons: Mapping[str, str]) -> None:
-    """Let Checkov skip checks of a resource, by metadata in the template ("Suppressing and Skipping").
+    """Make Checkov skip checks of a resource, through metadata in the template ("Suppressing and Skipping").
 
     Args:
         resource: the L1 construct.
-        reasons: by the id of the check, such as `CKV_AWS_116`.
+        reasons: the reason for each check, by the check's id, such as `CKV_AWS_116`.
     """
     assert isinstance(resource, CfnResource)  # as the callers make it
     resource.add_metadata("checkov", {"skip": [{"id": id, "comment": why} for id, why in reasons.items()]})

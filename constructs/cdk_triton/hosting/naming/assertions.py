@@ -18,11 +18,11 @@ def assert_no_errors(stack: Stack) -> None:
     although `cdk synth` fails.
 
     Args:
-        stack: a stack of the app, and not one of a nested stage.
+        stack: a stack of the app, not a stack in a nested stage.
 
     Raises:
-        AssertionError: a construct of the stack reports an error. The message has a line for each, which begins with
-            the path of the construct.
+        AssertionError: a construct of the stack reports an error. The message contains a line for each error, which
+            begins with the path of the construct.
     """
     found = Annotations.from_stack(stack).find_error("*", Match.any_value())
     if found:

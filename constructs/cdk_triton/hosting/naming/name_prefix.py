@@ -29,7 +29,7 @@ _PREFIX = re.compile(r"[\w+=,.@-]{1,20}", re.ASCII)
 class NamePrefix:
     """An aspect that names every unnamed role and managed policy in its scope.
 
-    Apply it by `Aspects.of(app).add(NamePrefix("bank-"))` if your organisation allows only names with its prefix. A
+    Apply it with `Aspects.of(app).add(NamePrefix("bank-"))` if your organisation allows only names with its prefix. A
     name consists of the prefix, a part of the construct's path, the region, and a hash of stack name and path, so names
     do not collide between the stacks and regions of an account. A policy that CloudFormation replaces gets another
     name.

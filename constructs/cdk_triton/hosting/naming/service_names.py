@@ -24,7 +24,7 @@ def check_sagemaker_name(name: str, what: str) -> None:
 
     Args:
         name: the name of an endpoint or a variant, which may contain tokens.
-        what: its name in messages.
+        what: what error messages call the name.
 
     Raises:
         ConfigurationError: the name is too long or contains a character that SageMaker rejects.

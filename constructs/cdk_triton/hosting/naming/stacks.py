@@ -93,7 +93,7 @@ def require_same(
     Args:
         kind: `account` or `region`.
         path: the path of the user.
-        here: its account or region; may be a token.
+        here: the account or region of the user; may be a token.
         other_path: the path of the resource.
         there: the resource's account or region; may be a token.
         reason: the reason for the rejection, a colon and a fix, as the end of a sentence.

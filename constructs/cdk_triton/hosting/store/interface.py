@@ -27,7 +27,7 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def former_keys(self) -> Sequence[kms.IKey]:
-        """The keys that the store had before. Older archives may still be encrypted with them."""
+        """The KMS keys that the store had before. Older archives may still be encrypted with them."""
 
     @property
     def service_token(self) -> str:

@@ -71,8 +71,8 @@ class HandlerFunctions(NamedTuple):
 
     Attributes:
         code: the code of all functions.
-        log_group: their log group.
-        network: their network in a VPC; None for Lambda's own network.
+        log_group: the log group of the functions.
+        network: the network of the functions in a VPC; None for Lambda's own network.
     """
 
     code: lambda_.Code

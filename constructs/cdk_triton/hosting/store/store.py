@@ -70,52 +70,52 @@ IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
 class TritonArtifactStore(Construct):
     """Keeps archives for every stack of an account and region. Its bucket stays when those stacks are deleted.
 
-    Give the store a stack of its own. If the first deployment of that stack fails, CloudFormation also removes the
-    empty bucket. If the store is in a model's stack, a failed first deployment removes the handler and orphans the
-    retained bucket, and the next one starts with an empty store.
+    Give the store its own stack. If the first deployment of that stack fails, CloudFormation also removes the empty
+    bucket. If the store is in a model's stack, a failed first deployment removes the handler and orphans the retained
+    bucket, and the next deployment starts with an empty store.
 
     The bucket is versioned and encrypted, and retained unless `removal_policy` says otherwise. It blocks public access,
     and rejects requests without TLS. Archives and their manifests are written once, and never changed or deleted,
-    because a rollback needs the old ones. Incomplete uploads expire after 1 day, replaced or deleted versions after
+    because a rollback needs the old archives. Incomplete uploads expire after 1 day, replaced or deleted versions after
     30 days, and the objects that builds read and write after 7 days.
 
     The first builder that has the GPU of the model's platform builds a repository with recipes. By default there are a
     `SageMakerProcessingBuilder`, and before it a `CodeBuildGpuBuilder` if the region of the store's stack is known and
-    has CodeBuild's GPU. In an unknown region, a builder that you name is accepted without a check of its GPU.
+    has CodeBuild's GPU. If the region is unknown, a builder that you name is accepted without a check of its GPU.
 
     The handler may read every object whose name begins with `triton-` in the CDK's bootstrap bucket, not only the
     archives that it needs. With exact names, a deployment would change the role and need it before IAM has propagated
     the change, and some hundreds of names would exceed the limits of a role's policies.
 
     A store with `promotes_from` neither packs nor builds. It copies archives that the other store has committed, byte
-    for byte, and rejects a deployment of others, but keeps the archives that it already has.
+    for byte, and rejects a deployment of other archives, but keeps the archives that it already has.
 
     Attributes:
         bucket: the bucket.
-        former_keys: the keys that the store had before.
-        promotes_from: the store that this store promotes archives from; None if this store packs and builds archives.
+        former_keys: the KMS keys that the store had before. promotes_from: the store that this store promotes archives
+        from; None if this store packs and builds archives.
         service_token: the provider of `Custom::TritonArtifacts`.
         handler_role: the role that reads the inputs of builds from S3. Allow it to read an input that is in a bucket of
-            another account or encrypted with a key of yours.
-        build_roles: the roles of the builders' jobs, by the builder's kind. Grant them permission to pull an image of
-            your own.
+            another account, or that is encrypted with your own KMS key.
+        build_roles: the roles of the builders' jobs, by the builder's kind. Grant them permission to pull your own
+            image.
 
     Args:
-        scope: a stack of its own, if possible.
+        scope: the stack or construct that the store belongs to; if possible, a stack that contains only the store.
         id: the construct's id.
         builders: the services that run builds, in order of preference, at most one of each kind.
-        encryption_key: a KMS key of your own for the bucket, the logs and the output of builds; by default S3 and
-            CloudWatch Logs encrypt with keys of their own. Models of this store may decrypt with your key. Its policy
-            must allow the account's IAM policies to grant access, as that of a CDK key does, and let CloudWatch Logs of
-            the region use the key; add that statement yourself to an imported key, of which a warning reminds you. An
-            alias that this app creates stands for its key.
-        former_keys: the keys that the store had before `encryption_key`. An archive stays encrypted with the key that
-            it was written with, so models, builds and the handler may decrypt with all of them: running endpoints and
-            rollbacks read older archives.
-        access_logs_bucket: the bucket for a record of each access to the store's bucket, below the store's path. A
-            bucket of the app, or an imported one whose policy you maintain, encrypted with S3's own keys, because S3
-            writes such records to no other ("Enabling Amazon S3 server access logging").
-        promotes_from: the store of another account or region that has built and tested the archives. Import it by
+        encryption_key: your own KMS key for the bucket, the logs and the output of builds; by default, S3 and
+            CloudWatch Logs encrypt with their own keys. Models of this store may decrypt with your key. The key policy
+            must allow the account's IAM policies to grant access, as the policy of a CDK key does, and must let
+            CloudWatch Logs of the region use the key. Add the statement for CloudWatch Logs yourself to an imported
+            key; a warning reminds you of it. An alias that this app creates stands for its key.
+        former_keys: the KMS keys that the store had before `encryption_key`. An archive stays encrypted with the key
+            that it was written with. Because running endpoints and rollbacks read older archives, models, builds and
+            the handler may decrypt with all of these keys.
+        access_logs_bucket: the bucket for a record of each access to the store's bucket, below the store's path. Use a
+            bucket of the app, or an imported bucket whose policy you maintain. The bucket must be encrypted with S3's
+            own keys, because S3 writes such records to no other bucket ("Enabling Amazon S3 server access logging").
+        promotes_from: the store of another account or region that has built and tested the archives. Import it with
             `TritonArtifactStore.from_bucket`. That store must `grant_read` to this account.
         export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps of
             the account and region use them in `TritonArtifactStore.from_exports`. The builders may then pull any of
@@ -126,14 +126,14 @@ class TritonArtifactStore(Construct):
             default the bucket stays. `RemovalPolicy.DESTROY` suits stacks that are made for a test or a pull request.
             Without `auto_delete_objects`, CloudFormation then fails to delete a bucket that is not empty.
         auto_delete_objects: whether every object, with all its versions, is deleted before the bucket. A function of
-            the CDK (`Custom::S3AutoDeleteObjects`) does it, as for `s3.Bucket`. It needs
+            the CDK (`Custom::S3AutoDeleteObjects`) deletes them, as for `s3.Bucket`. This argument needs
             `removal_policy=RemovalPolicy.DESTROY`.
-        vpc: the VPC that the store's functions run in. In a VPC without a way to the internet,
+        vpc: the VPC that the store's functions run in. In a VPC without a route to the internet,
             `add_vpc_endpoints(vpc, store_functions=True)` adds the VPC endpoints of the services that they call. By
-            default they run in Lambda's own network. Builders have a `vpc` argument of their own.
+            default, the functions run in Lambda's own network. Builders have their own `vpc` argument.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
-        security_groups: security groups in the VPC; by default a new one that allows all outbound and no inbound
-            traffic.
+        security_groups: security groups in the VPC; by default a new security group that allows all outbound and no
+            inbound traffic.
 
     Raises:
         ConfigurationError: an argument is not valid. By argument:
@@ -143,7 +143,7 @@ class TritonArtifactStore(Construct):
             * `encryption_key`, `former_keys`: a key is in another region, asymmetric or for HMAC, is an alias imported
               by its name only, or is both `encryption_key` and in `former_keys`.
             * `access_logs_bucket`: the bucket is in another account or region.
-            * `promotes_from`: the argument comes together with `builders` or `export_prefix`.
+            * `promotes_from`: the argument is given together with `builders` or `export_prefix`.
             * `export_prefix`: the prefix cannot begin an export's name.
             * `bucket_name`: S3 rejects the name.
             * `removal_policy`: the policy is `SNAPSHOT`.
@@ -262,19 +262,20 @@ class TritonArtifactStore(Construct):
         """Import the store of another app in this account and region, to use it as a store of this app.
 
         Deploy the store's app first, with a version of this library that is at least as new as this app's.
-        CloudFormation rejects a deployment that uses a missing export, and the store's handler a builder that the store
-        does not have.
+        CloudFormation rejects a deployment that uses a missing export, and the store's handler rejects a builder that
+        the store does not have.
 
         Args:
             scope: any stack of this app.
             id: the construct's id.
             export_prefix: the store's `export_prefix`.
-            builders: the store's `builders`; this app chooses among them. By default the builders follow from the
+            builders: the store's `builders`; this app chooses among them. By default, the builders follow from the
                 region of this stack.
             has_encryption_key: whether the store has an `encryption_key`, which its app then exports.
-            encryption_keys: the store's own key and then its `former_keys`, or the key that the store is about to get.
-                Give it instead of `has_encryption_key`. CloudFormation does not change an exported key while another
-                stack imports it, so deploy the importing apps with both keys here before the store changes.
+            encryption_keys: the store's own KMS key and then its `former_keys`, or the KMS key that the store is about
+                to get. Give this argument instead of `has_encryption_key`. CloudFormation does not change an exported
+                key while another stack imports it, so deploy the importing apps with both keys here before the store
+                changes.
 
         Raises:
             ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, or both
@@ -292,7 +293,7 @@ class TritonArtifactStore(Construct):
 
     @checked
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to read the committed archives, by the policies of the bucket and of its key.
+        """Allow a principal to read the committed archives, through the policies of the bucket and of its KMS key.
 
         Before a store of another account can promote from this one, call this with `iam.AccountPrincipal(account)`.
         """

@@ -33,10 +33,10 @@ _LIBRARY = "set model_operations.op_library_filename to the library that has thi
 def unregistered_operator(context: CheckContext) -> Iterator[Problem]:
     """Neither ONNX Runtime nor a configured library of custom operators defines an operator of the file.
 
-    ONNX Runtime then does not load the file. New versions of ONNX Runtime add operators to its domain `com.microsoft`,
-    so the rule uses the ONNX Runtime of the release if a release is given. `ai.onnx.contrib` is the domain of ONNX
-    Runtime Extensions. The backend does not enable these extensions, so put their library into the repository and set
-    `op_library_filename`.
+    ONNX Runtime then does not load the file. New versions of ONNX Runtime add operators to the domain `com.microsoft`.
+    So the rule uses the operators of the release's ONNX Runtime if a release is given. `ai.onnx.contrib` is the domain
+    of ONNX Runtime Extensions. The backend does not enable these extensions, so put their library into the repository
+    and set `op_library_filename`.
 
     Example:
         # model/config.pbtxt

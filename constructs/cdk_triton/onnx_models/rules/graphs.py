@@ -71,8 +71,8 @@ def unknown_operator(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule skips a model with `op_library_filename`, because the library may define the operator. CT179 checks
-        operators of other domains. The rule uses the operators of the installed package `onnx`, not those of the
-        release's ONNX Runtime.
+        operators of other domains. The rule uses the operators of the installed package `onnx`, not the operators of
+        the release's ONNX Runtime.
     """
     for each, fault in _faults(context, "operator", "newer", "deprecated"):
         if each.config.model_operations.op_library_filename:
@@ -93,7 +93,7 @@ def unlike_operator(context: CheckContext) -> Iterator[Problem]:
     """A node has an unknown attribute, lacks a required attribute, or has too many or too few inputs.
 
     The server does not load the model. The rule uses the definition of the operator in the opset that the file
-    declares. For example, `Unsqueeze` takes its axes as an attribute up to opset 12, and as an input from opset 13 on.
+    declares. For example, the axes of `Unsqueeze` are an attribute up to opset 12, and an input from opset 13 on.
 
     Example:
         # model/config.pbtxt
@@ -144,8 +144,8 @@ def unfit_operands(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN, float[4, 2] W) => (float[N, 2] OUT) { OUT = MatMul(IN, W) }
 
     Limits:
-        The rule does not check shapes that ONNX Runtime finds only when it runs the graph. The rule also does not check
-        the shapes that the file declares for results (`value_info`, outputs). ONNX Runtime only logs a warning if a
+        The rule does not check shapes that ONNX Runtime finds only when it runs the graph. It does not check the shapes
+        that the file declares for results (`value_info`, outputs) either. ONNX Runtime only logs a warning if a
         declared shape differs from the inferred shape.
     """
     for each, fault in _faults(context, *_UNFIT):
@@ -175,7 +175,7 @@ def unconnected_values(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Relu(IN) }
 
     Limits:
-        The rule does not judge the order of the nodes, because ONNX Runtime sorts them.
+        The rule does not check the order of the nodes, because ONNX Runtime sorts them.
     """
     for each, fault in _faults(context, "value", "cycle", "name"):
         what = (
@@ -197,7 +197,7 @@ def unchecked_graph(context: CheckContext) -> Iterator[Problem]:
     The check of a graph may use 30 seconds of processor time and 4 GiB of memory. If the check ends without a result,
     CT170 to CT173, CT179 and CT706 find nothing in this graph. A fault in the graph then appears when the server loads
     the model. If the opset is too new for the installed `onnx`, upgrade `onnx`. Otherwise, acknowledge the warning if
-    you know that the server loads the model.
+    you are sure that the server loads the model.
 
     Example:
         # model/config.pbtxt

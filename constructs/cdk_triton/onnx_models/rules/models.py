@@ -80,8 +80,8 @@ def _is_ort(file: RepositoryFile) -> bool:
 def unreadable_file(each: BackendFile) -> Iterator[Problem]:
     """The file is empty or damaged, or the file is not an ONNX model.
 
-    The server does not load the model. ONNX Runtime decides by the name whether a file has ONNX Runtime's own format.
-    So the name of a file in this format has to end in `.ort`, and the name of an ONNX file must not.
+    The server does not load the model. ONNX Runtime decides by the file name whether a file is in ONNX Runtime's own
+    format (ORT). So the name of a file in this format has to end in `.ort`, and the name of an ONNX file must not.
 
     Example:
         # model/config.pbtxt
@@ -95,7 +95,7 @@ def unreadable_file(each: BackendFile) -> Iterator[Problem]:
         model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
 
     Limits:
-        No rule compares a file in ONNX Runtime's own format with the configuration.
+        No rule compares a file in the ORT format with the configuration.
     """
     if each.backend != "onnxruntime" or each.file is None:
         return
@@ -126,7 +126,7 @@ def unreadable_file(each: BackendFile) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1718, 1737),
 )
 def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
-    """The server does not load a model whose configuration names an input or output that the file lacks.
+    """The server does not load a model whose configuration names an input or output that is not in the file.
 
     Example:
         # model/config.pbtxt
@@ -174,13 +174,13 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1690, 1699),
 )
 def other_number_of_inputs(each: OnnxModelFile) -> Iterator[Problem]:
-    """A configuration that lists inputs has to list every input of the file that has no default value.
+    """If a configuration lists inputs, it must list every input of the file that has no default value.
 
-    The server compares the number of inputs in the configuration with the file. It counts batch inputs, sequence
-    controls and states as inputs, and does not count optional inputs. If the numbers differ, the server does not load
-    the model.
+    The server compares the number of inputs in the configuration with the number in the file. It counts batch inputs,
+    sequence controls and states as inputs, and does not count optional inputs. If the numbers differ, the server does
+    not load the model.
 
-    You may omit outputs. The backend then does not compute the omitted outputs.
+    You may omit outputs. The backend does not compute the omitted outputs.
 
     Example:
         # model/config.pbtxt
@@ -266,7 +266,8 @@ def pairs(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOut
 def other_type(each: OnnxModelFile) -> Iterator[Problem]:
     """The `data_type` of a tensor in the configuration differs from the type of this tensor in the file.
 
-    The server does not load the model. The usual case is token ids, which have 64 bits in the file (`TYPE_INT64`).
+    The server does not load the model. The most common case is token ids, which are 64-bit integers in the file
+    (`TYPE_INT64`).
 
     Example:
         # model/config.pbtxt
@@ -305,9 +306,9 @@ def other_type(each: OnnxModelFile) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime_utils.cc", 196, 204),
 )
 def no_tensor(each: OnnxModelFile) -> Iterator[Problem]:
-    """Triton serves only tensors of numbers, booleans and text, not sequences, maps or sparse tensors.
+    """Triton serves only tensors of numbers, booleans and strings, not sequences, maps or sparse tensors.
 
-    The server does not load a file with another input or output, even if the configuration does not use it. A
+    The server does not load a file with any other kind of input or output, even if the configuration does not use it. A
     classifier that skl2onnx converts has such an output, unless you convert the classifier with the option
     `zipmap: False`.
 

@@ -48,7 +48,7 @@ def _located(each: OnnxModelFile) -> Iterator[tuple[ExternalData, PurePosixPath,
     applies=_is_strict,
 )
 def weights_outside(each: OnnxModelFile) -> Iterator[Problem]:
-    """From 26.02 on (ONNX Runtime 1.24), the weights have to be in or below the directory of the ONNX file.
+    """From 26.02 on (ONNX Runtime 1.24), the weights must be in the directory of the ONNX file, or below it.
 
     Otherwise, the server does not load the model. Save the model with its weights beside the ONNX file
     (`onnx.save_model` with `location`).
@@ -85,10 +85,10 @@ def weights_outside(each: OnnxModelFile) -> Iterator[Problem]:
 
 @rule("CT126", Severity.WARNING, "newer releases reject the place of an ONNX file's weights", source=_EXTERNAL_DATA)
 def weights_outside_for_now(context: CheckContext) -> Iterator[Problem]:
-    """The weights are outside the directory of the ONNX file, which releases from 26.02 on do not accept.
+    """Releases from 26.02 on do not accept weights outside the directory of the ONNX file.
 
-    Releases before 26.02 load the model, but newer releases (ONNX Runtime 1.24 and newer) do not. Save the model with
-    its weights beside the ONNX file (`onnx.save_model` with `location`).
+    Releases before 26.02 load the model. Newer releases contain ONNX Runtime 1.24 or newer, and do not load it. Save
+    the model with its weights beside the ONNX file (`onnx.save_model` with `location`).
 
     Example:
         # model/config.pbtxt

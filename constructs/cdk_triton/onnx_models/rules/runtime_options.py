@@ -43,12 +43,12 @@ _OPTIONS = {
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 747, 883),
 )
 def replaced_option(each: ConfiguredModel) -> Iterator[Problem]:
-    """The ONNX Runtime backend takes four CUDA options from `parameters`, and replaces those of the accelerator `cuda`.
+    """The ONNX Runtime backend overwrites four options of the accelerator `cuda` with the values from `parameters`.
 
     The options are `cudnn_conv_algo_search`, `gpu_mem_limit`, `arena_extend_strategy` and `do_copy_in_default_stream`.
     Write them into the model's `parameters`, although the README of the backend calls this form deprecated and
     recommends the accelerator. The backend first reads the accelerator. Then it replaces all four options with the
-    values in `parameters`, or with the defaults if `parameters` does not have them. This happens to every model,
+    values in `parameters`, or with the defaults if `parameters` does not contain them. This happens to every model,
     because the server adds an empty `parameters` to a configuration without `parameters`. Only the verbose log contains
     the options.
 
@@ -74,8 +74,8 @@ def replaced_option(each: ConfiguredModel) -> Iterator[Problem]:
         parameters { key: "cudnn_conv_algo_search" value { string_value: "1" } }
 
     Limits:
-        The rule follows the backend's sources from 24.06, the first release with this accelerator, to 26.06. Nobody has
-        tried the rule on a GPU.
+        The rule follows the backend's sources from 24.06, the first release with this accelerator, to 26.06. The rule
+        has not been tried on a GPU.
     """
     context = each.context
     if is_newer_than_schema(context.platform) or known_backend(context, each.model) != "onnxruntime":

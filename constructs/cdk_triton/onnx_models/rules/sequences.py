@@ -123,10 +123,10 @@ def ragged_input(each: OnnxModelFile) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", _SOURCE, 2061, 2120),
 )
 def state_not_in_file(each: OnnxModelFile) -> Iterator[Problem]:
-    """The model takes a state of `sequence_batching` as the input `input_name`, and returns it as `output_name`.
+    """The model receives a state of `sequence_batching` as the input `input_name`, and returns it as `output_name`.
 
-    The file needs both tensors. If one of them is missing, the server loads the model but answers every request with an
-    error.
+    The file needs both tensors. If one of them is missing, the server loads the model but returns an error for every
+    request.
 
     Example:
         # model/config.pbtxt

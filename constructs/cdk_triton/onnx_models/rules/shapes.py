@@ -170,7 +170,7 @@ def _fix_of_batch(each: OnnxModelFile, found: Sequence[_Pair]) -> str:
 
 @onnx_rule("CT135", Severity.ERROR, "an ONNX model that takes batches has a fixed first dimension", source=_COMPARE)
 def fixed_batch(each: OnnxModelFile) -> Iterator[Problem]:
-    """With `max_batch_size` above 0, the first dimension of every tensor in the file has to be variable.
+    """With `max_batch_size` above 0, the first dimension of every tensor in the file must be variable.
 
     Otherwise, the server does not load the model. Exporters fix every dimension by default. To make the first dimension
     variable, use `dynamic_axes` or `dynamic_shapes` of `torch.onnx.export`. If the model does not support batches, set
@@ -227,10 +227,10 @@ def fixed_batch(each: OnnxModelFile) -> Iterator[Problem]:
     source=_COMPARE,
 )
 def fixed_output(context: CheckContext) -> Iterator[Problem]:
-    """If an output dimension is variable in the file, the configuration has to contain -1 for this dimension.
+    """If an output dimension is variable in the file, the configuration must contain -1 for this dimension.
 
-    The server compares the dimensions of outputs exactly, so the server does not load a model with another number. ONNX
-    Runtime sometimes infers the size of a variable dimension. In this case, the configuration may contain this size.
+    The server compares the dimensions of outputs exactly, so it does not load a model with another number. ONNX Runtime
+    sometimes infers the size of a variable dimension. In this case, the configuration may contain this size.
 
     Example:
         # model/config.pbtxt

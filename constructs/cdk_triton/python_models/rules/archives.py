@@ -26,9 +26,9 @@ from cdk_triton.triton.findings import Severity
 def unsafe_archive(each: ModelEnvironment) -> Iterator[Problem]:
     """From 26.06 on, the server rejects members whose paths lead outside of the environment's directory.
 
-    The server then does not load the model. The server rejects absolute paths, paths with `..`, and paths through a
-    symbolic link that is earlier in the archive. `conda-pack`, `venv-pack` and `tar -C ENVIRONMENT -czf env.tar.gz .`
-    do not write such members.
+    The server then does not load the model. It rejects absolute paths, paths with `..`, and paths through a symbolic
+    link that comes earlier in the archive. `conda-pack`, `venv-pack` and `tar -C ENVIRONMENT -czf env.tar.gz .` do not
+    write such members.
 
     Example:
         $ cdk-triton validate . --platform 26.06/ml.g5.xlarge --image $IMAGE

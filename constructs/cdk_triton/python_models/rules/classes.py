@@ -102,7 +102,7 @@ def no_class(each: PythonModel) -> Iterator[Problem]:
     source=backend("python_backend", _STUB, 697, 702),
 )
 def no_execute(each: _Class) -> Iterator[Problem]:
-    """The server loads such a model, reports it as ready, and answers every request with an error.
+    """The server loads such a model, reports it as ready, and returns an error for every request.
 
     Example:
         # model/config.pbtxt
@@ -142,9 +142,10 @@ def no_execute(each: _Class) -> Iterator[Problem]:
 def wrong_signature(each: _Class) -> Iterator[Problem]:
     """The server calls `initialize`, `execute` and `auto_complete_config` with one argument each.
 
-    `initialize` gets a dictionary, `execute` gets the requests, and `auto_complete_config` gets the configuration. The
-    server calls the class itself without arguments. If `execute` does not accept the call, the server answers every
-    request with an error. If another method does not accept the call, the server does not load the model.
+    `initialize` receives a dictionary, `execute` receives the requests, and `auto_complete_config` receives the
+    configuration. The server calls the class itself without arguments. If `execute` does not accept the call, the
+    server returns an error for every request. If another method does not accept the call, the server does not load the
+    model.
 
     The server calls `auto_complete_config` on the class, so define it as a static method. `execute` may be a coroutine.
 
@@ -192,7 +193,7 @@ def _is_called(context: CheckContext, method: str) -> bool:
     source=backend("python_backend", _STUB, 544, 559),
 )
 def no_configuration(each: _Class) -> Iterator[Problem]:
-    """`auto_complete_config` has to return the object that it gets. Otherwise, the server does not load the model.
+    """`auto_complete_config` must return the object that it receives; otherwise, the server does not load the model.
 
     `add_input`, `add_output` and the methods whose names begin with `set_` change this object and return `None`.
 
@@ -220,7 +221,7 @@ def no_configuration(each: _Class) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule skips a method that returns the object in some cases only, and a method of a class that other code may
+        The rule skips a method that returns the object only in some cases, and a method of a class that other code may
         change.
     """
     method, name = each.model.methods.get("auto_complete_config"), each.file.model.name
@@ -241,13 +242,14 @@ def no_configuration(each: _Class) -> Iterator[Problem]:
     source=backend("python_backend", _STUB, 786, 850),
 )
 def no_responses(each: _Class) -> Iterator[Problem]:
-    """The method `execute` of a model that is not decoupled has to return a list with one response for each request.
+    """The method `execute` of a model that is not decoupled must return a list with one response for each request.
 
-    The method `execute` of a decoupled model sends its responses, and has to return `None`.
+    The method `execute` of a decoupled model sends its responses itself, and must return `None`.
 
-    If a model is not decoupled and `execute` returns `None`, releases from 24.06 on never answer the requests, because
-    the model could still send responses. Older releases answer with an error. In many cases, `return responses` is
-    missing at the end. After any other wrong result, the server answers every request with an error.
+    If a model is not decoupled and `execute` returns `None`, releases from 24.06 on never respond to the requests,
+    because the model could still send responses. Older releases return an error. In many cases, `return responses` is
+    missing at the end of the method. If the method returns any other wrong value, the server returns an error for every
+    request.
 
     Example:
         # model/config.pbtxt
@@ -335,11 +337,11 @@ def unusable_class(each: PythonModel) -> Iterator[Problem]:
     """The server cannot create an object of `TritonPythonModel`, or cannot call one of the methods.
 
     The server cannot create an object if `TritonPythonModel` is not a class, or is an abstract class, a protocol or an
-    enumeration. The same holds if the constructor is a coroutine or returns a value. The server cannot call a method if
-    the class sets the method's name to a value that is not a function.
+    enumeration. It cannot create an object either if the constructor is a coroutine or returns a value. The server
+    cannot call a method if the class sets the method's name to a value that is not a function.
 
-    The server does not load the model. If only `execute` is not a function, the server loads the model but answers
-    every request with an error.
+    The server does not load the model. If only `execute` is not a function, the server loads the model but returns an
+    error for every request.
 
     Example:
         # model/config.pbtxt

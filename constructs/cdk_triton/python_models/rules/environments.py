@@ -30,11 +30,11 @@ _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
 
 @environment_rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
 def missing_environment(each: ModelEnvironment) -> Iterator[Problem]:
-    """`EXECUTION_ENV_PATH` names an archive or a directory that does not exist, or misspells the path's variable.
+    """`EXECUTION_ENV_PATH` names an archive or a directory that does not exist, or misspells the variable in the path.
 
     The server then does not load the model. `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the
     model's directory. Write the variable with two `$`, without braces, and with a `/` after it. If the path contains
-    `..`, the directory before `..` has to exist too.
+    `..`, the directory before `..` must exist too.
 
     Example:
         # model/config.pbtxt
@@ -67,9 +67,10 @@ def missing_environment(each: ModelEnvironment) -> Iterator[Problem]:
 
 @environment_rule("CT154", Severity.ERROR, "the environment of a Python model cannot be unpacked", source=_UNPACK)
 def no_archive(each: ModelEnvironment) -> Iterator[Problem]:
-    """The server unpacks only tar archives, plain or compressed with gzip, and otherwise does not load the model.
+    """The server unpacks only tar archives, either uncompressed or compressed with gzip.
 
-    Pack the environment with `conda-pack`, as `.tar.gz`.
+    The server does not load a model with any other kind of archive. Pack the environment with `conda-pack`, as
+    `.tar.gz`.
 
     Example:
         # model/config.pbtxt
@@ -108,7 +109,7 @@ def no_archive(each: ModelEnvironment) -> Iterator[Problem]:
     source=backend("python_backend", "src/stub_launcher.cc", 606, 616),
 )
 def no_activate(each: ModelEnvironment) -> Iterator[Problem]:
-    """`bin/activate` has to be at the top of the archive or of the unpacked environment, not below a directory.
+    """`bin/activate` must be at the top of the archive or of the unpacked environment, not below another directory.
 
     Otherwise, the server does not load the model. `conda-pack` and `venv-pack` write such archives, and so does
     `tar -C my_env -czf env.tar.gz .`. The command `tar -czf env.tar.gz my_env` does not.
@@ -162,14 +163,14 @@ def no_activate(each: ModelEnvironment) -> Iterator[Problem]:
     applies=lambda platform: known_release(platform) is not None,
 )
 def other_python(context: CheckContext) -> Iterator[Problem]:
-    """The process of a Python model is linked to the container's Python, and finds only packages of this version.
+    """The process of a Python model is linked to the container's Python, and finds only packages for this version.
 
-    The server does not load the model, because the model's file imports a package that only the environment can
-    contain. The model, Python's standard library and the image do not have this package. CT166 describes the packages
-    of the image.
+    The model's file imports a package that only the environment can contain, because the model, Python's standard
+    library and the image do not contain it. So the server does not load the model. CT166 describes the packages of the
+    image.
 
-    The images have Python 3.8 through 23.04, 3.10 from 23.05 on, and 3.12 from 24.11 on. If the model's directory
-    contains a `triton_python_backend_stub`, the environment may have any Python.
+    The images contain Python 3.8 up to release 23.04, Python 3.10 from 23.05, and Python 3.12 from 24.11. If the
+    model's directory contains a `triton_python_backend_stub`, the environment may have any Python version.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -215,9 +216,9 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
 def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
     """The container's Python does not find the packages of an environment with another Python version.
 
-    The process of the model still finds the environment's programs and shared libraries. CT156 reports an import at the
-    top of the model's file if only the environment can contain the package. This rule reports an environment without
-    such an import. It does not follow later imports, or imports in other files.
+    The process of the model still finds the environment's programs and shared libraries. If the top of the model's file
+    imports a package that only the environment can contain, CT156 reports the import. This rule reports an environment
+    without such an import. It does not check later imports, or imports in other files.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -341,9 +342,9 @@ def unpacked_too_early(each: ModelEnvironment) -> Iterator[Problem]:
 def environment_elsewhere(each: ModelEnvironment) -> Iterator[Problem]:
     """The library puts no file at this path, so the file may be missing when the server loads the model.
 
-    The file exists only if the image contains the file, or another model writes the file before. If the file is
-    missing, the server does not load the model. Put the environment into the repository, or acknowledge the warning
-    with the reason why the file exists. `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the model's
+    The file exists only if the image contains it, or if another model has written it before. If the file is missing,
+    the server does not load the model. Put the environment into the repository, or acknowledge the warning with the
+    reason why the file exists. `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the model's
     directory.
 
     Example:

@@ -36,16 +36,16 @@ def _is_known(platform: ServingPlatform) -> bool:
     applies=_is_known,
 )
 def missing_package(context: CheckContext) -> Iterator[Problem]:
-    """A Python model imports a module that neither the image nor the repository nor the model's environment has.
+    """A Python model imports a module that is not in the image, in the repository or in the model's environment.
 
     The import fails with `ModuleNotFoundError`. SageMaker's images contain Python's standard library, numpy and few
     other packages. They do not contain pandas, PyTorch, transformers, scikit-learn or an AWS client. The table
-    `python_models/reader/data/image_modules.json` lists the modules of each release. There are three ways to bring a
-    package: install it into a directory of the model, as in the example below; let the recipe `WheelEnvironment` or
-    `CondaEnvironment` pack an environment; or serve with an image of your own.
+    `python_models/reader/data/image_modules.json` lists the modules of each release. There are three ways to provide a
+    package: install it into a directory of the model, as in the example below; pack an environment with the recipe
+    `WheelEnvironment` or `CondaEnvironment`; or serve with your own image.
 
-    The rule checks only imports that certainly run. These are imports at the top of the file, in the methods that the
-    server calls, and in the functions that these methods call. The rule skips an import under a condition, or in a
+    The rule checks only imports that are certain to run. These are imports at the top of the file, in the methods that
+    the server calls, and in the functions that these methods call. The rule skips an import under a condition, or in a
     `try` that catches `ImportError`.
 
     Example:
@@ -75,9 +75,9 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule checks only the first part of a module's name, so it accepts `numpy.missing`. If the model adds
         directories of the repository to `sys.path`, the rule accepts a module that is in any directory of the
-        repository. After any other change of `sys.path`, the rule accepts every module. The rule checks an image of
-        your own only if `image_modules` in `cdk-triton.toml` lists the modules of the image. The rule checks a model
-        with an environment only if the environment is in the repository, has at most 256 MiB, and has numpy in its
+        repository. After any other change of `sys.path`, the rule accepts every module. The rule checks your own image
+        only if `image_modules` in `cdk-triton.toml` lists the modules of the image. The rule checks a model with an
+        environment only if the environment is in the repository, is at most 256 MiB in size, and has numpy in its
         `site-packages`.
     """
     provided = _provided(context)
@@ -111,7 +111,7 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", "src/pb_stub.cc", 2044, 2072),
 )
 def hidden_module(context: CheckContext) -> Iterator[Problem]:
-    """A Python model imports a module of its own, but gets the module of this name from the standard library or numpy.
+    """A Python model imports its own module, but gets the module of this name from the standard library, or numpy.
 
     The server appends the model's directories to the end of `sys.path`, so Python finds the standard library and numpy
     first. Give the module another name. If the module is beside the model's file, you can also import it with
@@ -138,9 +138,9 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule does not report a module that any file of the model imports relatively, or a module of a model that
-        changes `sys.path`. If no release is given, the rule reports only modules that every Python of the images has.
-        The rule does not read an image of your own, and assumes the Python of the given release.
+        The rule does not report a module that any file of the model imports with a relative import, or a module of a
+        model that changes `sys.path`. If no release is given, the rule reports only modules that are in the Python of
+        every image. The rule does not read your own image, and assumes the Python of the given release.
     """
     version = python_version(context)
     standard = standard_modules(version) - FOREIGN_MODULES | {"numpy"}

@@ -25,9 +25,9 @@ from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_
 def failing_initialize(each: PythonModel) -> Iterator[Problem]:
     """`initialize` reads a value that the configuration lacks, or a file that is not in the model's directory.
 
-    The server does not load the model. `initialize` gets a dictionary with the texts `model_config`,
+    The server does not load the model. `initialize` receives a dictionary of strings with the keys `model_config`,
     `model_instance_kind`, `model_instance_name`, `model_instance_device_id`, `model_repository`, `model_version` and
-    `model_name`. `model_config` is the configuration in JSON, so read it with `json.loads`. In this JSON, the value of
+    `model_name`. `model_config` is the configuration as JSON, so parse it with `json.loads`. In this JSON, the value of
     a parameter is in `string_value`. `model_repository` is the path of the model's directory, which contains the
     directories of the versions.
 

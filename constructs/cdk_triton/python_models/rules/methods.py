@@ -25,7 +25,7 @@ _CALLED = ("auto_complete_config", "initialize", "execute", "finalize")
     source=backend("python_backend", "src/pb_stub.cc", 520, 600),
 )
 def idle_method(context: CheckContext) -> Iterator[Problem]:
-    """A method has nearly the name of a method that the server calls, or the server does not await the method.
+    """A method has a name similar to that of a method that the server calls, or the server does not await it.
 
     The server calls `auto_complete_config`, `initialize`, `execute` and `finalize` if the class has them. The server
     awaits only `execute`, so the body of `initialize` or `finalize` never runs if this method is a coroutine.
@@ -131,8 +131,8 @@ def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
 def misspelt_parameter(context: CheckContext) -> Iterator[Problem]:
     """The Python backend reads only the parameters `EXECUTION_ENV_PATH` and `FORCE_CPU_ONLY_INPUT_TENSORS`.
 
-    The model itself may read other parameters, so the server reports no error for a misspelt name. The server then
-    serves the model without this setting.
+    The model itself may read other parameters, so the server reports no error for a misspelt name, and serves the model
+    without this setting.
 
     Example:
         # model/config.pbtxt

@@ -64,9 +64,9 @@ _compiled_rule = rules_about(_compiled)
 def syntax_error(each: _Compiled) -> Iterator[Problem]:
     """The file of a Python model, or a module of the model that this file imports, is not valid Python.
 
-    The server does not load the model. The check compiles the file, because Python finds some faults only when it
-    compiles. These faults are `await` in a function without `async`, `return` outside of a function, `from __future__`
-    that is not first, and an expression that is nested too deeply.
+    The server does not load the model. The check compiles the file, because Python finds some faults only during
+    compilation. These faults are `await` in a function without `async`, `return` outside of a function,
+    `from __future__` that is not first, and an expression that is nested too deeply.
 
     Example:
         # model/config.pbtxt
@@ -104,7 +104,7 @@ def syntax_error(each: _Compiled) -> Iterator[Problem]:
     applies=lambda platform: known_release(platform) is not None,
 )
 def newer_syntax(context: CheckContext) -> Iterator[Problem]:
-    """Python models run with the Python of the image: 3.8 through 23.04, 3.10 from 23.05 on, 3.12 from 24.11 on.
+    """Python models run with the image's Python: 3.8 up to release 23.04, 3.10 from 23.05, and 3.12 from 24.11.
 
     If a file of the model uses newer syntax, the server does not load the model. Write the line without this syntax, or
     serve with a newer release.
@@ -161,10 +161,10 @@ def _first_release_with(reason: str) -> str:
     source="https://docs.python.org/3/whatsnew/3.12.html#pep-701-syntactic-formalization-of-f-strings",
 )
 def not_judged(each: _Compiled) -> Iterator[Problem]:
-    """The Python that runs the checks cannot compile the file, but the container's Python may compile the file.
+    """The Python that runs the checks cannot compile the file, but the container's Python may be able to.
 
     The file uses the syntax of a newer Python, or its code is nested too deeply for the compiler of the checks' Python.
-    The rules check nothing else in the file. Run the checks with the container's Python, or acknowledge the warning.
+    The other rules do not check this file. Run the checks with the container's Python, or acknowledge the warning.
 
     Example:
         # model/config.pbtxt
@@ -184,7 +184,8 @@ def not_judged(each: _Compiled) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule reports the example only if Python 3.11 runs the checks. Python 3.12 has all syntax of the containers.
+        The rule reports the example only if Python 3.11 runs the checks. Python 3.12 supports all the syntax that the
+        containers' Python supports.
     """
     if isinstance(each.source, NotJudged):
         yield Problem(
@@ -203,9 +204,9 @@ def not_judged(each: _Compiled) -> Iterator[Problem]:
 def missing_module(context: CheckContext) -> Iterator[Problem]:
     """A relative import, or an import from a package beside the file, names a module that does not exist.
 
-    The server imports the file as a module of the package `1`, or of another version's number. So `from .` means the
-    version's directory, and `from ..` fails, because the package has no parent package. `import text` finds a module in
-    the version's directory or in the model's directory.
+    The server imports the file as a module of the package `1`, or of another version's number. So `from .` refers to
+    the version's directory, and `from ..` fails, because the package has no parent package. An absolute import, such as
+    `import text`, finds a module in the version's directory or in the model's directory.
 
     If an import at the top of a file fails, the server does not load the model. The rule also checks an import in a
     function that certainly runs: the server calls the function, or such a function calls it.

@@ -71,18 +71,18 @@ def _needed(context: CheckContext) -> Iterator[tuple[BackendFile, PurePosixPath,
     applies=lambda platform: known_release(platform) is not None,
 )
 def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
-    """A Python model uses a name that the standard library of the release's Python does not have.
+    """A Python model uses a name that is not in the standard library of the release's Python.
 
-    Python models run with the Python of the image: 3.8 through 23.04, 3.10 from 23.05 on, 3.12 from 24.11 on. Each
-    Python version adds names and removes other names. For example, `collections.Mapping` is not in 3.10, and
-    `datetime.UTC` is new in 3.11. The table `python_models/reader/data/python_names.json` lists these names.
+    Python models run with the image's Python: Python 3.8 up to release 23.04, Python 3.10 from 23.05, and Python 3.12
+    from 24.11. Each Python version adds names and removes other names. For example, `collections.Mapping` is not in
+    3.10, and `datetime.UTC` is new in 3.11. The table `python_models/reader/data/python_names.json` lists these names.
 
     The rule also reports the aliases `np.float`, `np.int`, `np.complex`, `np.object`, `np.str` and `np.unicode`, which
-    are not in any numpy for Python 3.12. Use the types of Python instead, such as `float`.
+    no numpy version for Python 3.12 has. Use Python's own types instead, such as `float`.
 
-    The rule checks only uses that certainly run. These are uses at the top of the file, in the methods that the server
-    calls, and in the functions that these methods call. The rule skips a use under a condition, or in a `try` that may
-    catch the error.
+    The rule checks only uses that are certain to run. These are uses at the top of the file, in the methods that the
+    server calls, and in the functions that these methods call. The rule skips a use under a condition, or in a `try`
+    that may catch the error.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
@@ -106,7 +106,7 @@ def missing_in_this_python(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule does not check the attributes of classes, such as `str.removeprefix`. The rule skips a model that adds
         directories outside of the repository to `sys.path`, or has its own `triton_python_backend_stub`. The rule does
-        not read an image of your own, and assumes the Python and the numpy of the given release.
+        not read your own image, and assumes the Python and the numpy of the given release.
     """
     release = known_release(context.platform)
     if release is None or "python" in release.assumed:
@@ -149,14 +149,14 @@ def _having(used: Used) -> tuple[str, ...] | None:
     source=backend("python_backend", _STUB, 444, 500),
 )
 def missing_utility(context: CheckContext) -> Iterator[Problem]:
-    """A Python model uses a name that `triton_python_backend_utils` does not have, or does not have yet.
+    """A Python model uses a name of `triton_python_backend_utils` that does not exist, or does not exist yet.
 
-    The server sets `Tensor`, `InferenceRequest`, `InferenceResponse`, `TritonModelException`, `Logger` and others only
-    after it has imported the model. So these names do not exist at the top of the file. Do not use them there as a base
-    class, in an annotation, or in `from triton_python_backend_utils import Tensor`. Use them in functions, and write
-    annotations as strings.
+    The server sets `Tensor`, `InferenceRequest`, `InferenceResponse`, `TritonModelException`, `Logger` and some other
+    names only after it has imported the model. So these names do not exist yet when the top of the file runs. Do not
+    use them there as a base class, in an annotation, or in `from triton_python_backend_utils import Tensor`. Use them
+    in functions, and write annotations as strings.
 
-    The rule checks only uses that certainly run, as CT169 does.
+    Like CT169, the rule checks only uses that are certain to run.
 
     Example:
         # model/config.pbtxt
@@ -183,8 +183,8 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule skips releases after 26.07, which may have more names. The rule also skips a model that has a file of
-        its own with the module's name, for example for tests, because that file hides the server's module.
+        The rule skips releases after 26.07, which may have more names. It also skips a model that contains a file with
+        the module's name, for example for tests, because this file hides the server's module.
     """
     suggestions = Suggestions()
     for each, path, _, used in _needed(context):
@@ -218,8 +218,8 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
 def missing_utility_somewhere(context: CheckContext) -> Iterator[Problem]:
     """A Python model uses, in a function or under a condition, a name that `triton_python_backend_utils` never had.
 
-    The server loads the model, but the line fails when Python runs the line. This error may come late, because many
-    models raise exceptions only in rare cases.
+    The server loads the model, but the line fails when Python runs it. The error may appear late, for example if the
+    line raises an exception that is rarely needed.
 
     Example:
         # model/config.pbtxt
@@ -287,8 +287,8 @@ def _missing_utility(each: BackendFile, path: PurePosixPath, used: Used, close: 
 def undefined_name(context: CheckContext) -> Iterator[Problem]:
     """A file of a Python model uses a name that it neither defines nor imports, and that is not built into Python.
 
-    The line fails with `NameError`. In many cases, an import is missing, for example the import of `np` or `List`. The
-    rule checks only uses that certainly run, as CT169 does.
+    The line fails with `NameError`. In many cases, an import is missing, for example the import of `np` or `List`. Like
+    CT169, the rule checks only uses that are certain to run.
 
     Example:
         # model/config.pbtxt

@@ -33,11 +33,11 @@ _REJECTED = frozenset(";|&$`<>()[]{}\\\"'*?~#!")
     source=backend("python_backend", "src/stub_launcher.cc", 357, 372),
 )
 def unsafe_name(context: CheckContext) -> Iterator[Problem]:
-    """The server starts a process for each Python model, and the command contains the model's name.
+    """The server starts a process for each Python model, and the start command contains the model's name.
 
-    Through 25.07, a shell reads the command. If the name has a space or a parenthesis, the shell does not start the
-    process, and the server waits for the process for ever. From 25.08 on, the server does not load a model whose name
-    has a character with a meaning in a shell. Use only letters, digits, `_`, `.` and `-`.
+    Up to release 25.07, a shell reads the command. If the name contains a space or a parenthesis, the shell does not
+    start the process, and the server waits for the process forever. From 25.08 on, the server does not load a model
+    whose name contains a character with a special meaning in a shell. Use only letters, digits, `_`, `.` and `-`.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -71,7 +71,8 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         If no release is given, the rule reports only names that fail in every release, and CT165 reports names that
-        fail only through 25.07. CT405 reports a name that the start script does not accept either.
+        fail only up to 25.07. The rule skips a name that CT405 reports, because the container's start script does not
+        accept this name either.
     """
     for model in context.loaded_models:
         wrong = _wrong_in_name(context, model) if model.backend_name == "python" else None
@@ -119,11 +120,11 @@ def _is_other_rules(context: CheckContext, model: Model) -> bool:
     source=backend("python_backend", _STUB, 2044, 2072),
 )
 def unimportable_file(each: BackendFile) -> Iterator[Problem]:
-    """The server imports the file as a module, so the file's name has to end in `.py` and must not have another dot.
+    """The server imports the file as a module, so the file's name must end in `.py` and must not contain another dot.
 
-    Otherwise, the server does not load the model. Before 24.11, the process of a Python model is an isolated Python,
-    which reads paths as ASCII, whatever the container's locale. So before 24.11, the process does not find a file whose
-    path has a character outside of ASCII.
+    Otherwise, the server does not load the model. Before 24.11, the process of a Python model is an isolated Python.
+    This Python reads paths as ASCII, whatever the container's locale is, so it does not find a file whose path contains
+    a non-ASCII character.
 
     Example:
         # model/config.pbtxt
@@ -166,11 +167,11 @@ def unimportable_file(each: BackendFile) -> Iterator[Problem]:
     applies=lambda platform: is_older(platform, _EXEC_SINCE),
 )
 def unsafe_path(context: CheckContext) -> Iterator[Problem]:
-    """Through 25.07, a shell reads the path of a Python model's file, and the path of an unpacked environment.
+    """Up to release 25.07, a shell reads the path of a Python model's file, and the path of an unpacked environment.
 
-    If the path has a space, a quote, `$`, `;`, `&`, a parenthesis or `{a,b}`, the shell starts another command. The
-    server then waits for the model's process for ever. Use only letters, digits, `_`, `.` and `-`, or serve with 25.08
-    or newer.
+    If the path contains a space, a quote, `$`, `;`, `&`, a parenthesis or `{a,b}`, the shell starts another command.
+    The server then waits for the model's process forever. Use only letters, digits, `_`, `.` and `-`, or serve with
+    25.08 or newer.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
@@ -211,10 +212,10 @@ def unsafe_path(context: CheckContext) -> Iterator[Problem]:
 def path_of_some_releases(context: CheckContext) -> Iterator[Problem]:
     """No release is given, and the server finds or starts a model with this name or path only in newer releases.
 
-    Through 25.07, a shell reads the name and the path of a Python model. If the name or the path has a space or a
-    quote, the server waits for the model for ever. If a platform is given, CT145 or CT164 reports this fault.
+    Up to release 25.07, a shell reads the name and the path of a Python model. If the name or the path contains a space
+    or a quote, the server waits for the model forever. If a platform is given, CT145 or CT164 reports this fault.
 
-    Before 24.11, the server does not load a model whose path has a character outside of ASCII. If a platform is given,
+    Before 24.11, the server does not load a model whose path contains a non-ASCII character. If a platform is given,
     CT146 reports this fault.
 
     Example:

@@ -23,7 +23,7 @@ _PING_SINCE = "26.04"  # core 53fc26e, on the branch r26.04: readiness of the se
     applies=lambda platform: is_at_least(platform, _ASKED_SINCE),
 )
 def never_ready(each: PythonModel) -> Iterator[Problem]:
-    """From 26.03 on, the server calls `is_ready` without arguments, and the method has to return `True` or `False`.
+    """From 26.03 on, the server calls `is_ready` without arguments, and the method must return `True` or `False`.
 
     If the method raises an exception or returns any other value, the server reports the model as not ready. From 26.04
     on, `/ping` then fails unless `ping_mode` is `live`. SageMaker does not put a container into service if its `/ping`
@@ -51,8 +51,8 @@ def never_ready(each: PythonModel) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule skips a coroutine, a method whose result the source does not show, and a method of a class that other
-        code may change.
+        The rule skips a coroutine, a method whose result cannot be read from the source, and a method of a class that
+        other code may change.
     """
     file, model = each.file, each.source.model
     found = _fault(model) if model is not None and not model.failure else None

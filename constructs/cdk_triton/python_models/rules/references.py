@@ -24,10 +24,10 @@ from cdk_triton.triton.findings import Severity
 def called_model(context: CheckContext) -> Iterator[Problem]:
     """A Python model sends a request (BLS) to a model that is not in the repository, or that the server does not load.
 
-    The request fails, because the other model is not ready. The server loads the entry model and the models in
-    `additional_models`, and all models to which their steps lead. The server does not look into the source of a Python
-    model. Correct the name, or add the model to `additional_models`. On a multi-model endpoint, make the model a step
-    of the ensemble, or run it on another endpoint.
+    The request fails, because the other model is not ready. The server loads the entry model, the models in
+    `additional_models`, and the models that the steps of these models run, at any depth. The server does not look into
+    the source of a Python model. Correct the name, or add the model to `additional_models`. On a multi-model endpoint,
+    make the model a step of the ensemble, or run it on another endpoint.
 
     Example:
         $ cdk-triton validate . --default-model pipeline --additional-model classifier
@@ -97,9 +97,9 @@ def _fix(context: CheckContext, name: str) -> str:
     source=backend("python_backend", "src/stub_launcher.cc", 450, 462),
 )
 def relative_path(context: CheckContext) -> Iterator[Problem]:
-    """A Python model opens a file as if the working directory were the model's directory.
+    """A Python model opens a file as if the model's directory were the working directory.
 
-    The process of a Python model has the working directory of the server, which contains no model. So the line fails
+    The process of a Python model runs in the server's working directory, which contains no model. So the line fails
     with `FileNotFoundError`. Make the path relative to the source file with `Path(__file__).parent`.
 
     Example:
@@ -162,7 +162,7 @@ def _places(each: BackendFile, source: PurePosixPath, name: str) -> Iterator[Pur
     source=backend("python_backend", "src/pb_stub.cc", 786, 850),
 )
 def unset_attribute(context: CheckContext) -> Iterator[Problem]:
-    """A method reads an attribute of `self` that the class does not set, and no method has the attribute's name.
+    """A method reads an attribute of `self` that the class never sets, and no method has the attribute's name.
 
     If `initialize` reads the attribute, the server does not load the model. Otherwise, the server loads the model, and
     a request fails when this line runs. Correct the name, or set the attribute in `initialize`.

@@ -22,7 +22,7 @@ from cdk_triton.triton.schema import ModelConfig
     source=backend("python_backend", "src/infer_response.cc", 129, 142),
 )
 def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
-    """The server loads such a model, so only a request shows that a name is wrong.
+    """The server loads such a model, so you notice a wrong name only when you send a request.
 
     For an input that the configuration does not have, `get_input_tensor_by_name` returns `None`. The server removes a
     tensor from the response if the tensor is not an output of the configuration. The caller then gets neither this
@@ -55,11 +55,11 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 return [pb_utils.InferenceResponse([pb_utils.Tensor("LENGTH", length)]) for length in lengths]
 
     Limits:
-        The rule checks only literal names. The rule skips an input that the model reads under a condition or tests, for
-        example for `None`, because such an input may be optional. The rule checks the tensors that a model creates only
-        if all of these hold: all their names are literals, at least one output is not among these names, and the model
-        calls no other models (BLS). The rule skips a model with `auto_complete_config`, which may add inputs and
-        outputs.
+        The rule checks only literal names. It skips an input that the model reads under a condition, or that the model
+        tests, for example for `None`, because such an input may be optional. The rule checks the tensors that a model
+        creates only if all of these conditions hold: all their names are literals, at least one output is not among
+        these names, and the model calls no other models (BLS). The rule skips a model with `auto_complete_config`,
+        which may add inputs and outputs.
     """
     suggestions = Suggestions()
     for each, source in python_sources(context):

@@ -87,10 +87,10 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
 def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
     """The `model.onnx` in a version directory has other inputs or outputs than the configuration.
 
-    The server does not read this file, and the plan may be built from another network. But if the plan is built from
-    this network, the server does not load the model. Change the configuration, or delete the `model.onnx` if the plan
-    is built from another network. Up to TensorRT 8, a plan has INT32 for each INT64 input of the network. From TensorRT
-    10 on, the plan keeps INT64, and the server rejects a configuration that was right for TensorRT 8.
+    The server does not read this file, and the plan may be built from another network. If the plan is built from this
+    network, however, the server does not load the model. Change the configuration, or delete the `model.onnx` if the
+    plan is built from another network. Up to TensorRT 8, a plan has an INT32 input for each INT64 input of the network.
+    From TensorRT 10 on, the plan keeps INT64, and the server rejects a configuration that was right for TensorRT 8.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -135,8 +135,8 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
 def unlike_network(context: CheckContext) -> Iterator[Problem]:
     """The inputs or outputs of the configuration and of the network differ in names, types or dimensions.
 
-    The server does not load the model. Up to TensorRT 8, a plan has INT32 for each INT64 input of the network. From
-    TensorRT 10 on, the plan keeps INT64, and the server rejects a configuration that was right for TensorRT 8.
+    The server does not load the model. Up to TensorRT 8, a plan has an INT32 input for each INT64 input of the network.
+    From TensorRT 10 on, the plan keeps INT64, and the server rejects a configuration that was right for TensorRT 8.
 
     Example:
         # bert/config.pbtxt

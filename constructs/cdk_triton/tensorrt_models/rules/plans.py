@@ -20,14 +20,14 @@ from cdk_triton.triton.unreadable import Unreadable
     source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/advanced.html",
 )
 def unverifiable_plan(each: BackendFile) -> Iterator[Problem]:
-    """By default, a plan runs only with the TensorRT version, and on the kind of GPU, that built the plan.
+    """By default, a plan runs only with the TensorRT version and on the kind of GPU that built the plan.
 
     A plan that `trtexec` builds with `--hardwareCompatibilityLevel` also runs on some other GPUs. A plan that `trtexec`
     builds with `--versionCompatible` also runs with newer versions, if the server has the argument
     `--backend-config=tensorrt,version-compatible=true`.
 
-    The file does not record the version, the GPU and these options in a documented way, so the rule cannot check them.
-    If the plan does not suit the server, the server does not load the model.
+    The file does not record the version, the GPU and these options in a documented format, so the rule cannot check
+    them. If the plan does not match the server's TensorRT and GPU, the server does not load the model.
 
     Build the plan in the image that serves the model, on the GPU that serves the model. Then acknowledge the warning
     with this reason.
@@ -74,8 +74,8 @@ def no_plan(each: BackendFile) -> Iterator[Problem]:
     """The server cannot read a TensorRT plan from the file, so the server does not load the model.
 
     For example, an ONNX file is not a plan, even if its name is `model.plan`. The `.engine` file that Ultralytics
-    exports is not a plan either, because metadata comes before the plan. Build the plan with `trtexec`, in the serving
-    image and on the serving GPU.
+    exports is not a plan either, because metadata comes before the plan. Build the plan with `trtexec`, in the image
+    and on the GPU that serve the model.
 
     Example:
         # model/config.pbtxt

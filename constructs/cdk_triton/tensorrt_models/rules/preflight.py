@@ -33,10 +33,10 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
 
     If the parser of the release's TensorRT rejects the network too, no plan can be built. The rule uses the parser of
     TensorRT-RTX, which runs without a GPU (`pip install 'cdk-triton[preflight]'`). This parser is related to the parser
-    of the release's TensorRT, but has another version. The release may accept an operator that this parser rejects, and
-    a plugin may add the operator. The rule reads the network of a recipe, and a `model.onnx` in the version directory
-    of a TensorRT model. Replace the rejected parts when you export the network, or run the network with ONNX Runtime.
-    If a plugin or the release's TensorRT supports these parts, acknowledge CT701.
+    of the release's TensorRT, but it is a different version. The release may accept an operator that this parser
+    rejects, and a plugin may add the operator. The rule reads the network of a recipe, and a `model.onnx` in the
+    version directory of a TensorRT model. Replace the rejected parts when you export the network, or run the network
+    with ONNX Runtime. If a plugin or the release's TensorRT supports these parts, acknowledge CT701.
 
     Example:
         $ cdk-triton validate . --preflight
@@ -92,7 +92,7 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
     asks_parser=True,
 )
 def rejected_profile(context: CheckContext) -> Iterator[Problem]:
-    """TensorRT-RTX would not build the network for an optimisation profile.
+    """TensorRT-RTX would not build a plan from the network for an optimisation profile.
 
     If the release's TensorRT rejects the profile too, no plan can be built. With a recipe, the rule tries the profiles
     of the recipe. Without a recipe, the rule tries a `model.onnx` in the version directory with the shapes of the

@@ -26,7 +26,7 @@ def allow_async_invocation(
         endpoint: the endpoint.
         grantee: the principal.
         endpoint_arn: the endpoint's ARN.
-        storage: its storage.
+        storage: the endpoint's bucket and prefixes.
     """
     statements = [
         Statement(actions=["sagemaker:InvokeEndpointAsync"], resources=[endpoint_arn]),

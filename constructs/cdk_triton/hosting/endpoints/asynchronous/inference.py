@@ -42,27 +42,27 @@ _PREFIXES = ("input_prefix", "output_prefix", "failure_prefix")
 @checked
 @dataclass(frozen=True, kw_only=True)
 class AsyncInference:
-    """How an asynchronous endpoint receives requests, and where it stores requests and answers.
+    """How an asynchronous endpoint receives requests, and where it stores requests and responses.
 
-    Without `bucket`, the endpoint creates one that is encrypted, not public, and accepts TLS only. It is retained when
-    the endpoint is deleted, but every object in it expires. An `s3.Bucket` of your app gets lifecycle rules for the
-    three prefixes; an imported bucket cannot get any.
+    Without `bucket`, the endpoint creates a bucket that is encrypted, not public, and accepts TLS only. It is retained
+    when the endpoint is deleted, but every object in it expires. An `s3.Bucket` of your app gets lifecycle rules for
+    the three prefixes; an imported bucket cannot get lifecycle rules.
 
     Attributes:
-        bucket: the bucket for requests and answers. By default the endpoint creates one.
-        input_prefix: the prefix of the keys of requests that callers upload.
-        output_prefix: the prefix of the keys of answers.
-        failure_prefix: the prefix of the keys of error messages.
-        encryption_key: a symmetric KMS key of the bucket's region, which encrypts the answers. A bucket that the
-            endpoint creates encrypts every object with it. By default the key of the bucket, if it has one.
+        bucket: the bucket for requests and responses. By default the endpoint creates one.
+        input_prefix: the prefix of the object keys of requests that callers upload.
+        output_prefix: the prefix of the object keys of responses.
+        failure_prefix: the prefix of the object keys of error messages.
+        encryption_key: a symmetric KMS key of the bucket's region, which encrypts the responses. A bucket that the
+            endpoint creates encrypts every object with this key. By default the KMS key of the bucket, if it has one.
         access_logs_bucket: the bucket for the access logs of the bucket that the endpoint creates. Not allowed with
             `bucket`.
-        success_topic: the topic that gets a notification of each answer.
+        success_topic: the topic that gets a notification of each response.
         error_topic: the topic that gets a notification of each failure.
-        max_concurrent_invocations_per_instance: the number of requests that one container gets at a time, 1 to 1000.
-            None: SageMaker "chooses an optimal value".
-        expiration: the number of whole days after which requests, answers and error messages expire. None: 7 days. Not
-            allowed with an imported bucket.
+        max_concurrent_invocations_per_instance: the number of requests that one container processes at a time, 1 to
+            1000. None: SageMaker "chooses an optimal value".
+        expiration: the number of whole days after which requests, responses and error messages expire. None: 7 days.
+            Not allowed with an imported bucket.
 
     Raises:
         ConfigurationError: a prefix is not valid for object keys, contains another of the three, or belongs to an
@@ -139,10 +139,10 @@ def check_async(
     Args:
         scope: the scope of the endpoint, which does not exist yet.
         path: the path of the endpoint.
-        asynchronous: its configuration; None: it is a real-time endpoint.
-        variants: its production variants.
-        shadow: its shadow.
-        captures: whether it has data capture.
+        asynchronous: the endpoint's asynchronous configuration; None for a real-time endpoint.
+        variants: the endpoint's production variants.
+        shadow: the endpoint's shadow variant, or None.
+        captures: whether the endpoint captures data.
 
     Raises:
         ConfigurationError: there are several variants, a multi-model one, a shadow or data capture; another endpoint

@@ -40,8 +40,8 @@ class AsyncStorage:
     """The configuration of an endpoint with its bucket.
 
     Attributes:
-        asynchronous: as the app gave it.
-        bucket: given, or made.
+        asynchronous: the configuration that the app gave.
+        bucket: the bucket that the app gave, or that the endpoint creates.
     """
 
     asynchronous: AsyncInference
@@ -159,9 +159,9 @@ def allow_async(
 
     Args:
         scope: the endpoint.
-        storage: its storage; a real-time endpoint has none, and needs no permissions.
-        endpoint: its L1.
-        variants: all of them.
+        storage: the endpoint's bucket and prefixes. None for a real-time endpoint, which needs no permissions.
+        endpoint: the endpoint's L1 construct.
+        variants: all variants of the endpoint.
     """
     if storage is None:
         return

@@ -166,14 +166,14 @@ class TritonComponent(Resource, ComponentMetrics):
         return capacity_range(self._copy_count.scalable_target)
 
     def auto_scale_copies(self, *, min_capacity: int, max_capacity: int) -> ScalableCopyCount:
-        """Let the number of copies follow the load. Each component of an endpoint scales by itself.
+        """Scale the number of copies with the load. Each component of an endpoint scales by itself.
 
         Args:
             min_capacity: the fewest copies, at least 1.
             max_capacity: the most copies.
 
         Returns:
-            An object that takes scaling policies, such as `.scale_on_invocations(...)`.
+            An object with methods that add scaling policies, such as `.scale_on_invocations(...)`.
 
         Raises:
             ConfigurationError: the limits contradict each other or the initial number of copies, or the component is
@@ -197,7 +197,7 @@ class TritonComponent(Resource, ComponentMetrics):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> ScalableCopyCount:
-        """Let the number of copies follow the load down to zero, and start a copy when a request finds no copy.
+        """Scale the number of copies with the load, down to zero, and start a copy when a request finds no copy.
 
         While there is no copy, requests fail, so callers must retry. A copy takes minutes to start if an instance has
         to start, too. The instances go to zero as well if `min_instance_count` is 0 and every component scales to zero.
@@ -205,13 +205,13 @@ class TritonComponent(Resource, ComponentMetrics):
         Args:
             id: the id of the target tracking policy.
             max_capacity: the most copies.
-            max_requests_per_second: the most requests per second that one copy can answer, from a load test.
+            max_requests_per_second: the most requests per second that one copy can serve, from a load test.
             safety_factor: the share of `max_requests_per_second` to aim at, above 0 and at most 1.
             scale_in_cooldown: the pause after copies were removed; 10 minutes by default.
             scale_out_cooldown: the pause after copies were added; 5 minutes by default.
 
         Returns:
-            An object that takes further scaling policies.
+            An object with methods that add further scaling policies.
 
         Raises:
             ConfigurationError: a number is out of its range, or the component is scaled already.
@@ -231,13 +231,13 @@ class TritonComponent(Resource, ComponentMetrics):
         return count
 
     def roll_back_on(self, *alarms: cloudwatch.IAlarm | Iterable[cloudwatch.IAlarm]) -> None:
-        """Let SageMaker roll back an update during which an alarm goes off.
+        """Make SageMaker roll back an update if an alarm goes off during the update.
 
         SageMaker watches the alarms while the deployment policy waits after each batch.
 
         Args:
-            *alarms: alarms, or groups of them such as `monitoring.components["Text"].errors`; at most 10 together with
-                the alarms of the deployment policy.
+            *alarms: alarms, or groups of alarms such as `monitoring.components["Text"].errors`; at most 10 together
+                with the alarms of the deployment policy.
 
         Raises:
             ConfigurationError: the component has no deployment policy that waits; no alarm or more than 10 are given;

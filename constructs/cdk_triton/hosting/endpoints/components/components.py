@@ -74,7 +74,7 @@ VARIANT_NAME: Final = "AllTraffic"
 class TritonComponents(Resource):
     """A real-time endpoint that hosts inference components. Each component runs copies of one `TritonModel`.
 
-    Each copy gets whole GPUs of its own. Use components if an instance has several GPUs and each ensemble must scale by
+    Each copy gets its own whole GPUs. Use components if an instance has several GPUs and each ensemble must scale by
     itself, or if copies and instances may scale to zero. For many ensembles on one GPU, use a `TritonMultiModel` on a
     `TritonEndpoint`. Components support neither multi-model models nor asynchronous inference nor instance pools.
 
@@ -82,22 +82,22 @@ class TritonComponents(Resource):
 
     Attributes:
         platform: the release, instance type and host AMI that serve the components.
-        role: the role of the endpoint configuration. It may read the archives, as the models' own roles may, because
-            AWS does not document with which role SageMaker reads the archives.
+        role: the role of the endpoint configuration. Like the models' own roles, it may read the archives, because AWS
+            does not document with which role SageMaker reads them.
 
     Args:
         scope: the stack or construct that the endpoint belongs to.
         id: the construct's id.
-        platform: the release, instance type and host AMI of the endpoint, also as "25.09/ml.g5.2xlarge". Every model
-            must have the same platform.
+        platform: the release, instance type and host AMI of the endpoint, or the short form "25.09/ml.g5.2xlarge".
+            Every model must have the same platform.
         min_instance_count: the fewest instances. With 0, SageMaker removes the last instance when no component has a
             copy; some regions reject 0.
         max_instance_count: the most instances. An update of a component needs free GPUs, or one more instance.
         initial_instance_count: the number of instances that the endpoint starts with; by default `min_instance_count`,
             and at least 1.
-        endpoint_name: a name of your own; by default CloudFormation generates one.
+        endpoint_name: the name of the endpoint; by default, CloudFormation generates a name.
         encryption_key: a KMS key of the endpoint's region that encrypts the EBS volumes of the instances. Instance
-            types with disks of their own have no such volume.
+            types with local disks have no such volume.
         metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
             `endpoint-name`, `endpoint-arn` and `components/<id>`. Each parameter is one resource of the stack.
@@ -212,9 +212,9 @@ class TritonComponents(Resource):
 
         Raises:
             ConfigurationError: a copy needs more than one instance has, or all copies need more than
-                `max_instance_count` instances have; the model is a multi-model one, or has another platform or network;
-                the deployment policy counts instances; the endpoint or the model has too many components; `id` is empty
-                or taken; or a number is out of its range.
+                `max_instance_count` instances have; the model is a multi-model model, or has another platform or
+                network; the deployment policy counts instances; the endpoint or the model has too many components; `id`
+                is empty or taken; or a number is out of its range.
         """
         if not id:
             raise ConfigurationError(f"a component of {self.node.path} has an empty id: give the component a name")
@@ -284,13 +284,13 @@ class TritonComponents(Resource):
     @property
     @jsii.member(jsii_name="endpointRef")
     def endpoint_ref(self) -> EndpointReference:
-        """The reference that L1 constructs take."""
+        """The reference that L1 constructs accept."""
         return self._endpoint.endpoint_ref
 
     @jsii.member(jsii_name="grantInvoke")
     @checked
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to invoke every component and to read the parameters, also those of components added later.
+        """Allow a principal to invoke every component, including components added later, and to read the parameters.
 
         For one component only, use `TritonComponent.grant_invoke`.
 
@@ -325,16 +325,16 @@ class TritonComponents(Resource):
         Components that are added later get alarms, too. You may scale a component before or after this call.
 
         Args:
-            topic: the topic that every alarm notifies, with permissions to publish to it and to use its key. Without a
-                topic, only the dashboard shows the alarms.
-            thresholds: the thresholds of the alarms, if the defaults do not suit.
+            topic: the SNS topic that every alarm notifies. CloudWatch gets permission to publish to it and to use its
+                KMS key. Without a topic, only the dashboard shows the alarms.
+            thresholds: the thresholds of the alarms, if you do not want the defaults.
             log_retention: how long CloudWatch keeps the logs. `INFINITE` leaves the retention of the log groups as it
                 is.
-            runbook_url: the address where you publish the guide's runbook, or a page of your own. Each alarm links to
-                it, with `#` and the alarm's name in lower case at the end. The default is the context value
+            runbook_url: the address where you publish the guide's runbook, or your own page. Each alarm links to it,
+                with `#` and the alarm's name in lower case at the end. The default is the context value
                 `cdk-triton:runbookUrl`. Without an address, the alarms contain the first step.
-            dashboard_name: up to 255 letters, digits, `-` and `_`. It must be unique in the account, in all regions. By
-                default CloudFormation generates one.
+            dashboard_name: the name of the dashboard: up to 255 letters, digits, `-` and `_`. It must be unique in the
+                account, in all regions. By default CloudFormation generates one.
 
         Returns:
             The dashboard and the alarms. You may add other actions to the alarms, and pass them to

@@ -30,7 +30,7 @@ def check_numbers(children: Construct, id: str, what: str, model: ITritonModel) 
 
     Args:
         children: the scope of the endpoint's components.
-        id: of the new component.
+        id: the id of the new component.
         what: the new component, as a sentence names it.
         model: what the component serves.
 

@@ -29,10 +29,10 @@ class ComponentPermissions:
 
     Args:
         scope: the component.
-        component: its L1.
-        endpoint: the L1 of its endpoint.
+        component: the component's L1 construct.
+        endpoint: the L1 construct of the component's endpoint.
         role: the role of the endpoint's configuration.
-        model: what the component serves.
+        model: the model that the component serves.
     """
 
     def __init__(

@@ -24,11 +24,11 @@ def copy_requirements(
     """The resources that a copy reserves.
 
     Args:
-        what: what errors call the component.
-        instance: where it runs.
-        accelerators: whole GPUs.
-        memory: of the host.
-        cpus: vCPUs; None reserves none.
+        what: the component's name in error messages.
+        instance: the instance type that the copy runs on.
+        accelerators: the number of whole GPUs.
+        memory: the amount of host memory.
+        cpus: the number of vCPUs. None: the copy reserves no vCPUs.
 
     Raises:
         ConfigurationError: a number is out of the range of SageMaker's API, or an empty instance has less.

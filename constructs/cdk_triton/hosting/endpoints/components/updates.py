@@ -57,12 +57,12 @@ class ComponentUpdates:
 
     Args:
         scope: the component.
-        component: its L1.
-        endpoint: the L1 of its endpoint.
-        policy: how the component is updated; None: SageMaker's way.
-        allow: adds a statement to the policies of the roles.
-        copies: returns the fewest and the most copies when the app is complete, each None if only the deployment knows
-            it.
+        component: the component's L1 construct.
+        endpoint: the L1 construct of the component's endpoint.
+        policy: how SageMaker updates the component. None: SageMaker decides.
+        allow: a function that adds a statement to the policies of the roles.
+        copies: a function that returns the fewest and the most copies when the app is complete, each None if only the
+            deployment knows it.
     """
 
     def __init__(

@@ -34,11 +34,11 @@ class AlarmThresholds:
 
     Attributes:
         server_errors_percent: the share of requests that get a 5xx status.
-        model_errors_percent: the share of requests that the container does not answer with a 2xx status, time-outs
-            included. Omitted for an asynchronous endpoint, which has `failed_requests` instead.
+        model_errors_percent: the share of requests for which the container does not return a 2xx status, including
+            time-outs. Omitted for an asynchronous endpoint, which has `failed_requests` instead.
         client_errors_percent: the share of requests that get a 4xx status.
         model_latency: the 99th percentile of the time that the model takes. SageMaker stops waiting after 60 seconds.
-        gpu_utilization_percent: the utilization of a GPU, as the average of all.
+        gpu_utilization_percent: the utilization of a GPU, as the average of all GPUs.
         gpu_memory_percent: the share of a GPU's memory in use, on the fullest instance. Omitted for a multi-model
             endpoint, which fills the memory with models and unloads them when it needs space.
         memory_percent: the share of memory in use on the fullest instance. For a component: the share in use of
@@ -104,17 +104,18 @@ class AlarmRule:
     Attributes:
         name: the alarm's construct id, and its section in the runbook.
         metric: the watched metric.
-        statistic: of the metric.
+        statistic: the statistic of the metric.
         threshold: the attribute of `AlarmThresholds`.
         unit: the divisor that turns the metric into the threshold's unit: percent, milliseconds or requests.
         of_each_gpu: whether the threshold is for one GPU while the metric is the sum of all.
         meaning: the fault, for the person on call; `{}` is the threshold.
         first_step: the first step, for a reader without a runbook.
         minutes: the period.
-        breaching: how many datapoints have to breach.
-        evaluated: of how many.
+        breaching: how many of the evaluated datapoints must breach the threshold.
+        evaluated: how many datapoints the alarm evaluates.
         below: whether the alarm goes off below the threshold instead of above.
-        multi_model: True for a rule of multi-model endpoints only, False for a rule of the others only; None for both.
+        multi_model: True for a rule of multi-model endpoints only, False for a rule of other endpoints only; None for
+            both.
         asynchronous: the same for asynchronous endpoints.
     """
 
@@ -332,8 +333,8 @@ class Watched(ABC):
         """The rows of the dashboard.
 
         Args:
-            alarms: its alarms by name; without alarms, the row of their states is omitted.
-            lines: their thresholds, in the units that the metrics have.
+            alarms: the alarms by name; without alarms, the row with the states of the alarms is omitted.
+            lines: the thresholds of the alarms, in the units of the metrics.
         """
 
     def limits(self, thresholds: AlarmThresholds) -> dict[str, float]:

@@ -38,8 +38,8 @@ def section(variant: EndpointVariant, alarms: Alarms, lines: Mapping[str, float]
 
     Args:
         variant: the variant.
-        alarms: its alarms by name; without alarms, the row of their states is omitted.
-        lines: the thresholds of the alarms, in the units that the metrics have.
+        alarms: the variant's alarms by name; without alarms, the row with the states of the alarms is omitted.
+        lines: the thresholds of the alarms, in the units of the metrics.
     """
     model, pools = variant.variant.model, bool(variant.variant.fallback_models)
     served = [f"{each.platform.label} on {each.platform.instance_type}" for each in variant.variant.models]

@@ -30,15 +30,15 @@ class MetricsConfig:
     guide, read in November 2026.
 
     With detailed observability, SageMaker also scrapes `/metrics` on the container's port 8080, where Triton listens
-    for inference requests and answers the scrape with status 400. Triton's own metrics
-    (`ContainerEnvironment.allow_metrics`) are on port 8002, which is not reachable from outside the container. An image
-    of your own can run a proxy on port 8080 that passes `/metrics` to port 8002, and everything else to port 9080,
-    where Triton listens with `ContainerEnvironment(port=9080, allow_metrics=True)`.
+    for inference requests and rejects the scrape with status 400. Triton's own metrics
+    (`ContainerEnvironment.allow_metrics`) are on port 8002, which is not reachable from outside the container. Your own
+    image can run a proxy on port 8080 that passes `/metrics` to port 8002, and everything else to port 9080, where
+    Triton listens with `ContainerEnvironment(port=9080, allow_metrics=True)`.
 
     Attributes:
         detailed_observability: whether SageMaker publishes metrics of each GPU and host, for PromQL and the SageMaker
             AI Insights dashboard. CloudWatch bills them by volume. An endpoint configuration without `MetricsConfig`
-            has them, too, if it was created since June 2026.
+            also publishes them if it was created since June 2026.
         enhanced_metrics: whether SageMaker also publishes the standard metrics by instance and GPU, with the dimensions
             `InstanceId` and `AcceleratorId`.
         publish_frequency: how often SageMaker publishes metrics of utilization, and of invocations if

@@ -56,8 +56,8 @@ class EndpointMonitoring(Construct):
         dashboard: the endpoint's dashboard, with a section for each variant or component.
         variants: the alarms of each production variant by its name, such as
             `monitoring.variants["AllTraffic"].server_errors`. A shadow variant has no alarms, because callers do not
-            get its answers.
-        components: the alarms of each inference component by its id, of `TritonComponents`.
+            get its responses.
+        components: the alarms of each inference component of `TritonComponents`, by the component's id.
 
     Args:
         scope: the endpoint.
@@ -67,7 +67,8 @@ class EndpointMonitoring(Construct):
         topic: the topic that every alarm notifies, or None.
         thresholds: the thresholds of the alarms.
         log_retention: how long the logs are kept.
-        runbook_url: the page that alarms and dashboard link to; None: the address in the context, if there is one.
+        runbook_url: the page that alarms and dashboard link to. None: the address in the context, if there is an
+            address.
         dashboard_name: the dashboard's name. None: CloudFormation generates one. "All dashboards in your account are
             global, not region-specific" (PutDashboard).
     """
@@ -122,7 +123,7 @@ class EndpointMonitoring(Construct):
 
     @property
     def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """Every alarm of the endpoint; those of a component that is added later are not in it yet."""
+        """Every alarm of the endpoint. The alarms of a component that is added later are not in it yet."""
         return self._all(lambda each: each.alarms)
 
     @property

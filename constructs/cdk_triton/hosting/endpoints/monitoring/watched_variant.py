@@ -87,9 +87,9 @@ def monitor_variants(
 
     Args:
         scope: the endpoint.
-        endpoint_name: its name.
-        variants: its production variants.
-        shadow: its shadow, which has no alarms.
+        endpoint_name: the endpoint's name.
+        variants: the endpoint's production variants.
+        shadow: the endpoint's shadow variant, which has no alarms.
         topic: see `EndpointMonitoring`.
         thresholds: see `EndpointMonitoring`.
         log_retention: see `EndpointMonitoring`.

@@ -43,8 +43,8 @@ def check_capacities(
     """Reject limits that a variant or a component cannot have; the minimum may be 0 if `least` is.
 
     Args:
-        what: its name in messages.
-        initial: the initial number.
+        what: the name of the variant or component in messages.
+        initial: the initial number of instances or copies.
         min_capacity: the minimum.
         max_capacity: the maximum.
         least: the smallest minimum that is allowed.
@@ -80,8 +80,8 @@ def check_scheduled(
     Application Auto Scaling rejects a minimum above the maximum only at the scheduled time.
 
     Args:
-        what: the schedule.
-        scheduled: its minimum and maximum.
+        what: the name of the schedule in messages.
+        scheduled: the minimum and maximum of the schedule.
         standing: the limits of the target.
         least: the fewest instances or copies that the schedule may set.
         why: the reason for `least`, as the end of a sentence. None means that a real-time variant needs an instance.

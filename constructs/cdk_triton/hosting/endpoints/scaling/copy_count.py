@@ -46,7 +46,7 @@ class ScalableCopyCount(Construct, ScheduledScaling):
     `auto_scale_copies` and `scale_to_zero` return it.
 
     As far as is known, a deployment does not undo scaling: the template always contains the initial number of copies,
-    and CloudFormation does not update a number that is the same there.
+    and CloudFormation does not update a number that has not changed in the template.
 
     Attributes:
         min_capacity: the fewest copies.
@@ -113,7 +113,7 @@ class ScalableCopyCount(Construct, ScheduledScaling):
 
         Args:
             id: the policy's id.
-            max_requests_per_second: the most requests per second that one copy can answer, from a load test.
+            max_requests_per_second: the most requests per second that one copy can serve, from a load test.
             safety_factor: the share of `max_requests_per_second` to aim at, above 0 and at most 1.
             scale_in_cooldown: the pause after copies were removed; 10 minutes by default.
             scale_out_cooldown: the pause after copies were added; 5 minutes by default.
@@ -145,7 +145,7 @@ class ScalableCopyCount(Construct, ScheduledScaling):
 
         Args:
             id: the policy's id.
-            target_concurrent_requests: requests per copy, including those in Triton's queue.
+            target_concurrent_requests: the requests per copy, including the requests in Triton's queue.
             scale_in_cooldown: the pause after copies were removed; 10 minutes by default.
             scale_out_cooldown: the pause after copies were added; 5 minutes by default.
 

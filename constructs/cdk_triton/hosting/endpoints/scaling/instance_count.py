@@ -53,9 +53,9 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     allow it. Only the steps of `scale_on_metric` remove instances without regard to the other policies (API reference,
     PutScalingPolicy).
 
-    A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects
-    another instance type of a scaled variant, so first deploy the variant without scaling, and then the other type with
-    scaling.
+    A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects a
+    change of the instance type of a scaled variant. So first deploy the variant without scaling, and then the other
+    type with scaling.
 
     If a variant's instance types differ in GPUs or in the number of vCPUs, a policy on the utilization of GPUs, of GPU
     memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all instances
@@ -142,7 +142,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
 
         Args:
             id: the policy's id.
-            max_requests_per_second: the most requests per second that one instance can answer, from a load test.
+            max_requests_per_second: the most requests per second that one instance can serve, from a load test.
             safety_factor: the share of `max_requests_per_second` to aim at, above 0 and at most 1.
             scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
             scale_out_cooldown: the pause after instances were added; 5 minutes by default.
@@ -177,7 +177,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
 
         Args:
             id: the policy's id.
-            target_concurrent_requests: requests per instance, including those in Triton's queue.
+            target_concurrent_requests: the requests per instance, including the requests in Triton's queue.
             scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
             scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
@@ -232,9 +232,9 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Scale on the share of GPU memory in use, for models whose memory grows with the requests.
 
-        A model takes most of its memory when it is loaded, and keeps it, so another instance rarely lowers the share.
-        Synth warns for a multi-model endpoint, whose instances fill up with models. The metric is the sum over the
-        GPUs, as `GPUUtilization` is.
+        A model takes most of its memory when it is loaded, and keeps this memory, so another instance rarely lowers the
+        share. Synth warns for a multi-model endpoint, whose instances fill up with models. The metric is the sum over
+        the GPUs, as `GPUUtilization` is.
 
         Args:
             id: the policy's id.
@@ -299,14 +299,14 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.StepScalingPolicy:
         """Add or remove instances by steps of any metric, including a math expression.
 
-        Beside a target tracking policy, give only steps that add instances. Steps that remove some do not wait for that
-        policy, which may add them again (API reference, PutScalingPolicy).
+        Beside a target tracking policy, give only steps that add instances. Steps that remove instances do not wait for
+        that policy, and it may add the instances again (API reference, PutScalingPolicy).
 
         Args:
             id: the policy's id.
-            metric: the metric. Its period becomes that of the alarms, so use 1 minute for a quick reaction.
+            metric: the metric. Its period becomes the period of the alarms, so use 1 minute for a quick reaction.
             scaling_steps: 2 to 40 intervals of the metric. `change` is the number of instances to add, or to remove if
-                it is negative. Nothing happens in a gap between two intervals, of which one is allowed.
+                it is negative. Nothing happens in a gap between two intervals. One gap is allowed.
             evaluation_periods: the number of periods that an alarm evaluates; 1 by default.
             datapoints_to_alarm: the number of these periods that must be in the interval; all by default. Needs
                 `evaluation_periods`.

@@ -39,7 +39,7 @@ class Tracking:
 
     Args:
         target: the scalable target.
-        what: its name in messages, such as `variant AllTraffic of Stack/Endpoint`.
+        what: the target's name in messages, such as `variant AllTraffic of Stack/Endpoint`.
     """
 
     def __init__(self, target: autoscaling.ScalableTarget, what: str) -> None:

@@ -29,9 +29,9 @@ class EndpointWait(Construct):
     Args:
         scope: the endpoint.
         id: the construct's id.
-        endpoint: its L1.
-        config: the L1 of its configuration.
-        service_token: the provider of the artifact store of its models.
+        endpoint: the endpoint's L1 construct.
+        config: the L1 construct of the endpoint's configuration.
+        service_token: the provider of the artifact store of the endpoint's models.
     """
 
     def __init__(

@@ -104,8 +104,8 @@ class DeploymentPolicy(ABC):
     or one of the alarms goes off, all requests go back to the old instances.
 
     Attributes:
-        alarms: at most 10 alarms that roll an update back. They are created before the endpoint, which needs a literal
-            `endpoint_name`. Add alarms on its own metrics by `TritonEndpoint.roll_back_on`.
+        alarms: at most 10 alarms that roll an update back. They are created before the endpoint, so the endpoint needs
+            a literal `endpoint_name`. Add alarms on the endpoint's own metrics with `TritonEndpoint.roll_back_on`.
         maximum_time: how long the whole update may take, 600 to 28800 seconds. It must be longer than all waiting times
             together. None: SageMaker's default, which AWS does not document.
     """
@@ -269,10 +269,10 @@ class AllAtOnce(_BlueGreen):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Canary(_BlueGreen):
-    """A small part of the new instances takes requests first, and the rest after a wait.
+    """A small part of the new instances receives requests first, and the rest after a wait.
 
     Attributes:
-        size: the part that takes requests first, at most 50 % of the instances.
+        size: the part that receives requests first, at most 50 % of the instances.
         wait: how long SageMaker watches the alarms before the rest follows, 0 to 3600 seconds.
         alarms: see `DeploymentPolicy`.
         termination_wait: how long the old instances run after all requests moved, while SageMaker watches the alarms, 0
@@ -310,7 +310,7 @@ class Canary(_BlueGreen):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Linear(_BlueGreen):
-    """The new instances take requests in equal steps, with a wait after each step.
+    """The new instances start to receive requests in equal steps, with a wait after each step.
 
     Attributes:
         step: the size of one step, 10 to 50 % of the instances.
@@ -355,7 +355,8 @@ class Linear(_BlueGreen):
 class Rolling(DeploymentPolicy):
     """SageMaker replaces instances batch by batch, so that an update needs few additional instances.
 
-    An endpoint with this policy has one variant only. An inference component is updated in the same way, by copies.
+    An endpoint with this policy has only one variant. An inference component is updated in the same way, copies instead
+    of instances.
 
     Attributes:
         batch: how many instances or copies SageMaker replaces at a time, 5 to 50 % of them.

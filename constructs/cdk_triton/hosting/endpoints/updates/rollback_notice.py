@@ -43,10 +43,10 @@ def add_rollback_notification(
 
     Args:
         scope: the endpoint.
-        endpoint: its L1.
-        config: the configuration that the template gives it.
-        endpoint_name: its name, literally.
-        topic: the topic. None: a new one, encrypted with a key that EventBridge may use.
+        endpoint: the endpoint's L1 construct.
+        config: the endpoint configuration in the template.
+        endpoint_name: the endpoint's name, as literal text.
+        topic: the topic. None: a new topic, encrypted with a KMS key that EventBridge may use.
 
     Raises:
         ConfigurationError: the topic was imported from another account or region.

@@ -82,12 +82,12 @@ class EndpointUpdates:
 
     Args:
         scope: the endpoint.
-        endpoint: its L1.
-        config: the L1 of its configuration.
-        variants: its production variants.
-        policy: how it is updated; None: SageMaker's way.
-        served: its variants and the shadow, whose instances an update keeps or sets as well.
-        captures: whether it captures data.
+        endpoint: the endpoint's L1 construct.
+        config: the L1 construct of the endpoint's configuration.
+        variants: the endpoint's production variants.
+        policy: how SageMaker updates the endpoint. None: SageMaker decides.
+        served: the endpoint's variants and the shadow. An update also keeps or sets the shadow's instances.
+        captures: whether the endpoint captures data.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class EndpointUpdates:
 
         Args:
             variant_name: the variant that is scaled.
-            scaling: its limits and policies.
+            scaling: the scaling limits and policies of the variant.
 
         Raises:
             ConfigurationError: the context value is neither true nor false.

@@ -40,11 +40,11 @@ class UpdateWarnings:
 
     Args:
         endpoint: the endpoint, which gets the warnings.
-        variants: its production variants.
-        policy: how it is updated; None: SageMaker's way.
+        variants: the endpoint's production variants.
+        policy: how SageMaker updates the endpoint. None: SageMaker decides.
         alarms: the rollback alarms; later ones are appended.
-        scaled: the scaling of variants by their names; later ones are added.
-        served: its variants and the shadow.
+        scaled: the scaling of variants by their names; later variants are added.
+        served: the endpoint's variants and the shadow.
     """
 
     def __init__(
@@ -162,11 +162,11 @@ def warn_about_step(
 
     Args:
         notes: the annotations of the updated resource.
-        policy: how it is updated.
-        what: its name in the warning.
+        policy: how SageMaker updates the resource.
+        what: the resource's name in the warning.
         counts: the fewest and the most instances or copies; None for an unresolved token.
         is_scaled: whether scaling sets the number.
-        unit: the words for one and for several of them.
+        unit: the words for one and for several instances or copies.
         other: the alternative to acknowledging the warning.
     """
     step = policy._first_step

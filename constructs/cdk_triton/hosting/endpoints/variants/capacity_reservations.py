@@ -61,9 +61,9 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
     does not document the account of an ML reservation.
 
     Args:
-        scope: where the endpoint is.
-        path: of the endpoint.
-        reservations: that of each variant, by the variant's name.
+        scope: the scope of the endpoint.
+        path: the endpoint's path.
+        reservations: the reservation of each variant, by the variant's name.
 
     Raises:
         ConfigurationError: the variants have several reservations, or one is certainly in another region or account.

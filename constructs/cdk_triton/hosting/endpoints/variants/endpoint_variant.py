@@ -30,8 +30,8 @@ class EndpointVariant(Construct, VariantMetrics):
         scope: the endpoint.
         endpoint: the endpoint's L1 construct.
         variant: the variant's settings.
-        keep_instance_counts: a function that makes the endpoint's updates keep the scaled counts. It gets the variant's
-            name and scaling.
+        keep_instance_counts: a function that makes the endpoint's updates keep the scaled counts. Its arguments are the
+            variant's name and scaling.
         is_async: whether the endpoint is asynchronous.
     """
 
@@ -67,14 +67,14 @@ class EndpointVariant(Construct, VariantMetrics):
         return self._instance_count
 
     def auto_scale_instance_count(self, *, min_capacity: int, max_capacity: int) -> ScalableInstanceCount:
-        """Let the number of instances follow the load. Each variant of an endpoint scales by itself.
+        """Scale the number of instances with the load. Each variant of an endpoint scales by itself.
 
         Args:
             min_capacity: the fewest instances: at least 1, or at least 0 for an asynchronous endpoint.
             max_capacity: the most instances.
 
         Returns:
-            An object that takes scaling policies, such as `.scale_on_invocations(...)`.
+            An object with methods that add scaling policies, such as `.scale_on_invocations(...)`.
 
         Raises:
             ConfigurationError: the limits contradict each other or the initial instance count, or the variant is scaled

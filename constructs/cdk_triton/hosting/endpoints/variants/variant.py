@@ -48,11 +48,11 @@ strategies are for prompts of language models)."""
 class TritonVariant:
     """One variant: a model on a number of instances, with its share of the requests.
 
-    The instance type and the host AMI are those of the model's platform.
+    The instance type and the host AMI come from the model's platform.
 
-    With `fallback_models` the variant has instance pools: SageMaker starts instances of the first platform that has
+    With `fallback_models`, the variant has instance pools: SageMaker starts instances of the first platform that has
     capacity, with the model of that platform. All models must have the same image, repository directory and
-    `max_payload`. The repository of an imported model or of a construct of your own is not known, and not compared. The
+    `max_payload`. The repository of an imported model or of your own construct is not known, so it is not compared. The
     variant has one host AMI for all models. SageMaker sends a request to the instance with the fewest outstanding
     requests.
 
@@ -62,23 +62,23 @@ class TritonVariant:
             type if the types before it have no capacity.
         variant_name: the variant's name, unique within the endpoint. Callers may send it as `TargetVariant`.
         initial_instance_count: the number of instances that the variant starts with, at least 1.
-        initial_weight: share of the requests that name no variant, relative to the other variants' weights. With weight
-            0, the variant gets none of them. For a shadow variant: the share of the requests that SageMaker copies to
-            it, relative to the production variant's weight.
-        container_startup_timeout: how long an instance's container may take until it answers `/ping`, 60 to 3600
+        initial_weight: the share of the requests that name no variant, relative to the other variants' weights. With
+            weight 0, the variant gets none of these requests. For a shadow variant: the share of the requests that
+            SageMaker copies to it, relative to the production variant's weight.
+        container_startup_timeout: how long an instance's container may take until it responds to `/ping`, 60 to 3600
             seconds. None: a timeout that fits the model's size, or SageMaker's 8 minutes for a model of up to 1 GB.
         model_download_timeout: how long the download and extraction of one archive may take, 60 to 3600 seconds. None:
             3600 seconds for a model of more than 40 GB, otherwise SageMaker's default.
-        volume_size: the size of each instance's EBS volume, 1 to 512 GiB. Allowed only for instance types without disks
-            of their own.
+        volume_size: the size of each instance's EBS volume, 1 to 512 GiB. Allowed only for instance types without local
+            disks.
         routing_strategy: how SageMaker chooses the instance for a request. "LEAST_OUTSTANDING_REQUESTS" suits requests
             of differing duration, and is the only choice with `fallback_models`. None: this strategy with
             `fallback_models`, otherwise SageMaker's default, "RANDOM" ("Minimize real-time inference latency by using
             Amazon SageMaker routing strategies", AWS Machine Learning Blog).
         capacity_reservation_arn: the ARN of a training plan for endpoints, or of an ML reservation, of the same
-            instance type. All instances of the variant start in it, also those that an update or a scale-out adds,
-            which fail to start if it is full. When a training plan ends, requests fail. Not allowed with
-            `fallback_models`, because a reservation has one instance type.
+            instance type. All instances of the variant start in the reservation, also the instances that an update or a
+            scale-out adds. Those instances fail to start if the reservation is full. When a training plan ends,
+            requests fail. Not allowed with `fallback_models`, because a reservation has one instance type.
         instance_provision_timeout: how long SageMaker looks for instances, over all instance types together, 300 to
             3600 seconds. After that, the deployment or the change of the instance count fails. The download of the
             model and the start of the container do not count. None: SageMaker's default, which AWS does not document.
@@ -86,7 +86,7 @@ class TritonVariant:
     Raises:
         ConfigurationError: a value is out of its range, or SageMaker rejects a volume size for an instance type; the
             fallback models do not fit the model or the routing strategy, or no host AMI suits all GPUs;
-            `capacity_reservation_arn` is not the ARN of a reservation, or comes together with `fallback_models`.
+            `capacity_reservation_arn` is not the ARN of a reservation, or is given together with `fallback_models`.
     """
 
     model: ITritonModel

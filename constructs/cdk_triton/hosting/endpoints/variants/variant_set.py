@@ -217,10 +217,10 @@ def check_environments(
     """Reject models and a key that SageMaker would not find.
 
     Args:
-        scope: where the endpoint will be.
-        path: its path.
-        variants: whose models, shadow included.
-        encryption_key: of the volumes.
+        scope: the scope of the endpoint, which does not exist yet.
+        path: the endpoint's path.
+        variants: the variants whose models are checked, including a shadow.
+        encryption_key: the KMS key of the instances' volumes.
 
     Raises:
         ConfigurationError: a model is certainly in another account or region, or the key in another region or not a

@@ -22,12 +22,12 @@ _STACK_STATUS = "StackStatus"
 
 
 def check_platform_changes(multi_model: Construct, served: Served, delivery: CustomResource) -> None:
-    """Let the handler check a change of the platform.
+    """Make the handler check a change of the platform.
 
     Args:
         multi_model: the `TritonMultiModel`.
         served: the destination of published ensembles.
-        delivery: its custom resource.
+        delivery: the custom resource of the `TritonMultiModel`.
     """
     stack = stack_of(multi_model)
     path = multi_model.node.path.removeprefix(f"{stack.node.path}/")

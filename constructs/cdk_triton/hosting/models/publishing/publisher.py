@@ -60,7 +60,7 @@ class TritonPublisher(Construct):
     """A state machine that publishes ensembles, rolls them back and unpublishes them; see `add_publisher`.
 
     It changes the archives below the prefix of one `TritonMultiModel`, for its present platform, and the catalogue, but
-    neither a stack nor an endpoint. With `next_platform` a second state machine does the same for the next platform,
+    neither a stack nor an endpoint. With `next_platform`, a second state machine does the same for the next platform,
     below a prefix that no endpoint serves yet.
 
     Attributes:
@@ -116,10 +116,10 @@ class TritonPublisher(Construct):
         """Allow a principal to publish, roll back and unpublish.
 
         The principal may read the template of this stack, and write below `staging/publish/<fleet>/<its aws:userid>/`
-        of the store. It may start, follow and stop executions of this state machine, which does everything else, and
-        read the catalogue and the reasons why ensembles failed. It may use the store's KMS key, which encrypts the
-        uploads, the catalogue and the executions. Other publishers of the store and the uploads of other callers are
-        not covered; the second state machine of `next_platform` is.
+        of the store. It may start, follow and stop executions of this state machine, which does everything else. It may
+        read the catalogue, and the reasons why ensembles failed. It may use the store's KMS key, which encrypts the
+        uploads, the catalogue and the executions. The permissions cover the second state machine of `next_platform`,
+        but neither other publishers of the store nor the uploads of other callers.
 
         With recipes, the principal controls what a build does, and other stacks with the same keys adopt the result.
         """
@@ -130,7 +130,8 @@ class TritonPublisher(Construct):
         """Allow a principal to run `cdk-triton fleet publish --all`: to publish, and to read what is published.
 
         The command checks each archive for the next platform, so the principal may read the archives of this
-        `TritonMultiModel`, and with recipes the sources of all archives in the store whose builds a publisher ordered.
+        `TritonMultiModel`. With recipes, the principal may also read the sources of all archives in the store whose
+        builds a publisher ordered.
         """
         is_built = self._recipes is not None
         return self.grant_publish(grantee).combine(grant_read_published(grantee, self._served, is_built=is_built))

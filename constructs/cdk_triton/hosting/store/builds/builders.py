@@ -50,8 +50,8 @@ class BuildService(NamedTuple):
         settings: the values that the handler needs to start a job; contains tokens.
         role: the role of the job.
         handler_statements: the permissions that the store's handler needs to start and watch jobs.
-        handler_reasons: the reason for each ARN with a wildcard in them.
-        network: its network; None outside a VPC of the user.
+        handler_reasons: the reason for each ARN with a wildcard in `handler_statements`.
+        network: the network of the jobs; None outside a VPC of the user.
     """
 
     settings: Mapping[str, object]

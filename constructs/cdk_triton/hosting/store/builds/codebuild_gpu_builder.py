@@ -64,24 +64,24 @@ BUILD_SPEC: Final = {
 class CodeBuildGpuBuilder(Builder):
     """Builds in a CodeBuild project. Without `fleet`, builds run on an NVIDIA A10G, the GPU of ml.g5 instances.
 
-    The project's containers are not privileged, and its logs go to a log group of its own. In the store's bucket, it
-    reads and writes only the objects that are staged for builds.
+    The project's containers are not privileged, and its logs go to its own log group. In the store's bucket, the
+    project reads and writes only the objects that are staged for builds.
 
     Attributes:
         timeout: how long a build may run, from 10 minutes to 36 hours; by default 2 hours. A build may run longer than
             a deployment waits; the next deployment then finds it.
         queued_timeout: how long a build may wait for a machine, from 5 minutes to 8 hours; by default 8 hours.
-        compute_type: SMALL, the machine with one A10G. LARGE is an error, because it has V100s, which TensorRT 10.5 and
-            later do not support.
-        fleet: a CodeBuild fleet of your own with the environment type LINUX_GPU_CONTAINER, for builds on another GPU.
-            You also pay for a fleet while it is idle.
+        compute_type: SMALL, the machine with one A10G. LARGE is not allowed, because this machine has V100 GPUs, which
+            TensorRT 10.5 and later do not support.
+        fleet: your own CodeBuild fleet with the environment type LINUX_GPU_CONTAINER, for builds on another GPU. You
+            also pay for a fleet while it is idle.
         gpu: the GPU of the fleet's machines, such as "NVIDIA L4". Required with `fleet`, and not allowed without it.
         vpc: the VPC that builds run in. From it, builds must reach Amazon ECR, S3, CloudWatch Logs and the hosts that
             recipes download from. Not allowed with `fleet`: set the VPC of the fleet itself.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
-        security_groups: security groups in the VPC; by default a new one.
+        security_groups: security groups in the VPC; by default a new security group.
         log_retention: how long CloudWatch keeps the log.
-        encryption_key: a KMS key of your own in the store's region, for the output of builds. By default the store's
+        encryption_key: your own KMS key in the store's region, for the output of builds. By default the store's KMS
             key, or the AWS managed key for S3 if the store does not have a key.
 
     Raises:

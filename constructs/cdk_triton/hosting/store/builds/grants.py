@@ -54,7 +54,7 @@ def object_arn(file: S3File) -> str:
     """The one object that a recipe reads.
 
     Raises:
-        ConfigurationError: its key would be a pattern in IAM.
+        ConfigurationError: IAM would read the object key as a pattern.
     """
     if set("*?$") & set(file.key):
         raise ConfigurationError(

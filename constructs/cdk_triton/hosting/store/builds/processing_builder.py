@@ -63,15 +63,15 @@ class SageMakerProcessingBuilder(Builder):
             Processing does not offer it.
         timeout: how long a job may run, from 10 minutes to 36 hours; by default 2 hours. A job may run longer than a
             deployment waits; the next deployment then finds it.
-        volume: the size of a job's disk, 1 to 16384 GiB; by default 100 GiB. Instance types with a disk of their own
-            (all of ml.g4dn, ml.g5 and ml.g6) cannot have more than this disk, which is 125 GB for ml.g4dn.xlarge.
+        volume: the size of a job's disk, 1 to 16384 GiB; by default 100 GiB. Instance types with a local disk (all of
+            ml.g4dn, ml.g5 and ml.g6) cannot have more than this disk, which is 125 GB for ml.g4dn.xlarge.
         vpc: the VPC that jobs run in. From it, jobs must reach S3 and the hosts that recipes download from.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
-        security_groups: security groups in the VPC; by default a new one.
-        encryption_key: a KMS key of your own in the store's region, for the output of jobs. By default the store's key,
-            or the AWS managed key for S3 if the store does not have a key. It also encrypts the volumes of instance
-            types without disks of their own (ml.p2 and ml.p3). The hardware of other types encrypts their disks, and
-            SageMaker rejects a key for them.
+        security_groups: security groups in the VPC; by default a new security group.
+        encryption_key: your own KMS key in the store's region, for the output of jobs. By default the store's KMS key,
+            or the AWS managed key for S3 if the store does not have a key. The KMS key also encrypts the volumes of
+            instance types without local disks (ml.p2 and ml.p3). The hardware of other types encrypts their disks, and
+            SageMaker rejects a KMS key for them.
 
     Raises:
         ConfigurationError: Processing does not offer the instance type, or a value is out of its range; or the key is

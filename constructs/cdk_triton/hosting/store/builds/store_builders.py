@@ -31,17 +31,17 @@ class StoreBuilders:
 
     Attributes:
         handler_statements: the permissions that the handler needs to start and watch jobs.
-        handler_reasons: the reason for each ARN with a wildcard in them.
+        handler_reasons: the reason for each ARN with a wildcard in `handler_statements`.
 
     Args:
         store: the store's construct.
-        builders: in order of preference. None: CodeBuild, if the store's region is known to have its GPUs, and
-            Processing.
+        builders: the builders in order of preference. None: CodeBuild, if the store's region is known to have
+            CodeBuild's GPUs, and then Processing.
         bucket: the store's bucket.
         handler: the role of the handler that starts and watches jobs.
 
     Raises:
-        ConfigurationError: two builders are of one kind.
+        ConfigurationError: two builders are of the same kind.
     """
 
     def __init__(
