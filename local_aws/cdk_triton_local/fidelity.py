@@ -14,8 +14,8 @@ DIFFERENCES = {
         "created after another, each after those on which it depends, and otherwise in the order of the template; "
         "deletions run in the reverse order. Only custom resources start together, when no other resource can begin.",
         "CloudFormation cancels running work when a resource fails. Here no work is cancelled.",
-        "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE, and none of a "
-        "resource of which only Metadata, DeletionPolicy or UpdateReplacePolicy changes.",
+        "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE, and no event for a "
+        "resource if only its Metadata, DeletionPolicy or UpdateReplacePolicy changes.",
         "The cleanup of an update tries each deletion once, but CloudFormation three times.",
         "Macros, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are rejected.",
         "All Lambda functions together have 10 concurrent executions, as in a new account.",
@@ -63,9 +63,9 @@ DIFFERENCES = {
         "limit.",
         "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x; an image has the Python "
         "of its release (3.8, 3.10 or 3.12) and its own numpy. They can import the standard library, numpy, their own "
-        "files and an environment that is unpacked. As in an image, your virtual environment is out of reach; unlike "
-        "there, so are the few other packages of an image, such as SciPy from 26.01 on. The stand-ins for backends "
-        "can import the packages of the interpreter that runs the local AWS.",
+        "files and an environment that is unpacked. As in an image, they cannot import packages of your virtual "
+        "environment. Unlike in an image, they cannot import its few other packages either, such as SciPy from 26.01 "
+        "on. The stand-ins for backends can import the packages of the interpreter that runs the local AWS.",
         "Triton 24.10 does not work with numpy 2. If an unpacked environment has it, outputs of numbers are empty (0 "
         "bytes), and a request with strings ends the model's process.",
         "The configuration of an ONNX model is not completed from its file, so `config.pbtxt` must contain inputs and "
@@ -123,7 +123,7 @@ def markdown() -> str:
     lines = [
         "## Resource types",
         "",
-        "Every other type is an error, and so is a property that is neither modelled nor recorded. The message lists",
+        "Every other type is rejected, and so is a property that is neither modelled nor recorded. The message lists",
         "the supported properties.",
         "",
         "| type | here | recorded, without effect |",
@@ -138,8 +138,8 @@ def markdown() -> str:
         "",
         "## CodeBuild and SageMaker Processing operations",
         "",
-        "Every other operation of CodeBuild fails with an error that names it, and so does a request with a member",
-        "that is not modelled.",
+        "Every other operation of CodeBuild fails with an error that names the operation, and so does a request with a",
+        "member that is not modelled.",
         "",
         *(f"* {service}: {', '.join(f'`{name}`' for name in names)}" for service, names in jobs.items()),
         "",

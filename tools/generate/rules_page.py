@@ -45,8 +45,8 @@ into `1` ([CT120](files.md#ct120)): for a Python model, a `model.py` with the cl
 `execute`; for an ONNX model, a `model.onnx` with the tensors of `config.pbtxt`; for an ensemble, an empty file
 `.gitkeep`. For a TensorRT model, write `produced = ["model/1/model.plan"]` into `cdk-triton.toml` instead.
 
-An `.onnx` file is shown in ONNX's text form, a `.tar.gz` file as a list of its members, and a large file, or a file that
-a build writes, as a description in parentheses. A line `# environment=` shows an argument of the constructs, which the
+An `.onnx` file is shown in ONNX's text form, a `.tar.gz` file as a list of its members, and a large file, or one that a
+build writes, as a description in parentheses. A line `# environment=` shows an argument of the constructs, which the
 command does not have.
 """
 KNOWN_LIMITS = """\
