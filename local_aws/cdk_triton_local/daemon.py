@@ -48,8 +48,8 @@ class DaemonOptions:
         region: the region of the local AWS.
         account: the account of the local AWS, 12 digits.
         max_loaded_models: how many target models a variant of a multi-model endpoint keeps loaded.
-        listen_on_all_interfaces: whether tritonserver may listen on every interface, if it cannot be limited to
-            loopback.
+        listen_on_all_interfaces: whether tritonserver listens on every interface instead of loopback only, for systems
+            on which it cannot be limited.
     """
 
     port: int = 0

@@ -32,7 +32,7 @@ endpoints with GPUs. The list that was read names no family newer than g5, so "n
 
 "New enough for" lists the releases that support the type's GPU, judged by their oldest supported GPU. If this is not
 known for a release, the value of the next newer release counts for which it is known. Whether an old release supports a
-new GPU is not in the table; [Endpoints](endpoints.md#the-host) has the releases that Blackwell instances need.
+new GPU is not in the table; [Endpoints](endpoints.md#the-host-ami) has the releases that Blackwell instances need.
 """
 
 
