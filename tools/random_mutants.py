@@ -30,6 +30,8 @@ from coverage import CoverageData
 ROOT = Path.cwd()
 PLACES = ("constructs", "gpu_build", "lambda", "local_aws")
 TIMEOUT_SECONDS = 1200
+HANGS_SECONDS = 120
+"""After which a test has noticed a mutant that waits forever."""
 SPECIFIC = 25
 """How many tests that execute little are asked before the others that execute the line."""
 
@@ -178,7 +180,8 @@ def _outcome(mutant: Mutant, file: Path, number: int, data: CoverageData, lines:
 
 def _noticed(tests: Sequence[str]) -> str:
     """The first of some tests that fails; empty if none does, or if they are not there any more."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=no", "--no-header", *tests]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "--tb=no", "--no-header", "-o", f"timeout={HANGS_SECONDS}"]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
     try:
         ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
