@@ -219,10 +219,8 @@ def test_the_builds_take_as_long_as_the_page_says() -> None:
 
 def test_the_example_of_serving_has_the_results_of_the_formulas() -> None:
     text = " ".join((ROOT / SERVING.page).read_text(encoding="utf-8").split())
-    assert "10 requests per second for 10,000 ensembles, of which 100 are loaded, are 3.5 cold loads per second" in text
-    assert (
-        "a load takes 5 seconds, and an instance makes one load at a time, these loads keep 18 instances busy" in text
-    )
+    assert "10 requests per second for 10,000 ensembles, of which 100 are loaded. This causes 3.5 cold loads" in text
+    assert "a load takes 5 seconds, and an instance performs one load at a time, these loads keep 18 instances" in text
     share = rows(SERVING.page, "ensembles loaded, on all instances")["100"][2]
     symbols = {"Q": 10, "R": 10, "h": float(share.removesuffix(" %")) / 100, "w": 5, "k": 1}
     assert result(SERVING, "loads", symbols) == pytest.approx(3.5)
