@@ -29,11 +29,11 @@ from coverage import CoverageData
 
 ROOT = Path.cwd()
 PLACES = ("constructs", "gpu_build", "lambda", "local_aws")
-TIMEOUT_SECONDS = 1200
+TIMEOUT_SECONDS = 300
 HANGS_SECONDS = 120
 """After which a test has noticed a mutant that waits forever."""
-SPECIFIC = 25
-"""How many tests that execute little are asked before the others that execute the line."""
+SPECIFIC, MOST = 25, 200
+"""How many of the tests that execute a line are asked first, those that execute the least, and how many at most."""
 
 _SWAPPED = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">",
@@ -170,7 +170,7 @@ def _outcome(mutant: Mutant, file: Path, number: int, data: CoverageData, lines:
     changed[number - 1] = mutant.new + "\n"
     try:
         file.write_text("".join(changed))
-        for batch in (known, tests[:SPECIFIC], tests[SPECIFIC:]):
+        for batch in (known, tests[:SPECIFIC], tests[SPECIFIC:MOST]):
             if batch and (found := _noticed(batch)):
                 return found
     finally:
