@@ -30,9 +30,9 @@ INSTANCES = """\
 "Memory" is the nominal memory of one GPU in GB. "Multi-model" shows whether AWS lists the type for multi-model
 endpoints with GPUs. The list that was read names no family newer than g5, so "no" means "not known to work".
 
-"New enough for" lists the releases that support the type's GPU, judged by their oldest supported GPU. If this is not
-known for a release, the value of the next newer release counts for which it is known. Whether an old release supports a
-new GPU is not in the table; [Endpoints](endpoints.md#the-host-ami) has the releases that Blackwell instances need.
+"New enough for" lists the releases whose oldest supported GPU is not newer than the type's GPU. If the oldest GPU of a
+release is not known, the value of the next newer release counts for which it is known. Whether an old release supports
+a new GPU is not in the table; [Endpoints](endpoints.md#the-host-ami) has the releases that Blackwell instances need.
 """
 
 
