@@ -144,7 +144,7 @@ def _judge(mutants: Iterable[Mutant], data: CoverageData) -> int:
 
 
 def _found(mutant: Mutant) -> tuple[Path, int] | None:
-    """The file and the number of a mutant's line: where it was, or the one place that has the same line now."""
+    """The file and the number of a mutant's line: where it was, or the one place that has it now, indented or not."""
     was = ROOT / mutant.file
     if was.is_file() and was.read_text().splitlines()[mutant.number - 1 : mutant.number] == [mutant.old]:
         return was, mutant.number
@@ -154,7 +154,7 @@ def _found(mutant: Mutant) -> tuple[Path, int] | None:
         for file in (ROOT / place).rglob("*.py")
         if file.resolve() == file
         for number, line in enumerate(file.read_text().splitlines(), 1)
-        if line == mutant.old
+        if line.strip() == mutant.old.strip()
     ]
     named = [each for each in same if each[0].name == was.name]
     best = named or same
@@ -167,7 +167,8 @@ def _outcome(mutant: Mutant, file: Path, number: int, data: CoverageData, lines:
     known = [mutant.by] if Path(mutant.by.partition("::")[0]).is_file() else []
     text = file.read_text()
     changed = text.splitlines(keepends=True)
-    changed[number - 1] = mutant.new + "\n"
+    line = changed[number - 1]
+    changed[number - 1] = line.removesuffix(line.lstrip()) + mutant.new.lstrip() + "\n"
     try:
         file.write_text("".join(changed))
         for batch in (known, tests[:SPECIFIC], tests[SPECIFIC:MOST]):
