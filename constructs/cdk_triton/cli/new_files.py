@@ -26,7 +26,8 @@ def require_free(directory: Path, names: Mapping[str, Content], hint: str) -> No
         hint: the argument that names the directory.
 
     Raises:
-        BadParameter: a file or a directory already has the path of one of the files.
+        BadParameter: something has the path of one of the files already, or a file has the path of a directory that
+            they need.
     """
     taken = sorted({str(path) for name in names for path in _in_the_way(directory, name)})
     if taken:

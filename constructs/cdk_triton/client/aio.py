@@ -46,7 +46,7 @@ class AsyncTritonClient:
         async with AsyncTritonClient("my-endpoint") as client:
             answers = await asyncio.gather(*(client.infer(each) for each in requests))
 
-    The client uses the region, credentials and endpoint URL of boto3's default session, but not its hooks and retries.
+    The client uses the region, credentials and endpoint URL of boto3's default session, but not its hooks or retries.
     It rejects an environment that sets a proxy or a CA bundle. Each request is sent once, except as `TritonClient`
     describes. Cancelling a request closes its connection.
 

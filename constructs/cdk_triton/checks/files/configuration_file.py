@@ -133,6 +133,9 @@ def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
         platform: "tensorrt_plan"
         input { name: "IN" data_type: TYPE_FP32 dims: [ 3, 4, 4 ] }
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Limits:
+        The rule skips fields that every release since 22.07 has.
     """
     release = context.release
     if release is None:

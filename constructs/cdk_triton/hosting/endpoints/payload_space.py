@@ -30,7 +30,7 @@ def warn_about_space(
         scope: the endpoint.
         what: the variant, as the beginning of a sentence.
         size: the size of one request, in bytes.
-        concurrent: how many requests an instance processes at a time.
+        concurrent: how many requests an instance receives at a time.
         model: the model.
         volume: the EBS volume, if the app chose its size.
     """

@@ -92,8 +92,8 @@ class TritonArtifactStore(Construct):
 
     Attributes:
         bucket: the bucket.
-        former_keys: the KMS keys that the store had before. promotes_from: the store that this store promotes archives
-        from; None if this store packs and builds archives.
+        former_keys: the KMS keys that the store had before.
+        promotes_from: the store that this store promotes archives from; None if this store packs and builds archives.
         service_token: the provider of `Custom::TritonArtifacts`.
         handler_role: the role that reads the inputs of builds from S3. Allow it to read an input that is in a bucket of
             another account, or that is encrypted with your own KMS key.

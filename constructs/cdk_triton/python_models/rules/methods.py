@@ -25,7 +25,7 @@ _CALLED = ("auto_complete_config", "initialize", "execute", "finalize")
     source=backend("python_backend", "src/pb_stub.cc", 520, 600),
 )
 def idle_method(context: CheckContext) -> Iterator[Problem]:
-    """A method has a name similar to that of a method that the server calls, or the server does not await it.
+    """A method has a name similar to that of a method that the server calls, or is a coroutine that nothing awaits.
 
     The server calls `auto_complete_config`, `initialize`, `execute` and `finalize` if the class has them. The server
     awaits only `execute`, so the body of `initialize` or `finalize` never runs if this method is a coroutine.

@@ -59,7 +59,7 @@ class AsyncInference:
             `bucket`.
         success_topic: the topic that gets a notification of each response.
         error_topic: the topic that gets a notification of each failure.
-        max_concurrent_invocations_per_instance: the number of requests that one container processes at a time, 1 to
+        max_concurrent_invocations_per_instance: the number of requests that one container receives at a time, 1 to
             1000. None: SageMaker "chooses an optimal value".
         expiration: the number of whole days after which requests, responses and error messages expire. None: 7 days.
             Not allowed with an imported bucket.
