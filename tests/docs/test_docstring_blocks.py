@@ -159,4 +159,7 @@ def test_the_example_of_a_command_has_its_arguments(words: str) -> None:
     (example,) = re.findall(r"Example: (.*)", f"{command.help}\n{command.epilog or ''}")
     called = re.sub(r'^eval "\$\((.*)\)"$', r"\1", example).partition(" > ")[0]
     assert f"{called} ".startswith(f"cdk-triton {words} ")
-    command.make_context(words, shlex.split(called.removeprefix(f"cdk-triton {words}"))).close()
+    # Without its program above it, click would remember for this process that the command has no option `-h`.
+    program = get_command(app).make_context("cdk-triton", words.split())
+    arguments = shlex.split(called.removeprefix(f"cdk-triton {words}"))
+    command.make_context(words, arguments, parent=program).close()
