@@ -41,7 +41,7 @@ test-hosting: setup ## the tests of the constructs and of their security
 test-long: setup ## whole runs: the demo, the reference systems, another user, the pages for contributors
 	@pytest -m long --numprocesses 3 --dist load --maxschedchunk 1
 
-check-rule: setup ## everything that judges one rule, such as CODE=CT656: about 20 s
+check-rule: setup ## everything that judges one rule, such as CODE=CT101: about 20 s
 	@python -m tools.check_rule $(CODE)
 
 # CHECK=1 writes nothing and fails on a difference. SOURCES=<folder> also rewrites what has outside sources: <folder>/TensorRT

@@ -1,4 +1,4 @@
-"""Judges one rule: `python -m tools.check_rule CT656`, or `make check-rule CODE=CT656`.
+"""Judges one rule: `python -m tools.check_rule CT101`, or `make check-rule CODE=CT101`.
 
 It runs the documented examples of the rule, its rows in tests/checks/rows.toml, the tests of its module, and the tests
 of how rules are written. They also compare the texts of the rule with tests/messages.golden. Then it compares the pages
