@@ -32,7 +32,7 @@ PYTEST := pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 test: setup ## the tests of everything
 	@$(PYTEST) -m "not long"
 
-test-fast: setup ## the tests without servers, the CDK and slow ones: about 2 minutes
+test-fast: setup ## the tests without servers, the CDK and slow ones: two to three minutes
 	@$(PYTEST) -m "not slow and not server and not cdk and not long"
 
 test-hosting: setup ## the tests of the constructs and of their security
@@ -41,7 +41,7 @@ test-hosting: setup ## the tests of the constructs and of their security
 test-long: setup ## whole runs: the demo, the reference systems, another user, the pages for contributors
 	@pytest -m long --numprocesses 3 --dist load --maxschedchunk 1
 
-check-rule: setup ## everything that judges one rule, such as CODE=CT101: about 20 s
+check-rule: setup ## everything that judges one rule, such as CODE=CT101: some seconds
 	@python -m tools.check_rule $(CODE)
 
 # CHECK=1 writes nothing and fails on a difference. SOURCES=<folder> also rewrites what has outside sources: <folder>/TensorRT
