@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib
 import json
 import os
 import select
@@ -348,6 +349,8 @@ def _host(aws: LocalAws, options: DaemonOptions) -> EndpointHost:
 @contextlib.contextmanager
 def _private_files() -> Iterator[None]:
     """New files, also those of child processes, are for this user alone: models, logs, the state with its secret."""
+    # botocore lists moto's directory, so what Python caches there must not be private: other users may share it.
+    importlib.import_module("moto")
     previous = os.umask(0o077)
     try:
         yield

@@ -263,6 +263,17 @@ def _wait_for_end(pid: int) -> None:
         return
 
 
+def test_other_users_of_the_installation_can_start_their_own(
+    daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caches of Python lie beside the libraries; botocore lists the directory of one of them."""
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "caches"))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    daemon.start()
+    (cache,) = (path for path in (tmp_path / "caches").rglob("moto") if path.parent.name == "site-packages")
+    assert cache.stat().st_mode & 0o055 == 0o055
+
+
 def test_other_users_of_the_machine_can_read_nothing(daemon: Daemon) -> None:
     daemon.directory.mkdir(parents=True, mode=0o755)
     environment = daemon.start()
