@@ -1,8 +1,8 @@
 """The one HTTP server of the local AWS, on loopback.
 
-Every AWS client and the CDK CLI talk to it, and no browser. Requests to an endpoint take a short way past WSGI, because
-users measure their latency (see `connection`). CloudFormation and the few operations that moto lacks are
-answered here. Everything else goes to moto.
+Every AWS client and the CDK CLI call it; browsers are rejected. Requests to an endpoint bypass WSGI, because users
+measure their latency (see `connection`). CloudFormation and the few operations that moto lacks are answered here.
+Everything else goes to moto.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Routes:
     Args:
         moto: the application for all requests that no other part answers.
         signatures: checks the signatures of requests.
-        log: called with a line for each request to a service or operation that the local AWS does not have.
+        log: called with a line for each request that the local AWS cannot answer.
 
     Attributes:
         signatures: the argument.
@@ -138,7 +138,8 @@ class Routes:
         except NoOperationError as error:
             self._log(f"{error}, so it rejects the request")
             return _sent(error.reply)(environ, start_response)
-        except OSError as error:  # a full disk
+        except OSError as error:  # a full disk, or a file that this user cannot read
+            self._log(_sentence(error))
             return _rest_error("ServiceException", _sentence(error), 500)(environ, start_response)
         except Exception as error:
             message = f"the local AWS failed: {error!r}"
@@ -205,7 +206,7 @@ class Routes:
         return Response(status=200)
 
     def _invoke(self, function: str, request: Request) -> Response:
-        """A function runs to its end also if an event invocation is requested."""
+        """A function runs to its end even if an event invocation is requested."""
         headers = {"Content-Type": "application/json", "X-Amz-Executed-Version": "$LATEST"}
         try:
             result = self.lambdas.invoke(function, json.loads(request.get_data() or b"null"))
@@ -325,10 +326,8 @@ def _json(members: Mapping[str, Any], status: int = 200) -> Response:
 
 def _sentence(error: OSError) -> str:
     where = f" ({error.filename})" if error.filename else ""
-    return (
-        f"the local AWS cannot continue: {error.strerror or error}{where}; free some space, or read the cause in the "
-        "log of the local AWS"
-    )
+    fix = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "remove this cause"
+    return f"the local AWS cannot continue: {error.strerror or error}{where}; {fix}, and repeat the request"
 
 
 def _rest_error(code: str, message: str, status: int = 400) -> Response:

@@ -177,13 +177,14 @@ def test_another_runtime_is_rejected_by_name(local_aws: LocalAws, rejected: Reje
     assert "'nodejs22.x'" in caught.value.response["Error"]["Message"]
 
 
-def test_a_function_on_a_full_disk_fails_with_a_sentence(
-    messages: Messages, monkeypatch: pytest.MonkeyPatch, local_aws: LocalAws, role: str
+@pytest.mark.parametrize("cause", [errno.ENOSPC, errno.EACCES], ids=["full disk", "file of another user"])
+def test_a_function_that_cannot_be_unpacked_fails_with_a_sentence(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch, local_aws: LocalAws, role: str, cause: int
 ) -> None:
     make_function(local_aws, role, "full", "def handler(event, context):\n    return 1\n")
 
     def fail(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "functions/full")
+        raise OSError(cause, os.strerror(cause), "functions/full")
 
     monkeypatch.setattr("cdk_triton_local.lambdas.runtime.LambdaRuntime._unpack", fail)
     with pytest.raises(ClientError) as failed:
