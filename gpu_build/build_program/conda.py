@@ -41,11 +41,11 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
 
     Args:
         step: `packages` (each `url`, `algorithm`: md5 or sha256, `digest`) and `target`, relative to the repository.
-        work: the step's.
+        work: the step's `Work`.
 
     Raises:
-        BuildError: something cannot be fetched, has another hash, or cannot be installed or packed; or the environment
-            has another Python than this image.
+        BuildError: something cannot be fetched, has a different hash, or cannot be installed or packed; or the
+            environment's Python differs from this image's.
     """
     micromamba = _micromamba(work)
     root, prefix = work.scratch / "mamba", work.scratch / "environment"

@@ -20,13 +20,13 @@ _CONDA_PYTHON = "/opt/tritonserver/backends/dali/conda/envs/dalienv/bin/python"
 def build(step: Mapping[str, Any], work: Work) -> Report:
     """Write `model.dali`, or `dali.py`, which Triton serialises when it loads the model.
 
-    Either way the pipeline is serialised in two processes, because what differs between them would differ between
-    builds, and loaded by the second one.
+    Either way, the pipeline is serialised in two processes, because what differs between them would differ between
+    builds. The second process also loads it.
 
     Args:
         step: `source` (the Python file) and `target` (what is written; None where the source itself is served), both
             relative to the repository; `serialize` (whether the target is `model.dali`); `max_batch_size`.
-        work: the step's.
+        work: the step's `Work`.
 
     Raises:
         BuildError: the file does not have exactly one pipeline, or DALI cannot serialise or load it.

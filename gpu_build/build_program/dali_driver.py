@@ -31,7 +31,7 @@ class UserCodeError(Exception):
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Serialise the one pipeline of a file, and load it if that is asked for.
+    """Serialise the one pipeline of a file, and load it if requested.
 
     Args:
         question: `source`, relative to the working directory; `marked`, where to write what Triton serialises (None:

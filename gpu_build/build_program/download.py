@@ -20,7 +20,7 @@ _WAIT_SECONDS = 2.0
 
 
 def download(url: str, target: Path, stop: Stop, *, sha256: str, most_bytes: int, what: str) -> None:
-    """Fetch a file and compare its hash; nothing is left behind if it is another one.
+    """Fetch a file and compare its hash; nothing is left behind if the hash differs.
 
     Args:
         url: where it is.
@@ -31,7 +31,7 @@ def download(url: str, target: Path, stop: Stop, *, sha256: str, most_bytes: int
         what: what it is, to begin a sentence with.
 
     Raises:
-        BuildError: the file cannot be fetched, or has another hash.
+        BuildError: the file cannot be fetched, or has a different hash.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:

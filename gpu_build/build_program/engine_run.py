@@ -1,4 +1,4 @@
-"""Loads a plan and runs it once with given inputs, and compares what it has with `config.pbtxt`."""
+"""Loads a TensorRT plan, runs it once with given inputs, and compares its tensors with `config.pbtxt`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SIZE = re.compile(r"Unexpected file size for input file: (\S+?)\. Note: Input b
 
 
 class EngineRun(NamedTuple):
-    """The results of one run of a plan.
+    """The results of one run of a TensorRT plan.
 
     Attributes:
         directory: the directory with the files of the bindings.
@@ -58,20 +58,20 @@ def run_engine(
     directory: Path,
     profile: int | None,
 ) -> EngineRun:
-    """Load a plan and run it once.
+    """Load a TensorRT plan and run it once.
 
     Args:
         work: runs trtexec.
         name: the step's name, which begins an error.
         trtexec: its path.
-        plan: the plan.
+        plan: the TensorRT plan.
         version: the version of TensorRT: which options its trtexec has.
         inputs: what goes in; an input that is not here gets trtexec's own random values.
         directory: where trtexec writes.
         profile: the optimisation profile to use, where the plan has several.
 
     Raises:
-        BuildError: the plan cannot be loaded or run, or takes other inputs.
+        BuildError: the plan cannot be loaded or run, or has different inputs.
     """
     command = [trtexec, f"--loadEngine={plan}", "--iterations=1", "--warmUp=0", "--duration=0"]
     if profile is not None:
@@ -114,14 +114,14 @@ def exported_values(file: Path) -> dict[str, list[float]]:
 def check_tensors(
     name: str, expected: Sequence[Mapping[str, Any]], found: Iterable[Binding], *, side: str, complete: bool
 ) -> None:
-    """Compare one side of a plan with `config.pbtxt`.
+    """Compare the inputs or outputs of a TensorRT plan with `config.pbtxt`.
 
     Args:
         name: the step's name, which begins an error.
-        expected: `inputs` or `outputs` of the step; none: the server takes what the plan has.
-        found: the plan's.
+        expected: `inputs` or `outputs` of the step; if empty, the server takes what the plan has.
+        found: the tensors of the plan.
         side: "input" or "output".
-        complete: whether the plan may have no others.
+        complete: whether the plan must not have other tensors.
 
     Raises:
         BuildError: the tensors of the plan differ from those of the step.

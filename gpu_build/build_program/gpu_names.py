@@ -1,8 +1,8 @@
-"""Compares the name of a GPU in our tables with what `nvidia-smi` calls it.
+"""Compares the name of a GPU in the library's tables with its name in `nvidia-smi`.
 
 The tables follow AWS ("NVIDIA T4", "NVIDIA V100 16GB", "NVIDIA A100 40GB"), nvidia-smi the product ("Tesla T4",
 "Tesla V100-SXM2-16GB", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3"). The comparison uses the model and, if both
-names contain it, the memory; the maker, "Tesla", and words for the form factor and the kind of memory do not take part.
+names contain it, the memory; the maker, "Tesla", and words for the form factor and the kind of memory are ignored.
 """
 
 from __future__ import annotations

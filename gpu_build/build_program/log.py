@@ -61,7 +61,7 @@ class Log:
                 written.doing = {**self._about, "after": event}
 
     def still_running(self, seconds: float) -> None:
-        """Write that the program still runs if nothing was written for so long, and what it did last."""
+        """Write that the program is still running if nothing was written for so long, and what it did last."""
         written = self._written
         with written.lock:
             now = time.monotonic()
@@ -78,7 +78,8 @@ class Log:
 def signs_of_life(log: Log, seconds: float = SILENCE_SECONDS) -> Iterator[None]:
     """While this lasts, the log is never silent for much longer than `seconds`, whatever the program waits for.
 
-    From a thread, because what takes long may be a command, a copy of gigabytes, or a server that does not answer.
+    A thread does this, because the program may wait for a command, a copy of gigabytes, or a server that does not
+    answer.
     """
     ended = threading.Event()
 

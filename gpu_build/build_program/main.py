@@ -29,7 +29,7 @@ _BUILT, _SOME_FAILED, _NOT_STARTED = 0, 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Follow the plan in a folder.
+    """Follow the `plan.json` in a folder.
 
     Args:
         arguments: the input folder, which holds `plan.json`, and the output folder.

@@ -24,7 +24,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
     Args:
         step: `name`, `source`, `function`, `requirements` and `target` (paths relative to the repository), `outputs`
             (all names) and `integer_inputs` ("int32" or None).
-        work: the step's.
+        work: the step's `Work`.
 
     Raises:
         BuildError: the requirements cannot be installed, the function fails or writes no file, or what it wrote is not

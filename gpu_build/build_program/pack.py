@@ -2,8 +2,8 @@
 
 The rules are those of `cdk_triton.artifacts.archive`, and a test holds both to the same bytes of tar: entries sorted by
 path, directories among them, times and ids 0, fixed modes, PAX. Only the gzip differs: stored, because weights and
-plans hardly compress (8 % larger, 20 times faster to write, 2 to 4 times faster to unpack), a single member, without
-name and time. An ensemble's version directory is alive by the placeholder that its sources hold.
+TensorRT plans hardly compress (8 % larger, 20 times faster to write, 2 to 4 times faster to unpack), a single member,
+without name and time. The placeholder in its sources keeps an ensemble's version directory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares a plan's answers with ONNX Runtime's for the same inputs."""
+"""Compares a TensorRT plan's outputs with ONNX Runtime's for the same inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reference:
     version installed already is used as it is.
 
     Args:
-        work: the step's.
+        work: the step's `Work`.
         name: the step's name.
         onnx: the network.
 
@@ -56,11 +56,11 @@ class Reference:
     def compare(self, run: EngineRun, inputs: Sequence[Tensor], tolerance: Mapping[str, float]) -> dict[str, Any]:
         """The version of ONNX Runtime, and the figures of each output in `outputs`.
 
-        An output holds if its largest difference is at most `absolute + relative * largest magnitude` and no NaN or
-        infinity is in one of the two only.
+        An output holds if its largest difference is at most `absolute + relative * largest magnitude` and NaN and
+        infinities are at the same places in both.
 
         Raises:
-            BuildError: one does not hold.
+            BuildError: an output does not hold.
         """
         bindings = [
             binding for binding in run.bindings if not binding.is_input and binding.name not in run.data_dependent

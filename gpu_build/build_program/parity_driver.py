@@ -1,4 +1,4 @@
-"""Runs in a Python that has ONNX Runtime: describes a network, and compares a plan's answers with its.
+"""Runs in a Python with ONNX Runtime: describes a network, and compares a TensorRT plan's outputs with the network's.
 
 `python parity_driver.py QUESTION.json ANSWER.json`; see `programs.run_driver`.
 """
@@ -52,7 +52,7 @@ def describe(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def compare(question: dict[str, Any]) -> dict[str, Any]:
-    """How far the plan's outputs are from ONNX Runtime's, for the same inputs."""
+    """How far the TensorRT plan's outputs are from ONNX Runtime's, for the same inputs."""
     import onnxruntime
 
     session = _session(question)

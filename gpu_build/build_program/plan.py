@@ -1,4 +1,4 @@
-"""Reads the build plan: `plan.json` of schema 1, which the custom resource's handler wrote."""
+"""Reads `plan.json` of schema 1, the program's input, which the custom resource's handler wrote."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLATFORM = {"image", "release", "gpu", "compute_capability", "tensorrt", "dali"
 
 
 class PlanError(Exception):
-    """The plan cannot be followed; the text is one sentence."""
+    """`plan.json` cannot be followed; the text is one sentence."""
 
 
 class Input(NamedTuple):
@@ -60,10 +60,10 @@ class BuildPlan(NamedTuple):
 
 
 def read_plan(file: Path) -> BuildPlan:
-    """Read and validate a plan.
+    """Read and validate a `plan.json`.
 
     Raises:
-        PlanError: the document is not a plan of this schema.
+        PlanError: the document is not a `plan.json` of this schema.
     """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Finds the machine's GPU and versions, and compares them with the plan."""
+"""Finds the machine's GPU and versions, and compares them with `plan.json`."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def probe(work: Work) -> dict[str, str | None]:
 
 
 def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence[str] = ()) -> list[str]:
-    """Reject a machine that would build something else than the plan requires.
+    """Reject a machine that would build something other than `plan.json` requires.
 
     Args:
-        plan: the plan, with its platform.
+        plan: the content of `plan.json`, with its platform.
         probed: the machine's values.
         stand_ins: the stand-ins that probing met: where there are any, no image is run that the table of releases could
             be wrong about.
@@ -53,7 +53,7 @@ def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence
         Warnings about smaller differences.
 
     Raises:
-        BuildError: another GPU, or another compute capability.
+        BuildError: the machine has a different GPU or compute capability.
     """
     warnings = _check_gpu(plan.platform, probed)
     for name in ("tensorrt", "dali", "python"):
@@ -68,14 +68,14 @@ def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence
 
 
 def check_tensorrt(ensemble: Ensemble, version: str | None) -> None:
-    """Reject an ensemble whose steps are for another TensorRT; others of the plan go on.
+    """Reject an ensemble whose steps are for another TensorRT; the other ensembles continue.
 
     Args:
         ensemble: the ensemble.
-        version: of the machine's TensorRT; None if it has none.
+        version: the version of the machine's TensorRT; None if it has none.
 
     Raises:
-        BuildError: the machine has no trtexec, or another major version of TensorRT than a step needs.
+        BuildError: the machine has no trtexec, or not the major version of TensorRT that a step needs.
     """
     for step in ensemble.steps:
         major = step.get("tensorrt_major")

@@ -1,4 +1,4 @@
-"""Runs programs that are not ours: a user's code, and what pip or micromamba brought."""
+"""Runs programs from outside the library: a user's code, and what pip or micromamba has installed."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _LOG_LINES = 40
 
 
 def isolated(work: Work, *, keep: Sequence[str] = (), **variables: str) -> dict[str, str]:
-    """The environment of a program of the user's: some variables of the image, and a home directory in `scratch`.
+    """The environment of a user's program: some variables of the image, and a home directory in `scratch`.
 
     It keeps credentials and tokens from code that does not look for them. It is not a sandbox, because the program runs
     as the same user as the build.
 
     Args:
-        work: the step's.
+        work: the step's `Work`.
         keep: further variables to keep.
         variables: variables to set.
     """

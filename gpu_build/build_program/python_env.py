@@ -1,4 +1,4 @@
-"""A Python with pinned packages, for what a step runs beside the standard library."""
+"""A Python with pinned packages, for a step that needs more than the standard library."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Work(Protocol):
         repository: the unpacked repository; steps read and write files here.
         scratch: an empty directory of this step's own, removed afterwards.
         shared: a directory of all steps of the job, for what is worth making once.
-        platform: what the plan expects (`platform` of the plan).
+        platform: what `plan.json` expects (its `platform`).
         probed: what the machine has: gpu, compute_capability, driver, tensorrt, dali, python; None where not found.
         stop: checked between the blocks of long work in this process.
         stand_ins: the stand-ins that the build has met so far; none where it runs in an image.

@@ -18,7 +18,7 @@ STEPS = {
 }
 """A step's `recipe` and the module of this package whose `build(step, work)` builds it.
 
-Modules are imported when a plan needs them: one that cannot be imported fails its own steps only.
+Modules are imported when a step needs them: one that cannot be imported fails only its own steps.
 """
 
 

@@ -25,7 +25,7 @@ class BuildError(Exception):
 
 
 class StoppedError(BuildError):
-    """The program has to end; raised where it looks, never in the middle of something."""
+    """The program has to end; raised only where the program checks for this."""
 
 
 class Stop:

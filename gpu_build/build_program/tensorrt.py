@@ -23,7 +23,7 @@ _FIRST_WITH_64_BITS = 10
 
 
 def build(step: Mapping[str, Any], work: Work) -> Report:
-    """Build the plan of a step."""
+    """Build the TensorRT plan of a step."""
     trtexec = find_trtexec()
     if trtexec is None:
         raise BuildError(f"{step['name']}: there is no trtexec")

@@ -1,4 +1,4 @@
-"""Writes random tensors to files, with which a plan is run; only with the standard library."""
+"""Writes random tensors to files, with which a TensorRT plan is run; standard library only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Puts a repository's files in place: its sources and inputs, each verified by its SHA-256.
 
-An archive is unpacked by our own rules and not by `tarfile.extractall`, whose filters Python 3.8 may not have: regular
-files and directories only, each path below the repository, each file one that the plan names, each with its content's
-SHA-256.
+An archive is unpacked by this module's own rules and not by `tarfile.extractall`, whose filters Python 3.8 may not
+have: regular files and directories only, each path below the repository, each file one that `plan.json` names, each
+with its content's SHA-256.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def raised_error(raised: Mapping[str, Any], name: str, work: Work) -> BuildError
         raised: `what` was run (`bert/export.py:export`), the exception's `type` and `text`, and its `frames`, each a
             file, a line's number, a function and the line.
         name: the step's name.
-        work: the step's.
+        work: the step's `Work`.
     """
     directory, _, what = raised["what"].partition("/")
     model = work.repository / directory

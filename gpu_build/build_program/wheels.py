@@ -37,11 +37,11 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
 
     Args:
         step: `requirements`, the file in the repository, and `target`, both relative to the repository.
-        work: the step's.
+        work: the step's `Work`.
 
     Raises:
-        BuildError: a package cannot be fetched, has another hash, has no wheel for this Python, or needs one that is
-            not pinned; or numpy cannot be imported.
+        BuildError: a package cannot be fetched, has a different hash, has no wheel for this Python, or needs one that
+            is not pinned; or numpy cannot be imported.
     """
     _warn_of_other_python(work)
     environment = work.scratch / "environment"

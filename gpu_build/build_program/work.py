@@ -40,7 +40,7 @@ class BuildWork:
         repository: the unpacked repository.
         scratch: an empty directory.
         shared: a directory of all steps of the job; the scratch directory if not given.
-        platform: what the plan expects.
+        platform: what `plan.json` expects.
         probed: what the machine has.
         log: gets the lines of commands.
         stop: ends commands.

@@ -1,8 +1,8 @@
 """The handlers of the store's custom resources.
 
-`Custom::TritonArtifacts` makes the objects of a plan exist in the artifact store. `Custom::TritonEndpointWait` holds a
-deployment until an endpoint can be changed. CloudFormation calls `provide`, and the state machine that this starts
-calls `is_complete` until it is done. The state machine of a publisher calls it for its builds in the same way.
+`Custom::TritonArtifacts` makes the objects of a build plan exist in the artifact store. `Custom::TritonEndpointWait`
+holds a deployment until an endpoint can be changed. CloudFormation calls `provide`, and the state machine that this
+starts calls `is_complete` until it is done. The state machine of a publisher calls it for its builds in the same way.
 `is_complete` does all the work, so the polls are the only retry loop. The directory is deployed as it is, so it needs
 only the standard library and boto3.
 """
@@ -40,12 +40,12 @@ logging.getLogger(__name__).setLevel(logging.INFO)
 
 
 def on_event(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """Name the resource after its plan. The physical id of a Delete is kept, whatever it is, and nothing is deleted."""
+    """Name the resource after its build plan. A Delete keeps its physical id, whatever it is, and deletes nothing."""
     return accept(event, now=time.time())
 
 
 def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """Do what is left of the plan while this poll has time.
+    """Do what is left of the build plan while this poll has time.
 
     If the event contains the outcome of all polls, it answers CloudFormation instead.
 

@@ -1,6 +1,6 @@
 """The keys of an archive that a publisher uploaded, derived from its content.
 
-The caller of a publisher names the keys of its uploads. They decide which object serves which caller, so they are
+The caller of a publisher names the keys of its uploads. The keys decide which object serves which caller, so they are
 verified. The archive is unpacked as a stream, within bounds, and its keys are computed as the synthesis computes them.
 Nothing is written to a disk, and only the paths and hashes of its files are kept. A function has 512 MB, and may read
 two archives at once.
@@ -53,7 +53,7 @@ def archive_keys(
 
     Args:
         chunks: its bytes.
-        inputs: the inputs of the keys beside its files.
+        inputs: the inputs of the keys other than its files.
         name: the archive's name in messages.
         is_over: whether the time for reading it is up.
 

@@ -56,7 +56,7 @@ def build(
 
     Args:
         pending: the archives to build.
-        builder: the machine that builds, from the plan.
+        builder: the machine that builds, from the build plan.
         request: the request.
         invocation: this invocation.
 
@@ -192,11 +192,11 @@ def _start(
     invocation: Invocation,
     reject: Reject,
 ) -> None:
-    """Start a build of the free keys, or continue a build that an earlier poll of this plan began.
+    """Start a build of the free keys, or continue a build that an earlier poll of this build plan began.
 
     Raises:
         NotYetError: a build was started, or cannot be started yet.
-        ArtifactError: `reject` raised it, or the plan does not name a builder.
+        ArtifactError: `reject` raised it, or the build plan does not name a builder.
     """
     unstarted = {each.state.build: each.state for each in found if each.state is not None and each.state.job is None}
     free = [(each.commit, each.lock) for each in found if each.lock is not None and each.state is None]

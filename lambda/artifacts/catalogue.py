@@ -92,7 +92,7 @@ def unpublish(entry: Entry, change: Change) -> Entry:
 
 
 def forget(entry: Entry, change: Change) -> Entry:
-    """Take an ensemble out of the catalogue with all its versions, so that `gc` may delete their archives.
+    """Take an ensemble out of the catalogue with all its versions, so that `gc` can delete their archives.
 
     Raises:
         ArtifactError: the ensemble was never published.
@@ -126,7 +126,7 @@ def update(multi_model: str, platform: str, ensemble: str, change: Callable[[Ent
         multi_model: the name of the `TritonMultiModel` in the store.
         platform: its platform, as in `25.09-a10g`.
         ensemble: the ensemble.
-        change: makes the new entry of the one that is there; may be called several times.
+        change: makes the new entry from the current one; may be called several times.
         storage: the store's bucket.
 
     Raises:

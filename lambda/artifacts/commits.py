@@ -132,8 +132,8 @@ def commit_archive(commit: Commit, archive: StoredObject, storage: Storage) -> S
 def manifest_head(commit: Commit) -> dict[str, Any]:
     """The beginning of every manifest.
 
-    The metadata is that of the deployment that writes it. A later one of the same artifact key finds the manifest,
-    which nobody changes; its own metadata is in the tags of its SageMaker Model.
+    The metadata is that of the deployment that writes the manifest. A later deployment of the same artifact key finds
+    the manifest and does not change it; that deployment's metadata is in the tags of its SageMaker Model.
     """
     return {
         "schema": MANIFEST_SCHEMA,

@@ -68,8 +68,9 @@ def copy_if_absent(
         turn: the time in which this poll begins parts.
         check: called before each part is copied; an exception ends the copy. The copy has the condition that the source
             is still the one that was checked.
-        resume: whether an upload that an earlier poll began is resumed. A caller who may overwrite the source can also
-            give it an earlier date: an object that was uploaded in parts has that of the first one.
+        resume: whether an upload that an earlier poll began is resumed. A caller with permission to overwrite the
+            source can also give it an earlier date: an object that was uploaded in parts has the date at which its
+            upload began.
 
     Raises:
         TurnIsOverError: the time is up; the copied parts are kept.

@@ -7,8 +7,8 @@ a scaled endpoint has two of these resources:
 * one that depends on the endpoint, and so is deleted before it. It waits when it is deleted. Its physical id is the
   endpoint's name;
 * one that the endpoint depends on, and so is changed before it. It waits when it is created or changed. CloudFormation
-  generates the endpoint's name later, so this one reads it from the other's physical id. Without one, the endpoint
-  is new.
+  generates the endpoint's name later, so this one reads it from the other's physical id. Without a physical id, the
+  endpoint is new.
 
 A wait never fails a deployment. When its time is up, the deployment goes on, and SageMaker may reject the change.
 """
@@ -55,7 +55,7 @@ def accepted(event: Mapping[str, Any], *, now: float) -> dict[str, Any]:
 
 
 def is_settled(event: Mapping[str, Any], *, now: float) -> bool:
-    """Whether the deployment may go on."""
+    """Whether the deployment can continue."""
     waited = now - float(event.get("StartedAt", now))
     try:
         name = _endpoint(event)

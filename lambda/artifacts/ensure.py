@@ -1,4 +1,4 @@
-"""Carries out what is left of a plan, which every poll finds out from the objects in the bucket.
+"""Carries out what is left of a build plan, which every poll finds out from the objects in the bucket.
 
 There is no other state. Two polls may run at once, a poll may end between any two calls, and an event may come twice or
 late. These rules make that safe:
@@ -6,7 +6,7 @@ late. These rules make that safe:
 * An archive is written only if it is absent. So the first committer wins, and the others adopt its archive.
 * The manifest is written last, and only if it is absent. It is the commit.
 * An object that is there already is verified before it counts as done.
-* An archive that is neither packed nor built is copied from the store that this one promotes from.
+* An archive that is neither packed nor built is copied from the source store (`promotion`).
 * One job at a time builds an archive, for all requests (`locks`).
 """
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 def ensure(request: Request, invocation: Invocation) -> None:
-    """Return when every object of the request's plan exists and is verified.
+    """Return when every object of the request's build plan exists and is verified.
 
     Args:
         request: the request.
@@ -65,10 +65,10 @@ def ensure(request: Request, invocation: Invocation) -> None:
 
 
 def read_plan(request: Request, storage: Storage) -> StackPlan:
-    """The plan of a request.
+    """The build plan of a request.
 
     Raises:
-        ArtifactError: the plan is missing, or is not the one that the request names.
+        ArtifactError: the build plan is missing, or is not the one that the request names.
     """
     found = storage.read(request.plan_key, bucket=request.plan_bucket)
     if found is None:

@@ -1,4 +1,4 @@
-"""Decides which errors end a request and which deserve another poll, and writes the reason for CloudFormation."""
+"""Decides which errors end a request and which lead to another poll, and writes the reason for CloudFormation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _FORBIDDEN_ROLES = ("not authorized to perform: sts:AssumeRole", "Could not assu
 """CodeBuild and SageMaker answer InvalidInputException and ValidationException for a role that is not there yet."""
 
 BEFOREHAND = ", or build beforehand with `cdk-triton artifacts build`, which needs no deployment"
-"""Advice for a deployment, whose stack has a plan to build from."""
+"""Advice for a deployment, whose stack has a build plan."""
 
 _TYPOGRAPHY = str.maketrans({"…": "...", "‘": "'", "’": "'", "“": '"', "”": '"'})  # noqa: RUF001 - that is what it is about
 
@@ -90,7 +90,7 @@ class ArtifactError(Exception):
 
 
 class NotYetError(Exception):
-    """The next poll continues: the time of this one is up, another deployment was faster, or a build runs.
+    """The next poll continues: the time of this one is up, another deployment was faster, or a build is running.
 
     Args:
         reason: the event that the request waits for.

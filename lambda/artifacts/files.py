@@ -32,7 +32,7 @@ def commit_files(commit: Commit, assets: str, invocation: Invocation) -> None:
 
     Args:
         commit: the commit; it has files.
-        assets: the plan's bucket.
+        assets: the build plan's bucket.
         invocation: this invocation.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Brings the inputs of a build into its folder of the store's bucket, and writes the build plan last."""
+"""Copies the inputs of a build into its folder in the store's bucket, and writes `plan.json` last."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def copy_inputs(
         build: the build's id.
         builder: the machine that builds; it names the build program.
         commits: the archives to build.
-        assets: the plan's bucket.
+        assets: the build plan's bucket.
         invocation: this invocation.
 
     Returns:
-        By artifact key, the reason why an archive cannot be built: an input is missing, or has another hash than the
-        plan.
+        By artifact key, the reason why an archive cannot be built: an input is missing, or its hash differs from the
+        build plan.
 
     Raises:
         NotYetError: the time is up; the copied inputs are kept.
@@ -60,7 +60,7 @@ def copy_inputs(
 
 
 def write_build_plan(build: str, builder: BuildMachine, commits: Iterable[Commit], invocation: Invocation) -> list[str]:
-    """Write the build plan if it is absent; return the keys in the stored plan."""
+    """Write the build program's `plan.json` if it is absent; return the keys in the stored one."""
     ensembles = [dict(commit.build.ensemble) for commit in commits if commit.build is not None]
     document = {
         "schema": SCHEMA,

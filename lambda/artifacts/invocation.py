@@ -53,7 +53,7 @@ class Invocation:
         each: applies a function to items, some of them concurrently.
         now: the time, in seconds since 1970.
         token: makes 16 hexadecimal digits that are unique.
-        promotes_from: the bucket of the store that this one promotes from; None if it builds for itself.
+        promotes_from: the bucket of the store that archives are promoted from; None if this store builds for itself.
         is_last: whether the request fails if this poll does not finish it.
         stack_status: returns the status of a stack, as in `UPDATE_IN_PROGRESS`.
     """

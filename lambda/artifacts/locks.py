@@ -14,19 +14,19 @@ The rules:
 1. A build never has more than one job, and the job's name is the build's id. To build again, an invocation makes a new
    build with a new id.
 2. A lock is spent when its build has ended without the key's archive, has expired, or has fixed its members without the
-   key. None of these can become false again, so every invocation that finds one of them may replace the lock.
+   key. None of these can become false again, so every invocation that finds one of them can replace the lock.
 3. Until its job runs, one invocation at a time works on a build. It holds the lease: a random token and a time, written
    into the build. A lease is longer than an invocation can live (`LEASE_SECONDS`). So an invocation that was killed is
    certainly gone when its lease has passed. An invocation that ends in another way gives its lease back.
-4. The holder of a build is the plan that made it, by its hash. Every request for that plan continues from the point
-   that the last one reached. So a deployment that timed out, was rolled back and is repeated finds its build again.
-   Requests for other plans wait. If nobody has worked on a build for `ABANDONED_SECONDS`, the next request that reads
-   it looks for its job. It ends the build if the job does not exist.
-5. The holder locks the free keys of its plan in sorted order, brings the inputs and writes the build plan. A publisher
-   writes it without the keys whose inputs are missing. Then the holder fixes the members and records that it is about
-   to start the job (`sent_at`). Only then it starts the job. An
-   invocation that finds `sent_at` looks for the job before it starts one, because an answer may have been lost. A
-   second start within minutes does no harm, because both services take the build's id as the name of the request.
+4. The holder of a build is the build plan that made it, by its hash. Every request for that build plan continues from
+   the point that the last one reached. So a deployment that timed out, was rolled back and is repeated finds its build
+   again. Requests for other build plans wait. If nobody has worked on a build for `ABANDONED_SECONDS`, the next request
+   that reads it looks for its job. It ends the build if the job does not exist.
+5. The holder locks its free keys in sorted order, copies the inputs and writes the build program's `plan.json`. A
+   publisher omits the keys whose inputs are missing. Then the holder fixes the members and records that it is about to
+   start the job (`sent_at`). Only then it starts the job. An invocation that finds `sent_at` looks for the job before
+   it starts one, because an answer may have been lost. A second start within minutes does no harm, because both
+   services take the build's id as the name of the request.
 6. A build is recorded as "could not be started" only if the service rejected the job, and if no earlier attempt is
    young enough (`UNSURE_SECONDS`) to be still on its way.
 7. A build ends when the service reports that the job has ended, with any status. It also ends when the service does not
@@ -132,12 +132,12 @@ class BuildState:
 
     Attributes:
         build: its id.
-        holder: the SHA-256 of the plan that made it.
-        kind: of its builder.
+        holder: the SHA-256 of the build plan that made it.
+        kind: the kind of its builder.
         image: the URI of the image that it runs in.
         timeout_minutes: the time after which the service ends the job.
-        instance_type: of a Processing job, else None.
-        volume_gb: of a Processing job, else None.
+        instance_type: the instance type of a Processing job; None for CodeBuild.
+        volume_gb: the volume size of a Processing job; None for CodeBuild.
         created_at: seconds since 1970, as all times here.
         worked_at: the time when an invocation last worked on it, before its job ran.
         lease: the lease of the invocation that works on it.

@@ -37,12 +37,12 @@ def advance(index: Index | None, served: ServedArchives) -> Index:
 
 
 def write_index(served: ServedArchives, storage: Storage) -> None:
-    """Make the plan's target models current in the index, by read, modify and conditional write.
+    """Make the build plan's target models current in the index, by read, modify and conditional write.
 
     Raises:
         NotYetError: other writers kept changing it.
-        ArtifactError: the object is not an index of this version of the library, or an ensemble of the plan is also
-            published.
+        ArtifactError: the object is not an index of this version of the library, or an ensemble of the build plan is
+            also published.
     """
 
     def change(index: Index | None) -> Index:
@@ -101,7 +101,7 @@ def _update(key: str, change: Callable[[Index | None], Index], storage: Storage)
 
 
 def _reject_published(served: ServedArchives, storage: Storage) -> None:
-    """Of a published ensemble and one of the stack with the same name, callers would get one or the other."""
+    """If a published and a stack-deployed ensemble had the same name, callers would get one or the other."""
     place = parse_fleet_object(served.index)
     assert place is not None  # as the synthesis names it
     name, platform = place.fleet, place.platform

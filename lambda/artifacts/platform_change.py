@@ -7,9 +7,9 @@ deployment fails here, before anything else has changed.
 Two documents are read for each ensemble, and a poll has 20 seconds. So each poll compares a part of the ensembles, and
 Step Functions passes its progress to the next one.
 
-A rollback restores the previous platform, whose archives still exist. So each poll first checks whether the stack rolls
-back, and then compares nothing. A store in a VPC without an endpoint for CloudFormation cannot check that, and always
-compares.
+A rollback restores the previous platform, whose archives still exist. So each poll first checks whether the stack is
+rolling back, and compares nothing if it is. A store in a VPC without an endpoint for CloudFormation cannot check that,
+and always compares.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         invocation: this invocation.
 
     Returns:
-        The progress; None if the platform does not change, nothing is published, or the stack rolls back.
+        The progress; None if the platform does not change, nothing is published, or the stack is rolling back.
 
     Raises:
         ArtifactError: an ensemble is not published for the new platform.

@@ -1,6 +1,7 @@
-"""Copies archives from the store that this one promotes from, instead of building or uploading them again.
+"""Copies archives from the store that they are promoted from, instead of building or uploading them again.
 
-Two builds of one plan differ in their bytes and in their speed, so this store gets the very archive that was tested.
+Two builds of the same inputs differ in their bytes and in their speed, so this store gets the very archive that was
+tested.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ __all__ = ["promote"]
 
 
 def promote(commit: Commit, invocation: Invocation) -> StoredObject:
-    """Copy an archive that the other store has committed, and commit it here.
+    """Copy an archive that the source store has committed, and commit it here.
 
     Raises:
         NotYetError: the time is up; the copied parts are kept.
-        ArtifactError: the other store has not committed it, or this store does not promote.
+        ArtifactError: the source store has not committed it, or this store has no source store.
     """
     storage, origin = invocation.storage, invocation.promotes_from
     if origin is None:

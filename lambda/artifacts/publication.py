@@ -19,15 +19,15 @@ build after `staging/` has expired.
 
 `<caller>` is the `aws:userid` of the caller, such as `AROAEXAMPLE:alice`. `grant_publish` allows each caller to write
 into the directory of its own userid alone. So IAM guarantees the author of a request, whom the catalogue records, and
-no caller can overwrite the uploads of another one. A caller may start an execution for the request of another one. Step
+no caller can overwrite the uploads of another one. A caller can start an execution for the request of another one. Step
 Functions does not pass the caller to the execution, but CloudTrail records it.
 
 Publishers of one store share no prefix: two machines may have executions of the same name, and a caller of one machine
-may be forbidden to use the other. Two machines publish even for one platform of a `TritonMultiModel`: that of the next
-platform, and after the change that of the present one. So the prefix names the machine too, and CloudFormation gives
-each machine another name. An execution that is redriven keeps its ARN, so it finds what it wrote. Failures have a
-prefix of their own, because callers may read nothing else. All of it expires with `staging/`. Object keys are derived
-here, from names that are checked.
+may be forbidden to use the other. Two machines can publish for the same platform of a `TritonMultiModel`: before a
+platform change the machine of the next platform, and after it the machine of the present platform. So the prefix names
+the machine too, and CloudFormation gives each machine another name. An execution that is redriven keeps its ARN, so
+it finds what it wrote. Failures have a prefix of their own, because callers can read nothing else. All of it expires
+with `staging/`. Object keys are derived here, from names that are checked.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ ensemble, `record` for each that could not be built or changed, and `count` at t
 archive, which no caller knows yet, and then writes the catalogue, by which callers find it. So an ensemble is in its
 old or in its new state, and never in between.
 
-An ensemble that is done already costs one call of S3. So an execution that failed or was stopped may be started again
+An ensemble that is done already costs one call of S3. So an execution that failed or was stopped can be started again
 with the same request.
 """
 
@@ -42,7 +42,7 @@ from .verified_copy import copy_verified, verified
 __all__ = ["Publisher", "batches", "change", "count", "prepare", "record"]
 
 MAX_BATCH = 10
-"""Archives of one build. A builder ends a job after two hours by default, and a plan takes some minutes."""
+"""Archives of one build. A builder ends a job after two hours by default, and a TensorRT plan takes some minutes."""
 
 MAX_NAMES = 20
 """Repositories of one batch with the same key, whose archive is built once. A batch is the input of a state, which has
@@ -89,7 +89,7 @@ class Publisher:
     Attributes:
         storage: the store's bucket.
         place: the `TritonMultiModel` and the execution.
-        keys: the inputs of keys beside the files of an archive.
+        keys: the inputs of keys other than the files of an archive.
         turn: the time in which parts of a copy are begun.
         now: returns the time.
         each: applies a function to items, some of them concurrently.

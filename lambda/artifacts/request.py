@@ -41,10 +41,10 @@ class Request:
     Attributes:
         is_delete: whether it is a Delete. A Delete deletes nothing, because a rollback needs the old objects and other
             stacks share them.
-        physical_id: the plan's SHA-256; for a Delete the id that CloudFormation sent, which it may have invented.
-        plan_bucket: the bucket of the plan and of the archives that it names.
-        plan_key: the plan's object key.
-        build_image: the image that a build of this plan runs in; None if the stack builds nothing.
+        physical_id: the build plan's SHA-256; for a Delete the id that CloudFormation sent, which it may have invented.
+        plan_bucket: the bucket of the build plan and of the archives that it names.
+        plan_key: the build plan's object key.
+        build_image: the image that builds of this build plan run in; None if the stack builds nothing.
         started_at: when `on_event` accepted the request, in seconds since 1970.
         stack_id: the ARN of the stack.
         published: the platform of the publisher; None without one.

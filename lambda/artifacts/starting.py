@@ -29,7 +29,7 @@ QUOTA_SECONDS = 8 * 60 * 60
 log = logging.getLogger(__name__)
 
 Wanted = Sequence[tuple[Commit, KeyLock]]
-"""The archives that may be locked, each with the lock that was read: a lock of this build, or a spent one."""
+"""The archives that can be locked, each with the lock that was read: a lock of this build, or a spent one."""
 
 Reject = Callable[[Commit, str], None]
 """Takes an archive that cannot be built, and the reason. If it raises, the others are not built either."""
@@ -115,7 +115,7 @@ class _Work:
         self.state = self.ledger.write(self.state, **changes)
 
     def prepare(self, wanted: Wanted, builder: BuildMachine, reject: Reject) -> None:
-        """Take the locks, copy the inputs, reject archives that lack one, write the build plan, and fix the members."""
+        """Take the locks, copy the inputs, reject archives that lack one, write `plan.json`, and fix the members."""
         build = self.state.build
         # Two directories may have the same content, thus one key: it is built once, and committed under both names.
         by_key = {commit.artifact_key: (commit, lock) for commit, lock in wanted}

@@ -25,7 +25,7 @@ def verified(origin: str, wanted: ArchiveKeys, inputs: KeyInputs, storage: Stora
     Args:
         origin: the archive's object key.
         wanted: the keys of the request.
-        inputs: the inputs of the keys beside the files of the archive.
+        inputs: the inputs of the keys other than the files of the archive.
         storage: the store's bucket.
         turn: the time in which the archive is read and copied.
 

@@ -31,7 +31,7 @@ These modules put them together:
 
 * `aws` starts and stops everything in one process;
 * `daemon` starts that process for a state directory, finds it again and stops it; `logs` reads its logs, and `running`
-  lists the directories of the others;
+  lists the state directories that have a running local AWS;
 * `fidelity` prints what is modelled, for the user guide.
 
 The names below are imported when they are first used, because the stand-ins start many times in a build.

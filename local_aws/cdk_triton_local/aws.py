@@ -137,7 +137,7 @@ class LocalAws:
         return self._variables() | no_proxy(os.environ)
 
     def process_environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """The whole environment of a program that may call this AWS and no other.
+        """The whole environment of a program that can call this AWS and no other.
 
         Args:
             base: further variables; profiles, session tokens and endpoints of services are removed from them.

@@ -1,8 +1,9 @@
 """Runs the local AWS of a state directory, here or detached, finds it again, and stops it.
 
-A directory has at most one. The running process holds a lock, which the kernel releases when the process ends, however
-it ends. The state file beside the lock only shows where to find the process. A signal goes through a file descriptor of
-the process, and only if its start time is the recorded one, so it never reaches a process that got the same id later.
+A directory has at most one running local AWS. Its process holds a lock, which the kernel releases when the process
+ends, however it ends. The state file beside the lock only shows where to find the process. A signal goes through a file
+descriptor of the process, and only if its start time is the recorded one, so it never reaches a process that got the
+same id later.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Daemon:
     """The local AWS of one state directory.
 
     Attributes:
-        capacity: how many instances are free for each deployment; the limits are removed when it ends.
+        capacity: how many instances are free for each deployment; the limits are removed when the local AWS ends.
 
     Args:
         directory: made if it does not exist.
@@ -109,8 +110,8 @@ class Daemon:
             log: called with each line that also goes to the log file.
 
         Raises:
-            LocalError: one runs in this directory, the port is in use, endpoints cannot be served on this machine, or
-                the directory cannot be written.
+            LocalError: a local AWS is already running in this directory, the port is in use, endpoints cannot be served
+                on this machine, or the directory cannot be written.
         """
         options = options or DaemonOptions()
         for name in conflicting_variables(os.environ):
@@ -188,10 +189,10 @@ class Daemon:
         """Stop it and wait until everything has ended.
 
         Returns:
-            Whether there was one.
+            Whether a local AWS was running.
 
         Raises:
-            LocalError: the local AWS still runs after a minute.
+            LocalError: the local AWS is still running after a minute.
         """
         status = self.status()
         if status is None:
@@ -218,7 +219,7 @@ class Daemon:
 
         Args:
             selection: which lines; those of the last run by default.
-            follow: go on with new lines, also of new logs, until the local AWS ends.
+            follow: continue with new lines, including those of new logs, until the local AWS ends.
 
         Raises:
             LocalError: there is no log yet, or the selection has no log.

@@ -10,9 +10,9 @@ __all__ = ["DIFFERENCES", "markdown"]
 
 DIFFERENCES = {
     "CloudFormation": (
-        "CloudFormation works on all independent resources in parallel, in varying order. Here one resource is "
-        "created after another, each after those on which it depends, and otherwise in the order of the template; "
-        "deletions run in the reverse order. Only custom resources start together, when no other resource can begin.",
+        "CloudFormation works on all independent resources in parallel, in varying order. Here resources are created "
+        "one after another, each after the resources on which it depends, and otherwise in the order of the template; "
+        "deletions run in the reverse order. Only custom resources start together, when no other resource can start.",
         "CloudFormation cancels running work when a resource fails. Here no work is cancelled.",
         "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE, and no event for a "
         "resource if only its Metadata, DeletionPolicy or UpdateReplacePolicy changes.",
@@ -26,12 +26,13 @@ DIFFERENCES = {
     ),
     "Endpoints": (
         "Instance type and count of an endpoint configuration are recorded, and one server answers for each variant. "
-        "The number of free instances has no limit, unless `cdk-triton local capacity` limits a type. If instances "
-        "are missing, a deployment fails at once, without a wait for `VariantInstanceProvisionTimeoutInSeconds`, and "
-        "so do copies of components. Scaling adds instances to the pool that serves, whatever the capacity.",
+        "The number of free instances has no limit, unless `cdk-triton local capacity` limits a type. If instances are "
+        "missing, deployments and copies of components fail at once, without waiting for "
+        "`VariantInstanceProvisionTimeoutInSeconds`. Scaling adds instances to the pool that serves, regardless of the "
+        "capacity.",
         "An endpoint is `Updating` for three seconds while its number of instances changes. Weights that "
-        "UpdateEndpointWeightsAndCapacities sets take effect at once; in SageMaker, the endpoint is `Updating` for "
-        "them, too.",
+        "UpdateEndpointWeightsAndCapacities sets take effect at once; in SageMaker, the endpoint is `Updating` for a "
+        "change of weights, too.",
         "A variant's volume size, routing strategy, capacity reservation, and timeouts for the container's start-up "
         "health check and the model download are recorded only.",
         "SageMaker places copies of inference components by rules that are not public. Here the largest copies come "
@@ -39,9 +40,9 @@ DIFFERENCES = {
         "reserve no memory for themselves. `DeploymentConfig` is recorded only: an update replaces all copies at "
         "once.",
         "A server that does not answer six pings in a row, one every 5 s, is killed and replaced; AWS does not "
-        "document how many SageMaker allows. A ping that is answered with an error has no effect. A Python model "
-        "whose process died answers with errors until the server is replaced, because Triton does not start the "
-        "process again.",
+        "document how many missed pings SageMaker allows. A ping that is answered with an error has no effect. A "
+        "Python model whose process died answers with errors until the server is replaced, because Triton does not "
+        "start the process again.",
         "A server loads or unloads one model at a time, and never unloads a model that a request waits for. AWS does "
         "not document how SageMaker orders loads.",
         "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as "
@@ -62,18 +63,18 @@ DIFFERENCES = {
         "26.03 on reject, and `--http-max-input-size` is ignored: the server is older than the option and has no such "
         "limit.",
         "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x; an image has the Python "
-        "of its release (3.8, 3.10 or 3.12) and its own numpy. They can import the standard library, numpy, their own "
-        "files and an environment that is unpacked. As in an image, they cannot import packages of your virtual "
-        "environment. Unlike in an image, they cannot import its few other packages either, such as SciPy from 26.01 "
-        "on. The stand-ins for backends can import the packages of the interpreter that runs the local AWS.",
-        "Triton 24.10 does not work with numpy 2. If an unpacked environment has it, outputs of numbers are empty (0 "
-        "bytes), and a request with strings ends the model's process.",
+        "of its release (3.8, 3.10 or 3.12) and its own numpy. The models can import the standard library, numpy, "
+        "their own files and an environment that is unpacked. As in an image, they cannot import packages of your "
+        "virtual environment. The few other packages of an image, such as SciPy from 26.01 on, are missing here. The "
+        "stand-ins for backends can import the packages of the interpreter that runs the local AWS.",
+        "Triton 24.10 does not work with numpy 2. If an unpacked environment has numpy 2, outputs of numbers are empty "
+        "(0 bytes), and a request with strings ends the model's process.",
         "The configuration of an ONNX model is not completed from its file, so `config.pbtxt` must contain inputs and "
         "outputs.",
         "`SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT` has no effect, because there is no GPU.",
         "Patterns in `SAGEMAKER_TRITON_ADDITIONAL_ARGS` stay as they are, but the shell in an image expands them to "
         "file names.",
-        "An archive may contain 100,000 files and directories, and may unpack to 1 GiB or to 200 times its own size, "
+        "An archive can contain 100,000 files and directories, and can unpack to 1 GiB or to 200 times its own size, "
         "whichever is larger, but not to more than 512 GiB, the largest volume of an instance.",
         "Models get no AWS credentials; in SageMaker, they have those of the execution role.",
     ),
@@ -90,8 +91,8 @@ DIFFERENCES = {
         "24.10 if the tag has none.",
         "In a build, shell variables that are not exported, functions and background processes end with their phase. "
         "On AWS they last until the build ends.",
-        "If the entrypoint, arguments or environment of a processing job name `/opt/ml`, it is replaced by the job's "
-        "own directory. A program that has this path in its code finds the `/opt/ml` of this machine.",
+        "If the entrypoint, arguments or environment of a processing job name `/opt/ml`, this path is replaced by the "
+        "job's own directory. A program that has this path in its code finds the `/opt/ml` of this machine.",
         "A processing job that fails or is stopped uploads its outputs of mode `Continuous`, but not those of mode "
         "`EndOfJob`.",
         "Every service quota of an endpoint with GPUs and of its builds is 100, but is not enforced. Requests for "
@@ -100,11 +101,11 @@ DIFFERENCES = {
         "other operation finds them.",
         "JSONPath definitions run if their tasks call Lambda functions, as those of a publisher do. An expression in "
         "JSONata, a task that waits for its job (`.sync`) and a direct call of CodeBuild or SageMaker fail. A direct "
-        "call of another service (`aws-sdk:`) takes the names of boto3's parameters, and its errors have other names "
-        "than on AWS.",
-        "A distributed map never compares its failures with a threshold, so a failed child does not fail it, and its "
-        "ResultWriter writes a manifest without results. Thresholds in percent, batches of items, child executions of "
-        "the type EXPRESS, and inputs other than a JSON file are rejected.",
+        "call of another service (`aws-sdk:`) uses boto3's parameter names, and its errors have different names than "
+        "on AWS.",
+        "A distributed map never compares its failures with a threshold, so the map does not fail if a child fails, "
+        "and its ResultWriter writes a manifest without results. Thresholds in percent, batches of items, child "
+        "executions of the type EXPRESS, and inputs other than a JSON file are rejected.",
         "The quotas of Step Functions, such as 256 KiB for the input or output of a state and 25,000 events for an "
         "execution, are not enforced. `RedriveExecution` is rejected, and a state machine writes no log.",
     ),

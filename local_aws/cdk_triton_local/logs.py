@@ -44,8 +44,8 @@ class LogSelection:
         endpoint: only the servers of this endpoint.
         source: only sources whose names begin with this text.
         since: only lines from this time on, in seconds since 1970. A line without a time has that of the line before.
-        earlier_runs: also what earlier runs of the local AWS wrote.
-        brief: without the servers' tables, and without errors of theirs that are expected here.
+        earlier_runs: whether to include what earlier runs of the local AWS wrote.
+        brief: whether to omit the tables that tritonserver prints, and its errors that are expected here.
     """
 
     endpoint: str | None = None

@@ -25,7 +25,7 @@ def directory_option(directory: Path) -> str:
 
 @contextlib.contextmanager
 def listed_as_running(directory: Path) -> Iterator[None]:
-    """List a state directory while its local AWS runs. It is no error if the list cannot be written."""
+    """List a state directory while its local AWS runs. It is not an error if the list cannot be written."""
     entry = _place() / hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
     with contextlib.suppress(OSError):
         entry.parent.mkdir(parents=True, exist_ok=True)

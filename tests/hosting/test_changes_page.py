@@ -346,7 +346,7 @@ ROWS: list[tuple[str, App, App, Effects]] = [
         {ENDPOINT: "in place"},
     ),
     (
-        "`endpoint_name`, also if you add it",
+        "`endpoint_name`, changed or added",
         ONE,
         replace(ONE, endpoint=options(endpoint_name="search")),
         {ENDPOINT: "replaced"},

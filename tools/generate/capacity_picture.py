@@ -41,14 +41,14 @@ QUESTIONS = (
         "No other kind takes such requests.",
         ASYNCHRONOUS,
     ),
-    Question("May several ensembles share a GPU?", "Many of them, with few requests each.", MULTI_MODEL),
+    Question("Can several ensembles share a GPU?", "Many of them, with few requests each.", MULTI_MODEL),
     Question(
         "Is it idle for hours, and may calls fail meanwhile?",
         "If they may wait instead: asynchronous, too.",
         COMPONENTS,
     ),
     Question("Do ensembles share an instance with several GPUs?", "Each with GPUs and scaling of its own.", COMPONENTS),
-    Question("May AWS run out of your GPU?", "And does another GPU serve the ensemble fast enough?", POOLS),
+    Question("Could AWS run out of your GPU?", "And does another GPU serve the ensemble fast enough?", POOLS),
 )
 TOGETHER = "an asynchronous endpoint may have pools, too"
 ASK_LEFT, ASK_WIDTH, KIND_LEFT, KIND_WIDTH, HEIGHT, TOP, STEP = 16, 440, 540, 250, 62, 16, 96

@@ -15,12 +15,13 @@ HEAD = """\
 <!-- written by `make generate` -->
 # Codes of the constructs
 
-The constructs report these findings about an app at `cdk synth`. Those about a model repository have
+At `cdk synth`, the constructs report these findings about an app. Findings about a model repository have
 [rules](rules.md), and `cdk-triton validate` reports them, too. `cdk-triton explain cdk-triton:NoWayOut` prints an entry
-of this page, also with the `Annotation::` that the CDK writes before a code in its report of validations.
+of this page. The command also accepts the prefix `Annotation::`, which the CDK writes before a code in its validation
+report.
 
-{errors} are errors, and every other code is a warning. If the app is right as
-it is, acknowledge the warning on the construct that it names:
+{errors} are errors, and every other code is a warning. If the app is correct
+as it is, acknowledge the warning on the construct that it names:
 
 ```python
 from aws_cdk import Annotations
@@ -28,7 +29,7 @@ from aws_cdk import Annotations
 Annotations.of(model).acknowledge_warning("cdk-triton:NoWayOut", "the VPC reaches S3 through a transit gateway")
 ```
 
-A code keeps its meaning, and that of a removed finding is not reused.
+A code keeps its meaning, and the code of a removed finding is not reused.
 """
 
 

@@ -20,19 +20,20 @@ read.
 
 ## Releases
 
-If SageMaker publishes no image of a release, you need your own image. A version with `?` is recalled or assumed,
-because nobody has read it in a source; a TensorRT version with `?` never causes a rejection. A dash means that no
-version was found.
+If SageMaker publishes no image of a release, you need your own image. A version with `?` is recalled or assumed:
+nobody has read it in a source. A TensorRT version with `?` never causes a rejection. A dash means that no version was
+found.
 """
 INSTANCES = """\
 ## Instance types
 
 "Memory" is the nominal memory of one GPU in GB. "Multi-model" shows whether AWS lists the type for multi-model
-endpoints with GPUs. The list that was read names no family newer than g5, so "no" means "not known to work".
+endpoints with GPUs. AWS's list names no family newer than g5, so "no" means "not known to work".
 
 "New enough for" lists the releases whose oldest supported GPU is not newer than the type's GPU. If the oldest GPU of a
-release is not known, the value of the next newer release counts for which it is known. Whether an old release supports
-a new GPU is not in the table; [Endpoints](endpoints.md#the-host-ami) has the releases that Blackwell instances need.
+release is not known, the table uses that of the next newer release for which it is known. The table does not show
+whether an old release supports a new GPU; [Endpoints](endpoints.md#the-host-ami) lists the releases that Blackwell
+instances need.
 """
 
 

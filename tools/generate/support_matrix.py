@@ -41,8 +41,9 @@ def _serving() -> Iterator[tuple[str, str]]:
     listed = [each for each in hosts if each.multi_model_listed]
     yield (
         "Triton releases",
-        f"{known[0].release} or newer; the library's tables end at {known[-1].release}. SageMaker has images of "
-        f"{len(images)} releases, from {images[0]} to {images[-1]}. Every other release needs an image of your own.",
+        f"{known[0].release} or newer. The library has data for releases up to {known[-1].release}. SageMaker "
+        f"has images of {len(images)} releases, from {images[0]} to {images[-1]}. Every other release needs an image "
+        "of your own.",
     )
     yield (
         "GPU instances",
@@ -50,7 +51,7 @@ def _serving() -> Iterator[tuple[str, str]]:
     )
     yield (
         "multi-model endpoints",
-        f"of these families, AWS lists {_families(listed)} only; for another family, the checks warn",
+        f"AWS lists only {_families(listed)} for multi-model endpoints; the checks warn about any other family",
     )
 
 

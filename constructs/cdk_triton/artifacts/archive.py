@@ -12,8 +12,8 @@ extension. PAX is the standard one, fixes UTF-8 for names, and is what Python's 
 SDK, writes. ustar alone cannot hold a weight file of 8 GiB; GNU's extension leaves the encoding of names open.
 
 isal's level 1 takes about a twentieth of the time of `tar -czf` for the same size on weights, which hardly compress. It
-runs in one thread beside the one that reads; more threads gain nothing there. It has to be isal 1.9: 1.7 ends
-with a second, empty gzip member, and up to 1.8 a full disk makes it wait for ever.
+runs in one thread beside the one that reads; more threads gain nothing there. It has to be isal 1.9: 1.7 ends with a
+second, empty gzip member, and up to 1.8, isal waits for ever if the disk is full.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The input of a build of a repository with recipes: JSON values, the same for the same inputs.
 
-`ensemble_document` is an entry of `ensembles` in the plan of a build, `platform_document` its `platform`; the handler
-of the artifact store composes the plan from them. The module of each recipe describes the recipe's own part.
+`ensemble_document` returns an entry of `ensembles` in the build program's `plan.json`, and `platform_document` its
+`platform`. The artifact store's handler composes `plan.json` from them. The module of each recipe describes the
+recipe's own part.
 """
 
 from __future__ import annotations
@@ -150,10 +151,10 @@ def job_minutes(builds: Sequence[float]) -> float:
 
 
 def in_order(recipes: Iterable[BuildRecipe]) -> tuple[BuildRecipe, ...]:
-    """The recipes, each after those that make what it reads, otherwise in the order in which they were given.
+    """The recipes, each after the recipes whose files it reads, otherwise in the given order.
 
     Raises:
-        ConfigurationError: recipes wait for each other.
+        ConfigurationError: recipes read each other's files in a circle.
     """
     waiting = list(recipes)
     ordered: list[BuildRecipe] = []

@@ -1,7 +1,7 @@
 """The content of an archive: the one list that the archive writer packs and the keys hash.
 
-The archive of a repository with recipes is that of its sources: its files as they are, what only builds read included.
-The build unpacks it, adds the files of the recipes, removes what only builds read, and packs the rest.
+For a repository with recipes, this is the archive of its sources: its files as they are, including those that only
+builds read. The build unpacks it, adds the recipes' files, removes those that only builds read, and packs the rest.
 """
 
 from __future__ import annotations

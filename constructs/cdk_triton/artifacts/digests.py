@@ -1,6 +1,6 @@
 """Computes the SHA-256 of files, and caches those of large files until the files change.
 
-The cache knows a file by its inode, so it hashes a file once that many repositories share by links of either kind.
+The cache identifies a file by its inode, so a file that many repositories share by links of either kind is hashed once.
 Several processes may check such repositories at once. Then one of them hashes the file, and the others wait for it.
 """
 

@@ -1,8 +1,8 @@
 """Reads what determines the keys of a repository; `protocol.keys` computes the keys.
 
-Registry, account and region do not take part, because the same image is served from everywhere. Times, owners, modes
-and order of files do not, because the archive has none of its own. The archive's bytes do not, because gzip's differ
-between processors.
+Registry, account and region are not part of a key, because the same image is served from everywhere. Times, owners,
+modes and order of files are not, because the archive does not keep them. The archive's bytes are not, because gzip's
+output differs between processors.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _SCHEMA_VERSION: Final = 1
 BUILDER_VERSION: Final = 1
 """A number in every key. A change of this number changes every key.
 
-Maintainers raise the number only when the same inputs give another archive. A test compares the bytes of a small
+Maintainers raise the number only when the same inputs give a different archive. A test compares the bytes of a small
 archive, so the test fails if the writer gives other bytes.
 """
 
 _FILES: Final = KeyInputs({"schema": _SCHEMA_VERSION, "builder": BUILDER_VERSION}, {})
-"""The inputs of keys beside files, for files alone."""
+"""The inputs of keys other than files, for a repository without recipes and platform."""
 
 _EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
@@ -141,7 +141,7 @@ def artifact_key(
 
 
 def key_inputs(platform: ServingPlatform) -> KeyInputs:
-    """The inputs of the keys of archives without recipes, beside their files."""
+    """The inputs of the keys of archives without recipes, other than their files."""
     gpu = {"name": platform.gpu, "compute_capability": platform.compute_capability}
     return replace(_FILES, target={"image": platform.image_identity, "gpu": gpu})
 

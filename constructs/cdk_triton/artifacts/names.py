@@ -13,10 +13,10 @@ assert MAX_NAME_LENGTH + SOURCE_DIGITS + len("-.tar.gz") <= MAX_TARGET_MODEL_LEN
 
 
 def check_name(name: str, label: str) -> str:
-    """The name, if it may be part of an object key and of a `TargetModel`.
+    """The name, if it can be part of an object key and of a `TargetModel`.
 
     Raises:
-        ConfigurationError: the name is too long or contains a character that they cannot have.
+        ConfigurationError: the name is too long, or contains a character that these cannot contain.
     """
     if not NAME.fullmatch(name):
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""Checks a repository, computes its keys, and finds out what its recipes build, all once.
+"""Checks a repository, computes its keys, and finds out what its recipes build, each only once.
 
 Constructs and `cdk-triton fleet` use what `prepare` returns, and compute nothing of it again.
 """
@@ -59,7 +59,7 @@ class Prepared:
 
     @property
     def is_sound(self) -> bool:
-        """Whether it may be deployed."""
+        """Whether it can be deployed."""
         return not self.errors and all(each.severity is not Severity.ERROR for each in self.findings)
 
     @property
@@ -100,7 +100,7 @@ def prepare(
         mode: how an endpoint serves it.
         platform: what serves it.
         environment: the container's settings.
-        uncompressed: whether its files are served as they are, which makes another artifact key.
+        uncompressed: whether its files are served as they are, which gives a different artifact key.
 
     Raises:
         ArchiveError: a file cannot be read or is written to at this moment.

@@ -12,9 +12,9 @@ from cdk_triton._shipped import shipped_directory
 __all__ = ["PROGRAM_VERSION", "write_program"]
 
 PROGRAM_VERSION: Final = 1
-"""Raised by hand when the build program gives other artifacts from the same plan, and by nothing else.
+"""Maintainers raise the number only when the build program gives different artifacts for the same `plan.json`.
 
-It is a part of the key of every built artifact: raising it builds all of them again.
+It is part of the key of every built artifact, so raising it rebuilds all of them.
 """
 
 _MAIN: Final = b"import sys\n\nfrom build_program.main import main\n\nsys.exit(main(sys.argv[1:]))\n"

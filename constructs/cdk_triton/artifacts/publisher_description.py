@@ -1,8 +1,8 @@
 """The description of a publisher, in the template of its stack: what `cdk-triton fleet` needs to make the same keys.
 
-It stands in the metadata of the state machine, which `GetTemplate` returns, so it changes with the publisher and with
-nothing else. A publisher with recipes has the same document among the assets, where the function that builds reads a
-part of it (`protocol.publisher`).
+It is in the metadata of the state machine, which `GetTemplate` returns, so it changes only with the publisher. A
+publisher with recipes has the same document among the assets, where the function that builds reads a part of it
+(`protocol.publisher`).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class PublisherDescription:
             where: the publisher, for the message.
 
         Raises:
-            ConfigurationError: another version of the library wrote it, and computes other keys.
+            ConfigurationError: another version of the library wrote it, and computes different keys.
         """
         try:
             require_schema(document, BuildingPublisher.SCHEMA)

@@ -1,7 +1,7 @@
 """Caches answers to questions about repositories between runs of the app, in the cache of file states.
 
-An answer is used again while nothing that decides it has changed: the files of the repositories, the files of this
-library's rules and recipes, and the rest of the question.
+An answer is reused until something that it depends on changes: the files of the repositories, the files of this
+library's rules and recipes, or the rest of the question.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def cached_answer(
 
     Args:
         repositories: the repositories that the question is about.
-        question: the question, and everything else that decides the answer; values whose `repr` is complete.
+        question: the question, and everything else that the answer depends on; values whose `repr` is complete.
         answer: finds the answer, as JSON values.
     """
     state = _state(repositories)
@@ -61,7 +61,7 @@ def cached_answer(
 
 
 def _state(repositories: Sequence[ModelRepository]) -> str | None:
-    """None if a file that decides the answer is not settled."""
+    """None if a file that the answer depends on is not settled."""
     if not all(_is_known(recipe) for each in repositories for recipe in each.recipes):
         return None
     states = [_states((file.source for file in each.files), read_ns=each.read_ns) for each in repositories]

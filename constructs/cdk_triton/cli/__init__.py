@@ -1,7 +1,7 @@
 """The `cdk-triton` command: the only part of the library that prints and exits.
 
 Exit status: 0 done; 1 a report with errors on stdout, or the work failed and the last line on stderr has the reason; 2
-the arguments cannot be used, or the directory that they name; 70 a fault of cdk-triton itself; 130 interrupted with
+an argument, or the directory that it names, cannot be used; 70 a fault of cdk-triton itself; 130 interrupted with
 Ctrl-C.
 """
 

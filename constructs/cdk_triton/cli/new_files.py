@@ -1,4 +1,4 @@
-"""Writes new files into a directory: all of them or none, and never over one that is there."""
+"""Writes new files into a directory: all of them or none, and never over an existing file."""
 
 from __future__ import annotations
 

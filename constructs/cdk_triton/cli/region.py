@@ -10,7 +10,7 @@ __all__ = ["deployment_region"]
 _VARIABLES: Final = ("AWS_REGION", "AMAZON_REGION", "AWS_DEFAULT_REGION", "AMAZON_DEFAULT_REGION")
 """Variables that the `cdk` command reads before the profile, in this order (aws-cdk 2.1148.1, AwsCliCompatible.region).
 
-boto3 reads the third alone: with AWS_REGION set, it would look at another region than the one deployed to.
+boto3 reads the third alone: with AWS_REGION set, it would look at a region other than the one deployed to.
 """
 
 

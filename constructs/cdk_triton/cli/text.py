@@ -26,7 +26,7 @@ _MANY = 20  # findings, from which on they are counted by rule
 
 
 def print_report(repository: ModelRepository, report: Report, hidden: Sequence[Finding] = ()) -> None:
-    """Print the findings and a summary, which counts also the findings that `--ignore` hides."""
+    """Print the findings and a summary, which also counts the findings that `--ignore` hides."""
     locations = Locations(repository)
     for heading, findings in _findings_by_model(repository, report.findings).items():
         typer.echo(bold(printable(heading)))

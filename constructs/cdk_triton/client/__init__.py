@@ -7,7 +7,7 @@
     answer["finaloutput"]        # float32 [1, 384]
 
 Importing this package costs milliseconds: boto3, numpy, aiohttp and tritonclient (whose HTTP part imports gevent) are
-loaded by the first use. It never imports `aws_cdk`.
+loaded at the first use. It never imports `aws_cdk`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _LARGE_BYTES = 262_144
 
 
 class AioRuntime:
-    """One session of aiohttp. Make it by `open`, on the event loop that uses it.
+    """One session of aiohttp. Create it with `open`, on the event loop that uses it.
 
     Args:
         calls: writes and reads calls.
@@ -49,14 +49,14 @@ class AioRuntime:
         """Make a runtime.
 
         Args:
-            connections: how many there are at most.
+            connections: the maximum number of connections.
             read_timeout: seconds that the answer may take.
-            session: the boto3 session that has region and credentials; by default boto3's own, of the environment.
-            fix: what to do instead where only boto3 can be used, for the message.
+            session: the boto3 session that has region and credentials; by default boto3's default session.
+            fix: what to do instead if only boto3 can be used, for the message.
 
         Raises:
-            ConfigurationError: aiohttp is not installed, no AWS region is configured, or the environment has a proxy
-                or certificates of its own.
+            ConfigurationError: aiohttp is not installed, no AWS region is configured, or the environment sets a proxy
+                or a CA bundle.
         """
         try:
             import aiohttp
@@ -92,7 +92,7 @@ class AioRuntime:
         await self._session.close()
 
     async def sign(self, operation: str, arguments: Mapping[str, Any]) -> Call:
-        """Write a call, as `SignedCalls.sign` does, outside the event loop where that takes long.
+        """Write a call, as `SignedCalls.sign` does, outside the event loop if that takes a long time.
 
         Raises:
             BotoCoreError: there are no credentials, or an argument does not fit.
@@ -103,7 +103,7 @@ class AioRuntime:
         return self._calls.sign(operation, arguments, credentials)
 
     async def send(self, operation: str, call: Call) -> dict[str, Any]:
-        """Send a call; AWS accepts its signature for some minutes, so it may be sent more than once.
+        """Send a call; AWS accepts its signature for some minutes, so it can be sent more than once.
 
         Raises:
             ClientError: the answer is an error.

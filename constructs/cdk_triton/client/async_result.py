@@ -1,4 +1,4 @@
-"""`AsyncResult`: a request to an asynchronous endpoint, whose answer comes into S3."""
+"""`AsyncResult`: a request to an asynchronous endpoint, whose response is written to S3."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class AsyncResult:
             ResultNotReadyError: there is no response yet; call again.
             ModelError: the container returned an error; the message contains Triton's own message.
             ResultExpiredError: the request expired in the queue, or the response does not exist any more.
-            ResultAccessError: the caller may not read the response.
+            ResultAccessError: the caller has no permission to read the response.
             InvocationError: any other failure of SageMaker or S3, or a response that cannot be read.
             ConfigurationError: a location is not an S3 URI, or `timeout` is not a number of seconds.
         """
@@ -139,7 +139,7 @@ class AsyncResult:
 def _error_of(text: str, where: str) -> InvocationError:
     """Return the error that an error message in S3 describes.
 
-    No page of AWS shows such a message. It is expected to have the words of SageMaker's ModelError, alone or as JSON
+    AWS does not document these messages. This function expects the text of SageMaker's ModelError, alone or as JSON
     with the members of that error.
     """
     message, words = text.strip(), None

@@ -21,19 +21,20 @@ _MISSING = ("NoSuchKey", "404")
 
 
 class PublishedNames:
-    """The target models of ensembles that no stack names, which this class keeps for `max_age` seconds.
+    """Caches the target models of ensembles that no stack names, for `max_age` seconds.
 
-    A name that is used after half of `max_age` is refreshed in the background, so a busy name never waits. One thread
-    reads these names, one after the other. A name that is older than `max_age` is read before it is used, and other
-    users of the name wait for that read. If a read fails, this class logs the reason, and the last known target model
-    stays for another `max_age`. A change of the platform moves the catalogue, so its URI is read again after half of
-    `max_age`. The age of a name is that of the URI with which it was read, so all busy names are refreshed together.
+    A name that is used after half of `max_age` is refreshed in the background, so requests for a busy name never wait.
+    One thread reads these names, one after the other. A name that is older than `max_age` is read before it is used,
+    and other users of the name wait for that read. If a read fails, this class logs the reason, and the last known
+    target model stays for another `max_age`. A change of the platform moves the catalogue, so its URI is read again
+    after half of `max_age`. The age of a name is that of the URI with which it was read, so all busy names are
+    refreshed together.
 
     Args:
         find: returns the URI of the catalogue; None if the endpoint does not have one, or it cannot be read.
-        s3: a boto3 `s3` client; by default one is made from the environment.
+        s3: a boto3 `s3` client; by default a client of boto3's default session.
         max_age: seconds after which a name is read again before it is used.
-        clock: seconds that only grow.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, find: Callable[[], str | None], s3: Any, max_age: float, clock: Callable[[], float]) -> None:
@@ -50,7 +51,7 @@ class PublishedNames:
         return ensemble in self._read
 
     def is_fresh(self, ensemble: str) -> bool:
-        """Whether `target` has the answer without reading it: the ensemble was read less than `max_age` ago."""
+        """Whether `target` can answer without reading S3: the ensemble was read less than `max_age` ago."""
         return ensemble in self._read and not self._is_old(ensemble, self._max_age)
 
     def target(self, ensemble: str) -> str:
@@ -74,7 +75,8 @@ class PublishedNames:
         """Read an ensemble; whether it is published.
 
         Raises:
-            InvocationError: the caller may not read the catalogue, its entry is damaged, or the service failed.
+            InvocationError: the caller has no permission to read the catalogue, its entry is damaged, or the service
+                failed.
         """
         place, placed_at = self._located()
         if place is None:

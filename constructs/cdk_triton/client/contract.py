@@ -43,9 +43,9 @@ class TensorContract:
         """Return a value as an array of the tensor's type and shape.
 
         Args:
-            value: an array of the tensor's type, or anything that numpy makes one of without a loss. Dimensions of 1 at
-                the end may be omitted, and so may the batch dimension of a single row.
-            max_batch_size: that of the model; 0: its tensors do not have a batch dimension.
+            value: an array of the tensor's type, or anything that numpy converts to one without loss. Dimensions of 1
+                at the end may be omitted, and so may the batch dimension of a single row.
+            max_batch_size: the model's `max_batch_size`; 0 if its tensors have no batch dimension.
 
         Raises:
             ConfigurationError: the type or the shape does not fit.
@@ -131,7 +131,7 @@ class Contract:
         model: the model's name.
         inputs: the inputs by name.
         outputs: the outputs by name.
-        max_batch_size: how many rows a request may have; 0: the model does not batch.
+        max_batch_size: how many rows a request may have; 0 if the model does not batch.
     """
 
     model: str
@@ -199,7 +199,7 @@ class Contract:
         """Return the wanted outputs as a list.
 
         Raises:
-            ConfigurationError: the model does not have one of them.
+            ConfigurationError: the model has no output of that name.
         """
         wanted = listed(outputs)
         for output in wanted or ():
@@ -210,7 +210,7 @@ class Contract:
         """Return a result whose outputs have the types of the configuration.
 
         Raises:
-            InvocationError: one has another type.
+            InvocationError: an output has a different type.
         """
         for output in result.datatypes:
             tensor = self.outputs.get(output)

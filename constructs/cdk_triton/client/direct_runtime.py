@@ -16,17 +16,17 @@ __all__ = ["DirectRuntime"]
 class DirectRuntime:
     """The calls of `boto3.client("sagemaker-runtime")` that the client needs, configured by the environment.
 
-    It raises botocore's errors, sends each request once, and may be shared between threads. Events, hooks and retries
-    of boto3 do not exist here.
+    It raises botocore's errors, sends each request once, and can be shared between threads. It has none of boto3's
+    events, hooks and retries.
 
     Args:
-        connections: how many stay open; give the number of threads.
+        connections: how many connections stay open; pass the number of threads.
         read_timeout: seconds that the answer may take.
-        session: the boto3 session that has region and credentials; by default boto3's own, of the environment.
-        fix: what to do instead where only boto3 can be used, for the message.
+        session: the boto3 session that has region and credentials; by default boto3's default session.
+        fix: what to do instead if only boto3 can be used, for the message.
 
     Raises:
-        ConfigurationError: no AWS region is configured, or the environment has a proxy or certificates of its own.
+        ConfigurationError: no AWS region is configured, or the environment sets a proxy or a CA bundle.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class TritonClient:
         endpoint_name: the name of the endpoint, not its ARN.
         runtime: a boto3 `sagemaker-runtime` client; by default a client of boto3's default session, with a read timeout
             of 70 seconds and without retries (SageMaker gives a container 60 seconds).
-        input_location: the S3 URI below which `submit` uploads requests that are too large for the call itself. The
+        input_location: the S3 URI below which `submit` uploads requests that are too large to send inline. The
             endpoint's parameter `async/input` contains it.
         s3: a boto3 `s3` client for asynchronous requests; by default a client of boto3's default session.
 
@@ -101,14 +101,14 @@ class TritonClient:
             runtime: see the class.
             s3: see the class.
             ssm: a boto3 `ssm` client; by default a client of boto3's default session.
-            max_age: seconds after which the next use of a name starts a refresh in the background. That use gets the
-                old name, because a replaced target model stays callable. Only the name of a published ensemble is read
-                again before it is used.
+            max_age: seconds after which the next use of a name starts a refresh in the background. That request still
+                uses the old name, because a replaced target model stays callable. The name of a published ensemble is
+                the exception: it is read again first.
 
         Raises:
             ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS
                 region is configured.
-            InvocationError: the caller may not read the parameters, or the service failed.
+            InvocationError: the caller has no permission to read the parameters, or the service failed.
         """
         names = ParameterNames(path, ssm, max_age, s3=s3)
         client = cls(names.endpoint_name, runtime, s3=s3)
@@ -140,7 +140,7 @@ class TritonClient:
 
     @takes(InferOptions)
     def infer(self, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
-        """Run one inference, and return every output or the requested outputs.
+        """Run one inference, and return all outputs, or only the requested ones.
 
         Args:
             inputs: a mapping from each input tensor's name to an array, nested lists of strings, or tritonclient's
@@ -187,7 +187,7 @@ class TritonClient:
         error for such a batch, the client sends the two halves again, until only the request at fault fails. So a model
         may receive a row more than once. Do not use this method for a model with state.
 
-        If you have not given the client your own `runtime`, this method uses urllib3, which takes half the time of
+        If you have not given the client your own `runtime`, this method uses urllib3, which takes half as long as
         boto3. If the environment sets a proxy or a CA bundle, give the client a `runtime`.
 
         Args:
@@ -242,8 +242,8 @@ class TritonClient:
     def submit(self, inputs: Inputs, **options: Unpack[SubmitOptions]) -> AsyncResult:
         """Send a request to an asynchronous endpoint, and return before the response exists.
 
-        A request of up to 128,000 bytes is part of the call. A larger one, of up to 1 GiB, is first uploaded to a new
-        key below `input_location`, and so is every request if the installed boto3 does not support bodies in this call.
+        A request of up to 128,000 bytes is sent inline. A larger request, of up to 1 GiB, is first uploaded to a new
+        key below `input_location`. If the installed boto3 cannot send requests inline, all requests are uploaded.
 
         Args:
             inputs: the inputs of the request, as in `infer`.
@@ -301,7 +301,7 @@ class RepositoryClient:
         Raises:
             ConfigurationError: the model has no input or output of that name, an input is missing, or its type or shape
                 differs from `config.pbtxt`; nothing was sent.
-            InvocationError: `TritonClient.infer` raises it, or an output has another type than in `config.pbtxt`.
+            InvocationError: `TritonClient.infer` raises it, or an output's type differs from `config.pbtxt`.
         """
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
         arrays = self.contract.complete(inputs)

@@ -24,7 +24,7 @@ class Invocation:
 
     Attributes:
         where: endpoint and target, for messages.
-        arguments: those of boto3's `invoke_endpoint`.
+        arguments: the arguments of boto3's `invoke_endpoint`.
     """
 
     where: str

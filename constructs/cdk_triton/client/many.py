@@ -123,7 +123,7 @@ class Batches:
         """Return one answer for each request, in the order of the requests.
 
         Args:
-            answers: those of each batch.
+            answers: the answers of each batch.
         """
         found: dict[int, Answer] = dict(self.faults)
         for batch, given in zip(self.batches, answers, strict=True):
@@ -147,7 +147,7 @@ def arrays_of(request: Mapping[str, Any]) -> Arrays:
 
 
 def can_be_halved(error: CdkTritonError, batch: Batch) -> bool:
-    """Whether the requests of a batch may succeed apart.
+    """Whether the requests of a batch could succeed if they were sent separately.
 
     One bad row fails the whole request in Triton. A container that did not answer (status 0) may have run the model.
     """
@@ -159,7 +159,7 @@ def check_bounds(max_batch_size: int, concurrency: int) -> None:
     """Reject numbers that cannot be bounds.
 
     Raises:
-        ConfigurationError: one is not a whole number from 1.
+        ConfigurationError: a number is not a whole number of at least 1.
     """
     for name, value in {"max_batch_size": max_batch_size, "concurrency": concurrency}.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:

@@ -30,7 +30,7 @@ _NAMES_PER_CALL = 10
 """ParameterNameList of GetParameters in botocore's service model."""
 
 _JUST_NOW_SECONDS = 1.0
-"""A parameter that was read so shortly ago is not read again for a target that is gone: the request is wrong."""
+"""If a target is gone, a parameter that was read more recently than this is not read again: the request is wrong."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class FixedNames:
         """Return the names that a caller gave.
 
         Raises:
-            ConfigurationError: one cannot be a name or a location.
+            ConfigurationError: a value is not a valid name or location.
         """
         if not isinstance(endpoint_name, str) or re.fullmatch(NAME_PATTERN, endpoint_name) is None:
             raise ConfigurationError(
@@ -120,14 +120,15 @@ class ParameterNames:
 
     Args:
         path: the endpoint's `ssm_parameter_path`.
-        ssm: a boto3 `ssm` client; by default one is made from the environment.
-        max_age: seconds after which a use of a name starts a refresh; that of a published ensemble is read first.
-        s3: a boto3 `s3` client, for published ensembles; by default one is made from the environment.
-        clock: seconds that only grow.
+        ssm: a boto3 `ssm` client; by default a client of boto3's default session.
+        max_age: seconds after which a use of a name starts a refresh in the background. The name of a published
+            ensemble is read again before it is used.
+        s3: a boto3 `s3` client, for published ensembles; by default a client of boto3's default session.
+        clock: a monotonic clock, in seconds.
 
     Raises:
         ConfigurationError: `max_age` is negative, or there is no parameter `endpoint-name` below the path.
-        InvocationError: the caller may not read the parameters, or the service failed.
+        InvocationError: the caller has no permission to read the parameters, or the service failed.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class ParameterNames:
 
         Raises:
             ConfigurationError: both are given, or there is no parameter for the ensemble.
-            InvocationError: the caller may not read the parameter or the catalogue, or the service failed.
+            InvocationError: the caller has no permission to read the parameter or the catalogue, or the service failed.
         """
         if ensemble is None:
             return Target(self.endpoint_name, target_model)
@@ -203,7 +204,7 @@ class ParameterNames:
             )
 
     def _catalogue(self) -> str | None:
-        """The URI of the catalogue; None also if it cannot be read, because nobody may read one that does not exist."""
+        """The URI of the catalogue; None also if reading it is denied, as IAM does if the endpoint has no catalogue."""
         try:
             return self._fetch([_CATALOGUE]).get(_CATALOGUE)
         except InvocationError:
@@ -270,8 +271,8 @@ class ParameterNames:
 def is_gone(error: InvocationError) -> bool:
     """Whether SageMaker may have rejected a request because its endpoint or target model does not exist any more.
 
-    In this case SageMaker answers with a ValidationError, whose texts no page lists, before a container gets the
-    request.
+    In this case SageMaker answers with a ValidationError, whose texts AWS does not document, before a container gets
+    the request.
     """
     response: Any = getattr(error.__cause__, "response", None) or {}
     return type(error) is InvocationError and response.get("Error", {}).get("Code") == "ValidationError"

@@ -66,12 +66,12 @@ def put(s3: Any, place: Location, body: bytes, content_type: str, *, where: str)
 def find(s3: Any, place: Location, *, where: str) -> Stored | None:
     """Read an object; return None if it does not exist, or not yet.
 
-    S3 answers 403 instead of 404 to a caller who may not list the bucket (GetObject in the API of S3). No page of AWS's
-    documentation states whether a permission to list with a condition on `s3:prefix` is enough for a 404. So after a
-    403 the object is looked for in the list, whose request has a prefix.
+    S3 answers 403 instead of 404 to a caller without permission to list the bucket (GetObject in the API of S3). AWS
+    does not document whether a permission to list with a condition on `s3:prefix` is enough for a 404. So after a 403,
+    this function lists the bucket with the object's key as the prefix.
 
     Raises:
-        ResultAccessError: the caller may not read it, or not check that it exists.
+        ResultAccessError: the caller has no permission to read the object, or to check that it exists.
         ResultExpiredError: the object was there and has been deleted.
         InvocationError: any other failure of S3 or the network.
     """

@@ -26,7 +26,7 @@ class TargetOptions(TypedDict, total=False):
     """Options of `infer`, `infer_many` and `for_repository` that select the model. A `RepositoryClient` has its model.
 
     Attributes:
-        ensemble: the name of the ensemble to invoke on a multi-model endpoint: an ensemble of the stack, or a published
+        ensemble: the name of the ensemble to invoke on a multi-model endpoint: a stack-deployed or a published
             ensemble. Needs a client that `from_parameters` created.
         target_model: the archive to invoke on a multi-model endpoint, as `TritonMultiModel.target_model(…)` returns it.
         target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.

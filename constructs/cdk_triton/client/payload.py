@@ -64,7 +64,7 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
 
     @property
     def model_name(self) -> str:
-        """The name of the model; on a multi-model endpoint the target model (Triton 23.09 and newer)."""
+        """The name of the model; on a multi-model endpoint, the name of the target model (Triton 23.09 and newer)."""
         return str(self._response.get("model_name", ""))
 
     @property

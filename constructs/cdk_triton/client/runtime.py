@@ -1,4 +1,4 @@
-"""The boundary to boto3: the client in use, and the one place where botocore's errors become ours."""
+"""The boundary to boto3: the client in use, and the one place where botocore's errors become this library's."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def takes_body(runtime: Any) -> bool:
 
 
 def default_runtime(session: boto3.Session | None = None) -> SageMakerRuntime:
-    """Return a boto3 client which sends each request once.
+    """Return a boto3 client that sends each request once.
 
     Args:
-        session: the session that makes it; by default boto3's own, of the environment.
+        session: the session that creates it; by default boto3's default session.
 
     Raises:
         ConfigurationError: no AWS region is configured, or the environment names a profile that does not exist.
@@ -146,9 +146,9 @@ def default_client(
 
     Args:
         service: the service.
-        argument: what takes another client, for the message; by default the service's name.
+        argument: the argument that accepts another client, for the message; by default the service's name.
         config: how the client sends requests; by default as botocore does.
-        session: the session that makes it; by default boto3's own, of the environment.
+        session: the session that creates it; by default boto3's default session.
 
     Raises:
         ConfigurationError: no AWS region is configured, or the environment names a profile that does not exist.
@@ -171,7 +171,7 @@ def foreign_errors_translated(where: str, permission: str = "") -> Iterator[None
     """Turn every error of botocore into one of `cdk_triton.errors`, with the cause kept.
 
     Args:
-        where: the endpoint and what it is asked for, for the message.
+        where: the endpoint and the target of the request, for the message.
         permission: the permission that a caller needs, if it differs from that of InvokeEndpoint.
     """
     from botocore.exceptions import BotoCoreError, ClientError
@@ -220,7 +220,7 @@ def model_error(where: str, status: int, words: str, log: str = "") -> ModelErro
     """Return the error of a model container.
 
     Args:
-        where: the endpoint and what it is asked for, for the message.
+        where: the endpoint and the target of the request, for the message.
         status: the status of its answer; 0 if the container died or took longer than SageMaker waits.
         words: the text of its answer.
         log: the place of its log, as the end of the message.

@@ -1,7 +1,7 @@
 """Calls of SageMaker's runtime as HTTP: what to send, signed, and what an answer of any status means.
 
-botocore's parts do the work that a mistake would be expensive in: endpoint, credentials, signature and the parser of
-answers. So a call that another HTTP library sends succeeds and fails as one of boto3 does.
+botocore does the work in which a mistake would be expensive: endpoint, credentials, signature and the parsing of
+answers. So a call that another HTTP library sends succeeds and fails as a call of boto3 does.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class SignedCalls:
     """Writes calls of a boto3 session, and reads their answers.
 
     Args:
-        fix: what to do where boto3 would use a proxy or certificates of its own, for the message.
-        session: the session; by default boto3's own, of the environment.
+        fix: what to do instead if the environment sets a proxy or a CA bundle, for the message.
+        session: the session; by default boto3's default session.
 
     Raises:
-        ConfigurationError: no AWS region is configured, or the environment has a proxy or certificates, which only
+        ConfigurationError: no AWS region is configured, or the environment sets a proxy or a CA bundle, which only
             boto3 uses.
     """
 
@@ -74,7 +74,7 @@ class SignedCalls:
         _reject_unused_settings(self.url, profile if profile in self._session.available_profiles else None, fix)
 
     def may_block(self) -> bool:
-        """Whether `credentials` would fetch new ones, which takes a file, a process or the network."""
+        """Whether `credentials` would fetch new ones, from a file, a process or the network."""
         if self._credentials is None:
             return True
         refresh_needed = getattr(self._credentials, "refresh_needed", None)
@@ -97,11 +97,11 @@ class SignedCalls:
         return self._credentials.get_frozen_credentials()
 
     def sign(self, operation: str, arguments: Mapping[str, Any], credentials: ReadOnlyCredentials) -> Call:
-        """Write a call; its time is in the signature, so it is to be sent at once.
+        """Write a call. Send it at once, because its signature contains the time.
 
         Args:
             operation: `InvokeEndpoint` or `InvokeEndpointAsync`.
-            arguments: those of boto3's method.
+            arguments: the arguments of boto3's method.
             credentials: what to sign with.
 
         Raises:

@@ -97,11 +97,11 @@ class Submission:
 
         Args:
             s3: a boto3 client.
-            place: the bucket, and the beginning of keys.
+            place: the bucket, and the prefix of keys.
 
         Raises:
-            ConfigurationError: there is no place.
-            PayloadTooLargeError: an asynchronous endpoint does not read so much.
+            ConfigurationError: `place` is None.
+            PayloadTooLargeError: the request is larger than an asynchronous endpoint accepts.
             InvocationError: the request could not be uploaded.
         """
         if len(self.body) > MAX_ASYNC_BYTES:

@@ -54,12 +54,12 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
     """Return a tensor of a request.
 
     The data type follows from the array: bool → BOOL, (u)int8 to (u)int64 → (U)INT8 to (U)INT64, float16 to float64 →
-    FP16 to FP64; `ml_dtypes.bfloat16` → BF16; `str`, `bytes` and objects that are either → BYTES. Lists may hold text
-    only: what Python calls a number could be any of eleven types.
+    FP16 to FP64; `ml_dtypes.bfloat16` → BF16; `str`, `bytes` and objects that are either → BYTES. Lists can contain
+    only text, because a Python number could be any of eleven types.
 
     Raises:
         ConfigurationError: the value is neither an array nor text nor an `InferInput`, or an `InferInput` is given
-            under another tensor's name; its data type has no counterpart in Triton or cannot travel as JSON.
+            under another tensor's name; its data type has no counterpart in Triton or cannot be sent as JSON.
     """
     import numpy as np
 

@@ -8,8 +8,8 @@ Five layers, each of which imports only those below it:
 * `access`: roles, keys, buckets, networks, images;
 * `naming`: findings, acknowledgements, names, and helpers around the CDK.
 
-The package is internal: users import from `cdk_triton`. The names below are imported at their first use, because a
-plain endpoint needs neither alarms nor scaling.
+The package is internal: users import from `cdk_triton`. The names below are imported at their first use, which saves
+time: a plain endpoint needs neither alarms nor scaling.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Change:
 
     Attributes:
         at: the time, in ISO 8601 and UTC.
-        publisher: the `aws:userid` of the caller that wrote the request. Another one may have started the execution.
+        publisher: the `aws:userid` of the caller that wrote the request. Another caller may have started the execution.
         execution: the ARN of the execution that makes the change; AWS CloudTrail has the caller that started it.
     """
 

@@ -1,10 +1,10 @@
 """The keys that name archives, and the JSON document of which each is the SHA-256.
 
 A key depends on the path and content of every file of the archive, and an artifact key also on the target: the image,
-as `repository:tag` or digest, and the GPU. Of files that recipes add, the parameters of the recipes and the version of
-the build program count instead of the unknown content, which follows from them.
+as `repository:tag` or digest, and the GPU. For files that recipes add, a key contains the parameters of the recipes and
+the version of the build program instead of the content, which is not known yet and follows from them.
 
-A publisher's functions compute the keys of uploads again, with the inputs beside the files from the deployment.
+A publisher's functions compute the keys of uploads again. The inputs other than the files come from the deployment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ArchiveKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyInputs:
-    """The inputs of keys beside the files of an archive; its fields are its JSON.
+    """The inputs of keys other than the files of an archive; its fields are its JSON.
 
     Attributes:
         source: the inputs of both keys: the version of the keys, and the recipes if there are some.

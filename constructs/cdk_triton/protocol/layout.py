@@ -19,9 +19,9 @@
 
 An archive lies below the name of its repository's directory, not below an ensemble's name, because a multi-model
 endpoint may serve one archive as several ensembles. Repositories whose directories have the same name share the prefix.
-Their keys distinguish them, but each execution role may read them all, so distinct names are better.
+Their keys distinguish them, but each execution role can read all of them, so distinct names are better.
 
-The platform is in the prefix of a multi-model endpoint, not in the names: a change of release or GPU is a new
+The platform is in the prefix of a multi-model endpoint, not in the names: a change of release or GPU gives a new
 ModelDataUrl, but the `TargetModel` of callers stays the same. Names are flat below the prefix, because images from
 26.03 on reject a `/` in a model's name (triton-inference-server/core 66f09f8).
 """
@@ -90,7 +90,7 @@ __all__ = [
 ]
 
 ASSET_PREFIX = "triton-"
-"""The prefix of the names that the store's handler may read in the bucket of the CDK's bootstrap."""
+"""The prefix of the names that the store's handler can read in the bucket of the CDK's bootstrap."""
 
 ARTIFACTS_PREFIX = "artifacts/"
 """The prefix of committed artifacts."""

@@ -1,4 +1,4 @@
-"""The plan: the objects that a stack needs in the store. The synthesis writes it, and the store's handler reads it."""
+"""The build plan: the objects that a stack needs in the store. Synth writes it, and the store's handler reads it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BuildInput:
     """One file that a build reads.
 
     Attributes:
-        bucket: its bucket; None for the plan's bucket.
+        bucket: its bucket; None for the build plan's bucket.
         key: its object key there.
         path: its path in the build's input folder.
         version: its version there; None for the current one.
@@ -45,10 +45,10 @@ class BuildMachine:
     Attributes:
         kind: `codebuild` or `processing`.
         timeout_minutes: the time after which the service ends a job.
-        platform: the versions and the GPU that the build program expects, as in the build plan.
+        platform: the versions and the GPU that the build program expects, as in its `plan.json`.
         program: the build program's place among the assets, and its path in the input folder.
-        instance_type: of a Processing job, else None.
-        volume_gb: of a Processing job, else None.
+        instance_type: the instance type of a Processing job; None for CodeBuild.
+        volume_gb: the volume size of a Processing job; None for CodeBuild.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class File:
 
     Attributes:
         path: its path in the repository.
-        asset: its object key in the plan's bucket; None for an empty file.
+        asset: its object key in the build plan's bucket; None for an empty file.
         size: its size in bytes.
     """
 
@@ -82,7 +82,7 @@ class Commit:
         repository: its name, that of the repository's directory.
         artifact_key: SHA-256 over everything that determines the archive.
         platform: release and GPU, as in `25.09-a10g`.
-        asset: the archive's object key in the plan's bucket; None if it is built or promoted.
+        asset: the archive's object key in the build plan's bucket; None if it is built or promoted.
         archive: its object key in the store; the prefix of the files if there are some.
         manifest: the manifest's object key in the store.
         build: how it is built; None if it is an asset or promoted.

@@ -57,7 +57,7 @@ class Item:
         to: the target model to roll back to; None for the one that was live before.
         built: whether the archive is built from the sources that were uploaded.
         from_platform: the platform, as in `25.09-a10g`, for which the same target model is published already. Its
-            archive or sources are read instead of an upload; empty where there is one.
+            archive or sources are read instead of an upload; empty if there is an upload.
         is_there: whether the target model was served already when the machine started.
         rejected: the reason why it cannot be changed, or None.
     """
@@ -152,7 +152,7 @@ class UploadedBuild:
 
     Attributes:
         recipes: the numbers of its recipes in the publisher's description.
-        ensemble: its entry in the plan of a build.
+        ensemble: its entry in the build program's `plan.json`.
     """
 
     recipes: tuple[int, ...]
@@ -166,8 +166,9 @@ class UploadedBuild:
     def parse(cls, text: bytes, item: Item) -> UploadedBuild:
         """Read the build of an item.
 
-        The build program reads a plan of several ensembles as a whole, or not at all. So an ensemble that it would
-        reject must not get into a plan with others. It is read here as strictly as `build_program/plan.py` reads it.
+        The build program reads a `plan.json` of several ensembles as a whole, or not at all. So an ensemble that it
+        would reject must not get into one with others, and is read here as strictly as `build_program/plan.py` reads
+        it.
 
         Raises:
             DocumentError: the text is not a build, or that of another archive.
@@ -183,7 +184,7 @@ class UploadedBuild:
 
 
 def _ensemble(document: Mapping[str, Any], item: Item) -> dict[str, Any]:
-    """The entry of a plan, with the name and the sources of the item, whatever the caller has written."""
+    """The entry of `plan.json`, with the name and the sources of the item, whatever the caller has written."""
     for step in document["steps"]:
         if not (isinstance(step["recipe"], str) and isinstance(step["name"], str)):
             raise TypeError("a step has no recipe or no name")

@@ -42,7 +42,7 @@ class BuildingPublisher(Document):
 
     Attributes:
         fleet: the name of the `TritonMultiModel` in the store.
-        keys: the inputs of keys beside files and recipes.
+        keys: the inputs of keys other than files and recipes.
         builds: its `DeclaredBuilds` as text, because the metadata of a template loses null values.
     """
 

@@ -44,8 +44,8 @@ def codebuild_gpu_regions() -> tuple[str, ...]:
 def processing_instance(instance: GpuInstance) -> GpuInstance | None:
     """The instance type on which a Processing job builds for an endpoint's instance type.
 
-    It is the endpoint's type if Processing offers it, so that both have the same memory, and otherwise the first type
-    with the same GPU, because a plan depends on the GPU, but not on the size of the host.
+    It is the endpoint's type if Processing offers that type, so that both have the same memory. Otherwise it is the
+    first type with the same GPU, because a TensorRT plan depends on the GPU, but not on the size of the host.
 
     Returns:
         The type, or None if Processing does not offer the GPU.

@@ -11,7 +11,8 @@ which GPU is derived from these reports:
   (aws-samples/sagemaker-genai-hosting-examples, 01-models/black-forest-labs/FLUX.2-dev/README.md).
 * The default host has driver 470 (CUDA 11.4) on ml.p4d, ml.p4de, ml.g4dn and ml.g5. It has 535 (12.2) on ml.p5 and
   ml.g6, and 550 (12.4) on ml.p5e and ml.p5en ("Best practices to minimize interruptions during GPU driver upgrades",
-  SageMaker's developer guide; older copies have ml.p2 and ml.p3 beside the first). It does not name the other families.
+  SageMaker's developer guide; older copies also list ml.p2 and ml.p3 in the first group). The guide does not name the
+  other families.
 * Blackwell needs driver 570 or newer: "HGX B200 requires a driver container version of 570.133.20 or later"
   (NVIDIA/cloud-native-docs#184, gpu-operator/platform-support.rst).
 
@@ -74,7 +75,7 @@ def host_ami(cuda: str | None, compute_capability: str) -> str | None:
 
     A driver runs every CUDA version that is older than its own, and every newer one with the same major version (CUDA's
     minor-version compatibility), so an image with CUDA 12.9 runs on the driver of 12.4. Images up to CUDA 12.2 keep the
-    default host, which has served them for years. Blackwell gets the only AMI whose driver supports it.
+    default host, on which they have run for years. Blackwell gets the only AMI whose driver supports it.
 
     Args:
         cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as for the newest releases.

@@ -1,7 +1,7 @@
 """SageMaker's own Triton images: which releases exist, in which region, in whose registry.
 
-AWS publishes an image every two to six months, not one per NVIDIA release, and moved them to another set of accounts
-at 23.12. The table is `data/images.json`, which names its sources and the day they were read.
+AWS publishes an image every two to six months, not one per NVIDIA release, and moved the images to another set of
+accounts with release 23.12. The table is `data/images.json`, which names its sources and the day they were read.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class InstanceStorage:
     Attributes:
         is_local: True for NVMe disks of the instance, False for an EBS volume. The disks have a fixed size, and the
             instance encrypts them with a key of its own (EC2's user guide, "SSD instance store volumes").
-        takes_volume_size: whether a variant may set the size of an EBS volume. None if no source answers this;
+        takes_volume_size: whether a variant can set the size of an EBS volume. None if no source answers this;
             SageMaker then probably rejects a size, because the instance has disks of its own.
     """
 

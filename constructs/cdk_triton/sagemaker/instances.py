@@ -40,9 +40,9 @@ class GpuInstance:
         gpu_count: number of GPUs.
         memory_gib: memory of the host, in GiB; None if no source states it.
         host: architecture of the host's processor, "x86_64" or "arm64".
-        hosting: whether a real-time endpoint may use this type.
-        multi_model_listed: whether AWS lists this type for multi-model endpoints with GPUs. The list that was read
-            names no type newer than g5, so False means that support is unknown.
+        hosting: whether a real-time endpoint can use this type.
+        multi_model_listed: whether AWS lists this type for multi-model endpoints with GPUs. AWS's list, as read, names
+            no type newer than g5, so False means that support is unknown.
     """
 
     name: str

@@ -44,8 +44,8 @@ class ServingPlatform:
     Attributes:
         instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
         release: the Triton container release, such as "25.09". Your own image needs no release. If you give a release,
-            it determines the versions in the image. To a release that is newer than the library's tables, the newest
-            row of the tables applies.
+            the library assumes that release's versions for the image. For a release newer than its tables, it uses the
+            newest row.
         image: your own image instead of SageMaker's image, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
             Registry and repository may contain CDK tokens, but the digest may not.
         inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default it follows from the
@@ -179,7 +179,7 @@ def platform_of(platform: ServingPlatform | str) -> ServingPlatform:
     """The platform, which may be given in its short form, such as "25.09/ml.g5.2xlarge".
 
     Raises:
-        ConfigurationError: the text lacks one of the two, or there is no such platform.
+        ConfigurationError: the text lacks the release or the instance type, or there is no such platform.
     """
     if isinstance(platform, ServingPlatform):
         return platform

@@ -1,8 +1,8 @@
 """The data flow of an ensemble: which step writes and which steps read each tensor.
 
 An ensemble names its tensors itself. A step's `input_map` names the ensemble tensor that each of the model's inputs
-reads, its `output_map` which ensemble tensor each output writes. The ensemble's own inputs are written by the request,
-its own outputs are read by the response.
+reads, and its `output_map` the ensemble tensor that each output writes. The request writes the ensemble's own inputs,
+and the response reads its own outputs.
 """
 
 from __future__ import annotations

@@ -74,13 +74,13 @@ class ContainerEnvironment:
         default_model_name: the model that `/invocations` of a single-model endpoint runs. None: the repository's entry
             model. Set this field if the repository has several models and no ensemble, for example if a Python model
             calls the others (BLS).
-        additional_models: models that a single-model container loads beside the entry model and the steps of an
+        additional_models: models that a single-model container loads in addition to the entry model and the steps of an
             ensemble. List here the models that a Python model calls (BLS). From 23.07.
-        model_namespacing: whether every archive has its own namespace, so that archives may use the same names for
+        model_namespacing: whether every archive has its own namespace, so that archives can use the same names for
             their models. This field sets SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING, whose values mean the opposite of
             its name. From 23.04.
         ping_mode: when `/ping` succeeds: `ready` (every model is ready) or `live` (the server is live). None: `ready`
-            for a single-model endpoint, `live` for a multi-model endpoint, as NVIDIA's script intends.
+            for a single-model endpoint, `live` for a multi-model endpoint, the intended defaults of NVIDIA's script.
         inference_type: what `/invocations` of a single-model endpoint does: `infer`, `generate` or `generate_stream`.
             None: `infer`. From 25.03.
         log_verbose: whether to write the verbose log, or its level. Off by default, because it raises the CloudWatch
@@ -104,8 +104,8 @@ class ContainerEnvironment:
         tensorflow_version: the version of the TensorFlow backend, 1 or 2. Releases from 25.03 on do not have this
             backend.
         port: the port of SageMaker's protocol; default 8080. SageMaker sets it if an endpoint runs several containers.
-        safe_port_range: the first and the last port that the server may use.
-        additional_args: further arguments of tritonserver, such as "--exit-timeout-secs=5", without blanks and quotes.
+        safe_port_range: the first and the last port that the server is allowed to use.
+        additional_args: further arguments of tritonserver, such as "--exit-timeout-secs=5", without blanks or quotes.
             The value of an option may be a separate item. From 23.07.
         variables: other variables, for the models' own use. Names that the start script, its shell or the dynamic
             loader read are rejected. Do not put secrets here: everybody with permission to describe the SageMaker Model

@@ -13,7 +13,7 @@ class Severity(StrEnum):
     """How bad a finding is. `str` returns the text that the CLI prints: `error` or `warning`."""
 
     ERROR = "error"
-    """The server or SageMaker would reject the repository, or serve something else than intended."""
+    """The server or SageMaker would reject the repository, or serve something other than intended."""
     WARNING = "warning"
     """The repository may work, but probably not as intended."""
 

@@ -2,8 +2,8 @@
 
 The server reads numbers with std::stoi and its like, which skip what follows the number, and flags as `true`, `on`, `1`
 and their opposites: `src/command_line_parser.cc` of triton-inference-server/server. Backends convert the texts of
-parameters alike: `ParseBoolValue` and `ParseIntValue` in src/backend_common.cc of triton-inference-server/backend,
-3f57fb90, lines 1045 to 1081.
+parameters in the same way: `ParseBoolValue` and `ParseIntValue` in src/backend_common.cc of
+triton-inference-server/backend, 3f57fb90, lines 1045 to 1081.
 """
 
 from __future__ import annotations

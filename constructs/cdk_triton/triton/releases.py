@@ -165,7 +165,7 @@ def _is_newer(name: str) -> bool:
 def tensorrt_bounds(name: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """The oldest and the newest TensorRT that a release can have, from the rows whose version was read.
 
-    Versions never go back from one release to the next, so that the neighbours of an `unverified` row bound it.
+    Versions never go back from one release to the next, so the neighbours of an `unverified` row bound it.
 
     Args:
         name: a release, known or not.

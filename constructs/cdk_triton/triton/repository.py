@@ -115,9 +115,9 @@ class ModelRepository:
             path: the directory that holds the models' directories.
             acknowledge: codes of warnings that you accept, each with the reason, and that the checks do not report. The
                 table `[acknowledge]` of a file `cdk-triton.toml` in the directory does the same for every app that
-                reads it; if a code is in both, the reason given here counts.
-            recipes: the recipes whose builds will add files. The checks treat these files as present, like the files in
-                the list `produced` of `cdk-triton.toml`.
+                reads it; if a code is in both, the reason given here takes precedence.
+            recipes: the recipes whose builds will add files. The checks assume that these files exist, like the files
+                in the list `produced` of `cdk-triton.toml`.
 
         Raises:
             RepositoryError: the directory is missing, empty or unreadable; a link leads out of the directory, or to a
@@ -218,10 +218,10 @@ class ModelRepository:
                 "25.09/ml.g5.2xlarge". Without a platform, the rules that need one are skipped.
             default_model: the model that a single-model container loads; by default `entry_model()`.
             additional_models: further models that a single-model container loads (`--load-model`).
-            environment: the container's other settings. Without an environment, the rules that need it assume nothing,
-                or warn about the effect of the defaults.
-            preflight: whether TensorRT's own parser reads the networks of plans. It needs the extra `preflight`, and
-                takes seconds for each network. If False, the rules that need the parser are skipped.
+            environment: the container's other settings. Without an environment, the rules about these settings are
+                skipped, and some rules warn about the effect of the default settings.
+            preflight: whether to check the networks of TensorRT plans with TensorRT's own parser. This needs the extra
+                `preflight`, and takes seconds for each network. If False, the rules that need the parser are skipped.
 
         Returns:
             The findings, errors first, then by path, code and field. The tuple may be empty.

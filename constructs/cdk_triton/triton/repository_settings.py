@@ -10,7 +10,7 @@ The file is at the top of the repository and not in its archive:
     CT111 = "the placeholder is written by our build"
 
 `produced` names files that the recipes of a CDK app add. `cdk-triton validate` and other readers that do not run the
-app treat them as present. A deployment needs the recipes themselves.
+app assume that they exist. A deployment needs the recipes themselves.
 
 `image_modules` names Python modules that an image of your own has, as `import` writes them.
 """

@@ -1,13 +1,13 @@
 """Finds values that look like secrets among a container's variables.
 
-Everybody who may describe the model can read these variables. SageMaker warns: "Don't include any sensitive data in
-your environment variables" (ContainerDefinition in its API reference). A program cannot recognise a secret for certain.
-So a value counts as one in only three cases: CloudFormation would read it from a store of secrets; it has the form of a
-well-known credential; or its name is that of a secret, and the value is neither a pointer (ARN, path, address) nor a
-switch. `EOS_TOKEN` and `MAX_TOKENS` are words of language models. So a name that ends in `TOKEN` counts only if the
-value is long and made of letters and digits, as only keys are. The name `TOKEN` by itself is not a word of a language
-model, so there a short value of letters and digits is enough. A name such as `HF_TOKEN` contains the service of the
-token.
+Everybody with permission to describe the model can read these variables. SageMaker warns: "Don't include any sensitive
+data in your environment variables" (ContainerDefinition in its API reference). A program cannot recognise a secret for
+certain. So a value counts as one in only three cases: CloudFormation would read it from a store of secrets; it has the
+form of a well-known credential; or its name is that of a secret, and the value is neither a pointer (ARN, path, URL)
+nor a switch such as `true` or `1`. `EOS_TOKEN` and `MAX_TOKENS` are words of language models. So a name that ends in
+`TOKEN` counts only if the value is long and made of letters and digits, as only credentials are. The name `TOKEN` by
+itself is not a word of a language model, so there a short value of letters and digits is enough. A name such as
+`HF_TOKEN` contains the service of the token.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def argument_fault(arguments: Sequence[str], release: str | None = None) -> Argu
 def reads_variable(release: str, name: str) -> bool:
     """Whether the start script or the server of a release reads an environment variable.
 
-    Releases that are older than the table are taken to read every variable.
+    Releases that are older than the table are assumed to read every variable.
     """
     table = _table()
     if release_order(release) < release_order(table["releases"][0]):

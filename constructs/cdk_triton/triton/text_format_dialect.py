@@ -1,7 +1,7 @@
 """The differences between the server's parser of `config.pbtxt` and Python's.
 
 The server parses with protobuf's C++ library. Outside quotes it takes ASCII only; a no-break space from a web page is
-the fault that people really make. It has fewer escapes, and reads every number as C does, also that of an enum or a
+the fault that people really make. It has fewer escapes, and reads every number as C does, even that of an enum or a
 bool: `013` is 11. It rejects a minus before an unsigned zero, `inff` and `1ff`, an entry of a map with two keys, and
 the number of an enum beyond 32 bits. In quotes and comments it takes any byte, UTF-8 or not, in quotes any byte as an
 escape, and a space between a minus and its number.

@@ -47,7 +47,7 @@ LITTER = (
     "desktop.ini",
     ".nfs*",
 )
-"""Names that never belong into an archive: what tools leave behind. Patterns of `fnmatch`, which distinguish upper and
+"""Names that never belong in an archive: what tools leave behind. Patterns of `fnmatch`, which distinguish upper and
 lower case."""
 
 _LITTER = re.compile("|".join(translate(pattern) for pattern in LITTER))

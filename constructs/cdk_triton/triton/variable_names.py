@@ -83,11 +83,11 @@ _NAMES: Final = {
 
 
 def reserved_because(name: str) -> tuple[str, str] | None:
-    """Why a container must not have a variable, and what to do; None if it may have it.
+    """Why a container must not have a variable, and what to do; None if the variable is allowed.
 
     PYTHONPATH and PYTHONHOME are accepted, because only the processes of Python models read them, and packed
-    environments and images of your own need them. So are GLIBC_TUNABLES and MALLOC_, of which the loader ignores wrong
-    values.
+    environments and images of your own need them. So are GLIBC_TUNABLES and MALLOC_, whose wrong values the loader
+    ignores.
 
     Args:
         name: the name of the variable.

@@ -26,8 +26,8 @@ class Job:
         build: the build's id; the service recognises a repeated request by it.
         image: the image's URI.
         timeout_minutes: the time after which the service ends it.
-        instance_type: of a Processing job, else None.
-        volume_gb: of a Processing job, else None.
+        instance_type: the instance type of a Processing job; None for CodeBuild.
+        volume_gb: the volume size of a Processing job; None for CodeBuild.
     """
 
     build: str
@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job is.
+    """The progress of a job.
 
     Attributes:
         job: the service's id of the job.

@@ -1,9 +1,9 @@
 """Stand-ins for the tools of a GPU image, for builds on this machine: executables for a build's PATH.
 
 Each prints on a line of its own that it is one: `cdk-triton stand-in for NAME: …`; the build program records that in
-`build.json`. They take the options of the real ones and print what the build program reads of them; a plan of the
-`trtexec` here is an ONNX network that the local backend `tensorrt` runs on the CPU. They never answer for the speed or
-the accuracy of a GPU.
+`build.json`. They take the options of the real ones and print what the build program reads of them; a TensorRT plan of
+this `trtexec` is an ONNX network that the local backend `tensorrt` runs on the CPU. They show nothing about the speed
+or the accuracy of a GPU.
 
 * `bin` contains the executables, and `python` the package `nvidia.dali` for a build's `PYTHONPATH`;
 * `trtexec` and `nvidia_smi` are the programs behind the executables;
@@ -14,7 +14,7 @@ the accuracy of a GPU.
 | `CDK_TRITON_STAND_IN_PYTHON` | the interpreter that runs them |
 | `CDK_TRITON_STAND_IN_GPU` | the GPU's name as `nvidia-smi` prints it |
 | `CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY` | its compute capability |
-| `CDK_TRITON_STAND_IN_TENSORRT` | the version of TensorRT, which decides about the options of `trtexec` |
+| `CDK_TRITON_STAND_IN_TENSORRT` | the version of TensorRT, which determines the options of `trtexec` |
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def environment(
     """The variables of a build that runs with the stand-ins, `PATH` among them.
 
     Args:
-        gpu: the GPU's name, in the words of our tables or of `nvidia-smi`.
+        gpu: the GPU's name, as in the library's tables or in the output of `nvidia-smi`.
         compute_capability: "8.6".
         tensorrt: the version, with or without build: "10.13.3.9".
         base: the environment to which they are added; without a `PATH`, it gets that of this process.

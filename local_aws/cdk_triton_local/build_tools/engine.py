@@ -88,7 +88,7 @@ class TrtexecEngine:
 
     @classmethod
     def load(cls, file: Path) -> TrtexecEngine:
-        """Read a plan of this stand-in.
+        """Read a TensorRT plan of this stand-in.
 
         Raises:
             TrtexecError: the file is not an engine of the stand-in.
@@ -101,7 +101,7 @@ class TrtexecEngine:
             raise TrtexecError(_one_line(error), "Engine deserialization failed", "Engine set up failed") from error
 
     def save(self, file: Path) -> None:
-        """Write the plan."""
+        """Write the TensorRT plan."""
         file.write_bytes(stand_in_plan(self._graph))
 
     def run(

@@ -1,4 +1,4 @@
-"""The stand-in for `trtexec`: checks a network and its options, and writes a plan that the CPU can run.
+"""The stand-in for `trtexec`: checks a network and its options, and writes a TensorRT plan that the CPU can run.
 
 It takes the options in the table of NVIDIA's sources. It prints the words of these sources (NVIDIA/TensorRT,
 samples/common/{sampleEngines,sampleInference,sampleOptions,sampleReporting}.cpp and logging.h, v8.6.1 to v11.1), as far
@@ -27,7 +27,7 @@ _FIRST_WITHOUT_TRANSFERS: Final = 11
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Build a plan, or run one."""
+    """Build a TensorRT plan, or run one."""
     version = tuple(int(part) for part in os.environ["CDK_TRITON_STAND_IN_TENSORRT"].split("."))
     test = f"{_test_name(version)} # trtexec {' '.join(arguments)}"
     _say(f"&&&& RUNNING {test}")

@@ -6,7 +6,7 @@ From a request to a resource:
 * `engine` contains the stacks, and runs one operation at a time on each;
 * `template`, `parameters`, `intrinsics` and `schema` read a template and resolve its values;
 * `plan` computes what a deployment would change, and `order` in which order;
-* `deployment` carries a plan out: create, update, rollback, delete;
+* `deployment` carries out these changes: create, update, rollback, delete;
 * `stacks` contains what is known about a stack, and `exports` the outputs that other stacks use;
 * `resource_types` contains one class for each resource type.
 """

@@ -1,4 +1,4 @@
-"""The operations of CloudFormation's API that the CDK CLI and a person with boto3 need. It rejects others by name."""
+"""The operations of CloudFormation's API that the CDK CLI and a person with boto3 need. Others are rejected by name."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ class CloudFormationApi:
         return {}
 
     def delete_change_set(self, request: Request) -> Result:
-        """DeleteChangeSet; one that is not there is no error, as in CloudFormation."""
+        """DeleteChangeSet; a missing one is not an error, as in CloudFormation."""
         try:
             change_set = self._change_set(request)
         except QueryApiError:

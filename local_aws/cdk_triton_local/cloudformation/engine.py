@@ -35,7 +35,7 @@ class StackStateError(TemplateError):
 
 @dataclass
 class ChangeSet:
-    """A plan that waits to be executed."""
+    """A plan of changes that waits to be executed."""
 
     id: str
     name: str
@@ -78,7 +78,7 @@ class TemplateEngine:
     # ------------------------------------------------------------------------------------------------ look up
 
     def stacks(self) -> list[Stack]:
-        """Every stack, also those that are deleted; the newest last."""
+        """Every stack, including deleted ones; the newest last."""
         return list(self._stacks.values())
 
     def stack(self, name_or_id: str) -> Stack:
@@ -155,7 +155,7 @@ class TemplateEngine:
         """Check that an operation can start.
 
         Raises:
-            StackStateError: another operation runs, or the stack can only be deleted.
+            StackStateError: another operation is running, or the stack can only be deleted.
         """
         stuck = stack.status.endswith("_FAILED") or stack.status == "ROLLBACK_COMPLETE"
         if stack.in_progress or (stuck and verb == "updated"):
@@ -178,7 +178,7 @@ class TemplateEngine:
         self._start(stack, "DELETE_IN_PROGRESS", lambda: deployment.delete(kept))
 
     def close(self, timeout: float = 10.0) -> None:
-        """Wait for the operations that run."""
+        """Wait for running operations."""
         for thread in self._threads:
             thread.join(timeout)
 

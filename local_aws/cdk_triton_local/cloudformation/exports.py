@@ -1,4 +1,4 @@
-"""Outputs of a stack, and the exports among them that other stacks may use (user guide, "Get exported outputs")."""
+"""Outputs of a stack, and the exports among them that other stacks can use (user guide, "Get exported outputs")."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ResourceSchema:
     Attributes:
         attributes: names that `Fn::GetAtt` accepts.
         create_only: top-level properties whose change needs a replacement.
-        properties: the names of every property that a template may set.
+        properties: the names of all properties that a template can set.
     """
 
     def __init__(self, type_name: str, schema: Mapping[str, Any], attributes: frozenset[str]) -> None:

@@ -51,7 +51,7 @@ class Output:
 
 @dataclass
 class StackResource:
-    """A resource that a stack has.
+    """A resource of a stack.
 
     Attributes:
         properties: as they were given to the service, every intrinsic function resolved.
@@ -83,7 +83,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of an operation beside its target, which DescribeStacks reports."""
+    """The settings of an operation other than its target, which DescribeStacks reports."""
 
     capabilities: tuple[str, ...] = ()
     role_arn: str | None = None
@@ -128,7 +128,7 @@ class Stack:
 
     @property
     def shown(self) -> Target | None:
-        """The answer of `GetTemplate` and `DescribeStacks`, also for a stack whose creation failed."""
+        """The answer of `GetTemplate` and `DescribeStacks`, even for a stack whose creation failed."""
         return self.current or self.attempted
 
     @property

@@ -1,8 +1,8 @@
 """Asynchronous endpoints of the local AWS: InvokeEndpointAsync, and an `EndpointHost` around another one.
 
 Names, headers and limits are those of botocore's service model `sagemaker-runtime` 2017-05-13. The notifications are
-those of "Check prediction results" in SageMaker's developer guide. No page of AWS shows the objects of answers and
-error messages: an answer is stored as the container gave it, without its content type, and an error message is
+those of "Check prediction results" in SageMaker's developer guide. AWS does not document the objects of answers and
+error messages: here, an answer is stored as the container gave it, without its content type, and an error message is
 SageMaker's text of a ModelError.
 """
 
@@ -105,7 +105,7 @@ class AsyncHost:
             )
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
-        """Give variants other weights; see `EndpointHost.set_weights`."""
+        """Change the weights of variants; see `EndpointHost.set_weights`."""
         self._host.set_weights(name, weights)
 
     def place(self, component: Component, copies: int) -> None:

@@ -88,7 +88,7 @@ class AsyncQueue:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Drop the requests that wait. The host does not wait for those that run."""
+        """Drop waiting requests. The host does not wait for running ones."""
         with self._changed:
             self._closed = True
             self._waiting.clear()

@@ -1,8 +1,8 @@
 """How many instances of each type SageMaker has free, as `cdk-triton local capacity` sets it.
 
 A type without a number has no limit. The numbers are in a file of the state directory, which every
-deployment of an endpoint reads, so that they hold for a local AWS that runs already. Each deployment gets up to that
-many instances. Endpoints that run keep theirs, and do not count.
+deployment of an endpoint reads, so they also apply to a local AWS that is already running. Each deployment gets up to
+that many instances. Running endpoints keep their instances, which do not count.
 """
 
 from __future__ import annotations

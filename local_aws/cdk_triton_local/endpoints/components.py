@@ -81,7 +81,7 @@ class ComponentState:
 
 
 class ComponentOperations:
-    """Create, describe, list, update, scale and delete components, and keep endpoints that have some.
+    """Create, describe, list, update, scale and delete components, and keep endpoints that have components.
 
     Args:
         host: runs the servers.

@@ -65,7 +65,7 @@ class CapturingHost:
             self._captures[endpoint.name] = endpoint.capture
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
-        """Give variants other weights; see `EndpointHost.set_weights`."""
+        """Change the weights of variants; see `EndpointHost.set_weights`."""
         self._host.set_weights(name, weights)
 
     def place(self, component: Component, copies: int) -> None:

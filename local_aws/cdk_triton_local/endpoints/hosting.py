@@ -142,7 +142,7 @@ class Invocation:
         headers: the request's headers; every key in lower case.
         body: the whole request body.
         seconds: how long the container may take.
-        largest: bytes that the request and the answer may have.
+        largest: the maximum size of the request and of the answer, in bytes.
     """
 
     endpoint: str
@@ -162,7 +162,7 @@ class Response:
 
 
 class EndpointHost(Protocol):
-    """Runs endpoints. Every method may be called from any thread."""
+    """Runs endpoints. Every method can be called from any thread."""
 
     def deploy(self, endpoint: Endpoint) -> None:
         """Create or update `endpoint`, and return when it is in service.
@@ -174,7 +174,7 @@ class EndpointHost(Protocol):
         """
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
-        """Give variants of an endpoint other weights, by their names; nothing happens if there is no such endpoint."""
+        """Change the weights of an endpoint's variants, by name; nothing happens if there is no such endpoint."""
 
     def remove(self, name: str) -> None:
         """Stop the endpoint's servers; nothing happens if there is no such endpoint."""

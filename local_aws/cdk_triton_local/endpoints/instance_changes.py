@@ -25,7 +25,7 @@ _POOLS = "InstancePools"
 
 
 def change_instances(endpoint: Any, summaries: Iterable[dict[str, Any]], wanted: Mapping[str, int]) -> None:
-    """Give variants other numbers of instances.
+    """Change the instance counts of variants.
 
     Args:
         endpoint: moto's endpoint.

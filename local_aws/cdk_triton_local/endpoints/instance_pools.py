@@ -106,7 +106,7 @@ def place(variant: Mapping[str, Any], count: int, capacity: Callable[[str], int 
 
 
 def changed_pools(pools: Sequence[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
-    """The pools of a variant that gets another number of instances.
+    """The pools of a variant whose instance count changes.
 
     Instances are added to the pool that serves, whatever the capacity, and "fallback instances are released first".
     """

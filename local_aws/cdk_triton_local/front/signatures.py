@@ -1,10 +1,10 @@
 """Checks that requests are signed with the secret of the local AWS, or with one that it has issued.
 
-Functions, builds and models run programs here, so another user of this machine must not be able to ask for any. Each
-local AWS has a secret of its own, and a request proves by its signature that its sender knows it. The signature is
-Signature Version 4 (docs.aws.amazon.com: IAM User Guide, "Create a signed AWS API request"), in the header or in the
-URL. Bodies are not compared with the digests that were signed, and times are not looked at: the loopback interface has
-nobody between client and server.
+Functions, builds and models run programs here, so another user of this machine must not be able to run any. Each local
+AWS has a secret of its own, and a request proves by its signature that its sender knows it. The signature is Signature
+Version 4 (docs.aws.amazon.com: IAM User Guide, "Create a signed AWS API request"), in the header or in the URL. Bodies
+are not compared with the digests that were signed, and times are not checked, because nobody is between client and
+server on the loopback interface.
 """
 
 from __future__ import annotations

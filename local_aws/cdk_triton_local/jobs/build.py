@@ -49,7 +49,7 @@ class BuildRequest:
 
 
 class BuildRecord:
-    """A build as BatchGetBuilds describes it. Every method may be called from any thread."""
+    """A build as BatchGetBuilds describes it. Every method can be called from any thread."""
 
     def __init__(self, members: Mapping[str, Any]) -> None:
         self._members: dict[str, Any] = {
@@ -136,7 +136,7 @@ class Build:
         self._runner = Runner(request.seconds, self._log.output)
 
     def stop(self) -> None:
-        """End the build, if it still runs."""
+        """End the build, if it is still running."""
         self._runner.stop()
 
     def run(self) -> None:

@@ -30,7 +30,7 @@ class Phase:
 
     Attributes:
         commands: run one after the other until one fails.
-        finally_commands: run after these, also after a failure.
+        finally_commands: run after these, even after a failure.
         abort: whether a failure ends the build, if CodeBuild allows a choice (`on-failure`).
     """
 
@@ -75,7 +75,7 @@ class Buildspec:
     """A build specification.
 
     Attributes:
-        phases: those that it has, by name.
+        phases: the phases of the specification, by name.
         variables: environment variables.
     """
 

@@ -1,7 +1,8 @@
 """CodeBuild of the local AWS: projects, and builds that really run.
 
-moto has no UpdateProject, ignores overrides and lets every build succeed at the first look; so this is ours. Sources:
-the API reference of CodeBuild for members, errors and limits, and botocore's model of it for what a request may hold.
+moto has no UpdateProject, ignores overrides and lets every build succeed at the first poll, so this module replaces it.
+Sources: the API reference of CodeBuild for members, errors and limits, and botocore's model of it for what a request
+may hold.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class CodeBuild:
 
     Args:
         context: the local AWS.
-        clock: seconds that only grow; idempotency tokens expire by it.
+        clock: a monotonic clock, in seconds, by which idempotency tokens expire.
     """
 
     def __init__(self, context: LocalContext, clock: Callable[[], float] = time.monotonic) -> None:

@@ -97,7 +97,7 @@ CODEBUILD_MACHINES: Mapping[tuple[str, str], JobMachine] = {
     ("LINUX_CONTAINER", "BUILD_GENERAL1_MEDIUM"): JobMachine(),
     ("LINUX_CONTAINER", "BUILD_GENERAL1_LARGE"): JobMachine(),
 }
-"""The machines of CodeBuild that are played, by environment type and compute type.
+"""The machines of CodeBuild that are simulated, by environment type and compute type.
 
 Its large machine with GPUs is not: TensorRT has left its V100 behind ("Build environment compute modes and types").
 """

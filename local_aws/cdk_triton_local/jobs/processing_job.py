@@ -37,7 +37,7 @@ _Stamp = tuple[int, int]
 
 
 class JobRecord:
-    """A job as DescribeProcessingJob returns it. Every method may be called from any thread."""
+    """A job as DescribeProcessingJob returns it. Every method can be called from any thread."""
 
     def __init__(self, members: Mapping[str, Any]) -> None:
         self._members = dict(members)
@@ -93,7 +93,7 @@ class ProcessingJob:
         self._uploaded: dict[Path, _Stamp] = {}
 
     def stop(self) -> None:
-        """End the job, if it still runs."""
+        """End the job, if it is still running."""
         self._runner.stop()
 
     def run(self) -> None:

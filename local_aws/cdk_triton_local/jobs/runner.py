@@ -77,7 +77,7 @@ class Runner:
             raise self._ended
 
     def stop(self) -> None:
-        """End the job, if it still runs."""
+        """End the job, if it is still running."""
         self._end(JobStoppedError)
 
     def close(self) -> None:

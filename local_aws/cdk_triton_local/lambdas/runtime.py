@@ -1,8 +1,8 @@
 """Runs the Python Lambda functions of the local AWS, each in a process of its own.
 
 A function has what it would have in Lambda: its own modules, its own environment, a timeout that ends it, and nothing
-of this process. Its process stays warm between invocations; a call that comes while it is busy gets another one. moto
-keeps a function's settings and code. The runtime reads them at each invocation, so an update takes effect at once.
+of this process. Its process stays warm between invocations; a call that comes while it is busy gets another process.
+moto keeps a function's settings and code. The runtime reads them at each invocation, so an update takes effect at once.
 
 All functions together have as many concurrent executions as those of a new account (`executions`).
 

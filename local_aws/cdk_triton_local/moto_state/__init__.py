@@ -23,19 +23,20 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
   which hosts inference components;
 * `moto.iam.models.IAMBackend.create_service_linked_role`: moto derives a wrong name for the role of Application Auto
   Scaling;
-* `moto.iam.models.IAMBackend.get_roles`: moto fails if a role comes or goes while CreateFunction looks for its own;
+* `moto.iam.models.IAMBackend.get_roles`: moto fails if a role is created or deleted while CreateFunction looks for its
+  own;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend.start_execution`: moto runs all machines or none,
   waits as long as in a waiter's definition, and does not name an execution that has no name;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend._validate_definition`: moto rejects definitions of
   machines that it does not run;
-* `moto.stepfunctions.parser.models.StepFunctionsParserBackend._get_executions`: moto looks for map runs also in
+* `moto.stepfunctions.parser.models.StepFunctionsParserBackend._get_executions`: moto looks for map runs even in
   executions that it does not run;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend.list_map_runs`: moto fails for an execution that waits
   to be run;
 * `moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function.WaitFunction._wait_interval`: moto
   waits for a build as long as in its definition;
 * `moto.stepfunctions.parser.asl.eval.environment.Environment.set_error`: moto takes an aborted execution for a failed
-  one if a function that still runs fails;
+  one if a function that is still running fails;
 * `moto.applicationautoscaling.responses.ApplicationAutoScalingResponse._validate_params`: moto does not have the
   dimension of the copies of inference components.
 
@@ -46,7 +47,7 @@ The others are methods of `moto.applicationautoscaling.models.ApplicationAutosca
 * `.deregister_scalable_target`: moto leaves the policies and scheduled actions of the target behind;
 * `.put_scaling_policy`: moto takes a policy without a target, and an update changes the ARN;
 * `.put_scheduled_action`: moto takes an action without a target;
-* `.delete_scaling_policy`: moto raises another error for a missing policy;
+* `.delete_scaling_policy`: moto raises a different error for a missing policy;
 * `.describe_scaling_policies`: moto mixes up two variants if the name of one begins with that of the other.
 
 The name `boto_client_for` of three modules of moto's interpreter of state machines is replaced, too: see `machines`.

@@ -1,7 +1,7 @@
 """Starts processes that never outlive this one.
 
 Whatever the local AWS starts (a tritonserver, a build command) is started here, below a guardian process (see
-`cdk_triton_local.process._guardian`). When this process ends, also by SIGKILL, the child and everything that it started
+`cdk_triton_local.process._guardian`). When this process ends, even by SIGKILL, the child and everything that it started
 are killed; when the child ends, so is whatever it left behind.
 """
 
@@ -63,10 +63,10 @@ def start(
         errors: the same for its standard error, which by default goes where the output goes.
         leftovers: a glob pattern of files that are removed when the child and all of its descendants have ended,
             because those that are killed cannot do it.
-        listed: a file in which the child writes the directories that have to be removed likewise, one in each line.
+        listed: a file in which the child writes the directories that are removed in the same way, one in each line.
 
     Raises:
-        LocalError: the program does not exist or may not be run.
+        LocalError: the program does not exist or cannot be executed.
     """
     arguments = [str(part) for part in command]
     program = shutil.which(arguments[0], path=environment.get("PATH", os.defpath))
@@ -127,7 +127,7 @@ class Child:
         """Wait until the child and all of its descendants have ended, and return the child's exit status.
 
         Raises:
-            TimeoutError: the process still runs after `timeout` seconds.
+            TimeoutError: the process is still running after `timeout` seconds.
         """
         try:
             status = self._guardian.wait(timeout)

@@ -1,4 +1,4 @@
-"""Service Quotas of the local AWS: those that an endpoint with GPUs and its builds meet.
+"""Service Quotas of the local AWS: those that an endpoint with GPUs and its builds need.
 
 Only the concurrent executions of Lambda functions are enforced here.
 

@@ -1,4 +1,4 @@
-"""HTTP to one tritonserver: keep-alive connections that any thread may use."""
+"""HTTP to one tritonserver: keep-alive connections that any thread can use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Connections:
 
     Args:
         port: where the server listens.
-        timeout: seconds that an answer may take, connecting and reading each.
+        timeout: the time limit for connecting, and for reading an answer, in seconds.
     """
 
     def __init__(self, port: int, *, timeout: float) -> None:
@@ -94,7 +94,7 @@ class Connections:
         return connection
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close idle connections."""
         while self._idle:
             self._idle.pop().close()
 

@@ -48,14 +48,15 @@ class _InService:
 class TritonHost:
     """An `EndpointHost` on real tritonserver processes.
 
-    Everything listens on free ports of 127.0.0.1. When this process ends, in whatever way, so do all that it started.
+    Everything listens on free ports of 127.0.0.1. When this process ends, in whatever way, so does everything that it
+    started.
 
     Args:
         s3: a boto3 S3 client, or anything with its `get_object`.
         directory: for unpacked model data, the backend directory and logs; `directory/logs/<endpoint>/<variant>.log`
             is the output of the servers of a variant, one after the other. One host per directory.
-        max_loaded_models: how many target models a multi-model variant holds at a time; the least recently used one
-            makes room. On SageMaker, memory decides.
+        max_loaded_models: how many target models a multi-model variant holds at a time; the least recently used one is
+            unloaded to make room. On SageMaker, the memory sets the limit.
         log: gets one line per event: ready, died, loaded, unloaded.
         account: the account id that error messages name.
         region: the region that error messages name.
@@ -63,7 +64,7 @@ class TritonHost:
             on machines where it cannot be compiled. Everybody who reaches this machine can then invoke the models.
         ports: returns a free TCP port at each call; pass a function of your own for a range of ports.
         record: gets the values of CloudWatch metrics; see `EndpointMetrics.record`.
-        record_component: the same of inference components; see `EndpointMetrics.record_component`.
+        record_component: the same for inference components; see `EndpointMetrics.record_component`.
         log_options: the options, after a space, with which `cdk-triton local logs` finds these logs.
 
     Raises:
@@ -116,7 +117,7 @@ class TritonHost:
         self._changed = threading.Condition()  # guards the endpoints and how many deployments are starting servers
 
     def deploy(self, endpoint: Endpoint) -> None:
-        """Create or update an endpoint; see `EndpointHost.deploy`. Other endpoints are deployed beside it."""
+        """Create or update an endpoint; see `EndpointHost.deploy`. Other endpoints can be deployed at the same time."""
         with self._changed:
             self._starting += 1
         try:
@@ -136,7 +137,7 @@ class TritonHost:
         self._stop(old)
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
-        """Give variants other weights; see `EndpointHost.set_weights`."""
+        """Change the weights of variants; see `EndpointHost.set_weights`."""
         with self._changed:
             for variant in self._endpoints[name].all if name in self._endpoints else ():
                 variant.weight = weights.get(variant.name, variant.weight)

@@ -43,7 +43,7 @@ class ListedStore(ObjectStore, Protocol):
 
 
 class ModelDataNotFoundError(LocalError):
-    """There is no object at the given location, or it may not be read."""
+    """There is no object at the given location, or S3 denies reading it."""
 
 
 @dataclass(frozen=True)

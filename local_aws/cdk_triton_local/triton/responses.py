@@ -106,7 +106,7 @@ class ErrorResponses:
         return _validation(f"The header {name} is not modelled by the local AWS; remove it.")
 
     def model_data_missing(self, bucket: str, key: str) -> RejectedInvocationError:
-        """The target model's archive is not there, or may not be read.
+        """The target model's archive is not there, or S3 denies reading it.
 
         SageMaker's words about a single model (aws-solutions-library-samples/fraud-detection-using-machine-learning#9).
         """
@@ -144,7 +144,7 @@ class ErrorResponses:
         return self._no_answer(f"Amazon SageMaker could not get a response from the {self._endpoint} endpoint.")
 
     def container_timeout(self) -> RejectedInvocationError:
-        """The container took longer than an invocation may (documentation of InvokeEndpoint: 60 seconds)."""
+        """The container exceeded the time limit of an invocation (documentation of InvokeEndpoint: 60 seconds)."""
         return self._no_answer(f"Your invocation timed out while waiting for a response from container {CONTAINER}.")
 
     def model_not_ready(self, name: str) -> RejectedInvocationError:

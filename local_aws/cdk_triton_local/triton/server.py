@@ -37,7 +37,7 @@ class ServerSettings:
 
     Attributes:
         files: the server's programs and libraries.
-        preload: the library that keeps the server on loopback, or None where it may listen everywhere.
+        preload: the library that keeps the server on loopback, or None if it is allowed to listen everywhere.
         start_seconds: how long a server may take until it is ready.
         ports: gives a free TCP port of the loopback interface at each call.
     """

@@ -1,8 +1,8 @@
 """The models of a multi-model endpoint: downloaded and loaded on demand, unloaded when the room is needed.
 
 This is the part of SageMaker that calls the container (docs.aws.amazon.com: mms-container-apis and
-invoke-multi-model-endpoint). Triton calls a model by the header X-Amzn-SageMaker-Target-Model where it is sent, so it
-goes with load, invoke and unload alike.
+invoke-multi-model-endpoint). Triton names a model by the header X-Amzn-SageMaker-Target-Model if it is sent, so load,
+invoke and unload all send it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Model:
 class TargetModels:
     """The target models that one tritonserver holds.
 
-    When another model needs its place, the least recently used model is unloaded, but never one that a request uses or
+    To make room for another model, the least recently used model is unloaded, but never one that a request uses or
     waits for. Concurrent first requests load a model once. A load continues after the request that started it has given
     up.
 

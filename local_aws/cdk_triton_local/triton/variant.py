@@ -1,4 +1,4 @@
-"""A production variant in service: one tritonserver that is started again when it dies."""
+"""A production variant in service: one tritonserver that is restarted when it dies."""
 
 from __future__ import annotations
 

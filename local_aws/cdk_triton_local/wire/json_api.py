@@ -1,7 +1,7 @@
 """AWS JSON 1.1, which CodeBuild, SageMaker and others use: requests are checked, answers shaped, by botocore's model.
 
 botocore has the constraints of a service (required members, types, ranges, lengths, patterns, permitted values) but
-checks only some of them before it sends; the services check all. So does this.
+checks only some of them before it sends; the services check all. So does this module.
 """
 
 from __future__ import annotations

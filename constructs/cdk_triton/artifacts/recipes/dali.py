@@ -39,7 +39,8 @@ class DaliPipeline:
     then runs the pipeline. The build serialises the pipeline in advance, in the serving image and on the serving GPU,
     and fails if the pipeline cannot be serialised or loaded. For example, `DaliPipeline("preprocess")` checks
     `preprocess/1/dali.py`, and adds no file. A `pipeline` outside the version directory is copied to
-    `<version>/dali.py`, with `@autoserialize` if the decorator is missing; the original does not go into the archive.
+    `<version>/dali.py`, and the decorator `@autoserialize` is added if it is missing. The original does not go into the
+    archive.
 
     With `serialize=True`, the archive contains `<version>/model.dali` instead of the Python file. Every release can
     load it, without running Python. The build serialises the pipeline in two processes, and warns if the bytes of the

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["DeclaredRecipe", "declared_recipe", "parse_recipe", "recipe_document", "recipes_for"]
 
 DeclaredRecipe = TensorRTPlan | DaliPipeline | CondaEnvironment | WheelEnvironment | OnnxExport
-"""The recipes that a publisher may declare. A class of the user's is not where the command runs."""
+"""The recipes that a publisher may declare. A user's own class is not available where the command runs."""
 
 _RECIPES: Final[tuple[type[DeclaredRecipe], ...]] = get_args(DeclaredRecipe)
 _VALUES: Final = (S3File, Parity, Tolerance, ProfileShapes)
@@ -69,7 +69,7 @@ def parse_recipe(document: Mapping[str, Any]) -> DeclaredRecipe:
     """Make the recipe that `recipe_document` wrote.
 
     Raises:
-        ConfigurationError: this version of the library does not have such a recipe, or computes other keys with it.
+        ConfigurationError: this version of the library does not have such a recipe, or computes different keys with it.
         LookupError, TypeError: the document is not one that `recipe_document` writes.
     """
     recipe: DeclaredRecipe = _made(document["recipe"], document["arguments"])

@@ -1,4 +1,4 @@
-"""`OnnxExport`: a Python function of the user's writes the network that is served or built into a plan."""
+"""`OnnxExport`: a user's Python function writes the network that is served or built into a TensorRT plan."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OnnxExport:
 
     The build calls the function with the path to write to (a `str`). The function runs in its own process, in a Python
     of the container's version, with only the packages of `requirements`. The environment variables of the process
-    contain neither credentials nor tokens, but the process is no sandbox: code that looks for secrets elsewhere may
+    contain neither credentials nor tokens, but the process is not a sandbox: code that looks for secrets elsewhere may
     find them. The function finds the repository's files relative to its own file (`Path(__file__).parent`). `sources`
     names the files that only the export reads. These files do not go into the archive, and neither do the function's
     file and the requirements.

@@ -1,4 +1,4 @@
-"""Checks that all recipes of packed environments make: numpy fits, a model uses the archive, no copy is packed."""
+"""The checks that recipes of packed environments share: numpy fits, a model uses the archive, no copy is packed."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def archive_target(recipe: BuildRecipe, model: str, archive: str) -> str:
 
 
 def check_host(recipe: BuildRecipe, platform: ServingPlatform) -> None:
-    """Reject a platform with another processor than that of the builds, x86-64, for which the packages are compiled.
+    """Reject a platform whose processor is not that of the builds, x86-64, for which the packages are compiled.
 
     Raises:
-        ConfigurationError: the platform's instances have another processor.
+        ConfigurationError: the platform's instances have a different processor.
     """
     if platform.instance.host != "x86_64":
         raise ConfigurationError(
@@ -108,7 +108,7 @@ def check_is_only_copy(
 ) -> None:
     """Reject a second environment with the same packages.
 
-    Environments have gigabytes, and the server unpacks each archive separately (python_backend: pb_env.cc).
+    An environment takes gigabytes, and the server unpacks each archive separately (python_backend: pb_env.cc).
 
     Args:
         recipe: one of the repository's recipes.

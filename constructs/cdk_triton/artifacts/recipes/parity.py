@@ -1,4 +1,4 @@
-"""The settings for comparing a built plan with the network that it was built from."""
+"""The settings for comparing a built TensorRT plan with the network that it was built from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INT32_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far an output of the plan may differ from the output of ONNX Runtime.
+    """How far an output of the TensorRT plan may differ from the output of ONNX Runtime.
 
     The largest difference within a tensor may be at most
     `absolute + relative * (largest magnitude in ONNX Runtime's tensor)`. The magnitude is that of the whole tensor,
@@ -66,18 +66,18 @@ TOLERANCES: Final[Mapping[str, Tolerance]] = MappingProxyType(
 )
 """The tolerance for each precision, unless a recipe sets another one.
 
-This library chose them to find a broken plan, not to judge a good one. They start from these facts: FP16 has 10 bits of
-fraction, and BF16 has 7. On Ampere and newer, TensorRT computes FP32 as TF32, with 10 bits and sums in FP32 ("TF32 is
-enabled by default", NVIDIA/TensorRT: samples/common/sampleOptions.cpp). One rounding is then off by up to 2^-11 or
-2^-8; these are 10 (fp32), 40 (fp16) and 25 (bf16) of them, because errors add up over the layers. Polygraphy's example
-for FP16 takes 1e-3 (tools/Polygraphy/examples/cli/convert/04_converting_models_to_fp16), for a small network. INT8
-depends on its calibration more than on anything else.
+The tolerances are chosen to find a broken TensorRT plan, not to judge a good one. They start from these facts: FP16 has
+10 bits of fraction, and BF16 has 7. On Ampere and newer, TensorRT computes FP32 as TF32, with 10 bits and sums in FP32
+("TF32 is enabled by default", NVIDIA/TensorRT: samples/common/sampleOptions.cpp). One rounding is then off by up to
+2^-11 or 2^-8; these are 10 (fp32), 40 (fp16) and 25 (bf16) of them, because errors add up over the layers. Polygraphy's
+example for FP16 uses 1e-3 (tools/Polygraphy/examples/cli/convert/04_converting_models_to_fp16), for a small network.
+INT8 depends on its calibration more than on anything else.
 """
 
 
 @dataclass(frozen=True)
 class Parity:
-    """The comparison of a plan with ONNX Runtime on the same random inputs, in the job that builds the plan.
+    """The comparison of a TensorRT plan with ONNX Runtime on the same random inputs, in the job that builds the plan.
 
     Attributes:
         tolerance: how far the outputs may differ. None: the tolerance of the recipe's precision in `TOLERANCES`.
@@ -119,13 +119,13 @@ class Parity:
 
 
 def parity_parameters(parity: Parity) -> dict[str, object]:
-    """The comparison as the artifact key contains it, without a default tolerance, so that the default may change."""
+    """The comparison as the artifact key contains it, without a default tolerance, so that the default can change."""
     tolerance = None if parity.tolerance is None else asdict(parity.tolerance)
     return {"tolerance": tolerance, "ranges": _ranges(parity), "seed": parity.seed}
 
 
 def parity_document(parity: Parity, precision: str) -> dict[str, object]:
-    """The comparison as the step of a plan of that precision contains it: JSON values."""
+    """The comparison as the step of a TensorRT plan of that precision contains it: JSON values."""
     tolerance = TOLERANCES[precision] if parity.tolerance is None else parity.tolerance
     return {"tolerance": asdict(tolerance), "ranges": _ranges(parity), "seed": parity.seed}
 

@@ -106,7 +106,7 @@ def check_ranges(recipe: str, model: Model, config: ModelConfig, names: Iterable
 
 
 def required_release(recipe: str, platform: ServingPlatform) -> str:
-    """The release whose TensorRT builds.
+    """The release whose TensorRT builds the plan.
 
     Raises:
         ConfigurationError: the serving platform has no release.
@@ -142,7 +142,7 @@ def check_gpu(recipe: str, platform: ServingPlatform, compatibility: str | None,
     """Reject settings that the GPU does not support.
 
     Raises:
-        ConfigurationError: the GPU is too old for a plan of that compatibility, or has less memory.
+        ConfigurationError: the GPU is too old for a plan of that compatibility, or has less memory than the workspace.
     """
     capability = tuple(map(int, platform.compute_capability.split(".")))
     if compatibility == "ampere+" and capability < (8, 0):  # NvInfer.h, HardwareCompatibilityLevel::kAMPERE_PLUS

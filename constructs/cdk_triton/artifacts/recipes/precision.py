@@ -1,4 +1,4 @@
-"""The precision of a plan, for each generation of TensorRT.
+"""The precision of a TensorRT plan, for each generation of TensorRT.
 
 Up to TensorRT 10 a network is weakly typed unless it is declared otherwise: the builder may compute in any precision
 that a flag allows. From 11 on every network is strongly typed, each tensor has the type in the ONNX file, and the flags

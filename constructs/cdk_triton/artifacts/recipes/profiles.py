@@ -1,4 +1,4 @@
-"""The optimisation profiles of a plan: as a user declares them, and as arguments of trtexec."""
+"""The optimisation profiles of a TensorRT plan: as a user declares them, and as arguments of trtexec."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Shapes", "check_profiles", "declared_profiles", "profile_documents", "shape_flags"]
 
 Shapes = ProfileShapes | tuple[Sequence[int], Sequence[int], Sequence[int]]
-"""Smallest, usual and largest shape of an input, batch dimension included: `((1, 128), (16, 128), (128, 128))`."""
+"""The min, opt and max shape of an input, batch dimension included: `((1, 128), (16, 128), (128, 128))`."""
 
 _LARGEST = 2**31 - 1
 
@@ -34,7 +34,7 @@ def declared_profiles(profiles: Sequence[Mapping[str, Shapes]], recipe: str) -> 
     """The profiles that a user wrote, each with its inputs in order.
 
     Raises:
-        ConfigurationError: one is not a profile.
+        ConfigurationError: a value is not a profile.
     """
     require_type(f"profiles of {recipe}", profiles, _PROFILES)
     if not profiles:
@@ -83,7 +83,7 @@ def check_profiles(
 ) -> None:
     """Reject declared profiles that do not fit the model's configuration.
 
-    With the network, a fault that the rule CT702 reports is not reported again.
+    If the network is known, a fault that the rule CT702 reports is not reported again.
 
     Raises:
         ConfigurationError: a profile does not fit the configuration.

@@ -21,8 +21,8 @@ __all__ = ["BuildRecipe", "recipes_of"]
 class BuildRecipe(Protocol):
     """A declared build that adds files to a repository, in the image that serves it.
 
-    Any object with these members is a recipe. All paths are relative to the repository, with `/`. Messages call a
-    recipe by its `str()`, such as `TensorRTPlan('bert')`. While the app runs, each member must always return the same
+    Any object with these members is a recipe. All paths are relative to the repository, with `/`. Messages use a
+    recipe's `str()`, such as `TensorRTPlan('bert')`. While the app runs, each member must always return the same
     value, because the artifact key and the build plan contain it.
 
     The build program has only the steps of this library's recipes, so the `step` of your own recipe must return one of
@@ -47,8 +47,8 @@ class BuildRecipe(Protocol):
     def parameters(self) -> dict[str, object]:
         """The recipe's part of the artifact key: JSON values that are the same for equal recipes.
 
-        The value `recipe` names the kind of recipe. If the parameters change, the files are built again. So a later
-        version of the library adds a new value only if it differs from its default.
+        The value `recipe` names the kind of recipe. If the parameters change, the files are rebuilt. To avoid needless
+        rebuilds, a parameter that a later version introduces is included only if it differs from its default.
         """
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:

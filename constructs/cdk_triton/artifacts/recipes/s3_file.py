@@ -28,8 +28,8 @@ class S3File:
     Attributes:
         bucket: the object's bucket, in the region of the store.
         key: the object's key.
-        sha256: the SHA-256 of the content, 64 lower-case hexadecimal digits. The build rejects an object with another
-            SHA-256. A version id or an ETag would not identify the content.
+        sha256: the SHA-256 of the content, 64 lower-case hexadecimal digits. The build rejects an object with a
+            different SHA-256. A version id or an ETag would not identify the content.
 
     Raises:
         ConfigurationError: a value is not valid as a bucket name, object key or SHA-256, or contains a CDK token.

@@ -1,6 +1,6 @@
-"""`TensorRTPlan`: an ONNX network becomes the plan that the server loads.
+"""`TensorRTPlan`: an ONNX network becomes the TensorRT plan that the server loads.
 
-The build program gets this step in the plan of a build (`cdk_triton.artifacts.build_plan`)::
+The build program reads this step in its `plan.json` (`cdk_triton.artifacts.build_plan`)::
 
     {"recipe": "tensorrt_plan",
      "name": "the TensorRT plan of bert",
@@ -90,13 +90,13 @@ class TensorRTPlan:
 
     Attributes:
         model: the directory of the TensorRT model in the repository; "." if the repository is the model.
-        onnx: the ONNX file: the path, relative to the model's directory, of a file that exists or that another recipe
-            writes; or an `S3File`, which must contain all its weights.
+        onnx: the ONNX file: a path relative to the model's directory (an existing file, or one that another recipe
+            writes), or an `S3File`, which must contain all its weights.
         version: the number of the version directory that gets the plan, at least 1.
-        profiles: the shapes that the plan accepts, one mapping for each optimisation profile: input → smallest, usual
-            and largest shape, including the batch dimension. None: one profile from `config.pbtxt`, with batches of 1
-            to `max_batch_size`, optimised for the largest batch. If `config.pbtxt` leaves a shape open, for example by
-            a dimension of -1 or a ragged batch, `profiles` is required.
+        profiles: the shapes that the plan accepts, one mapping for each optimisation profile: input → min, opt and max
+            shape, including the batch dimension. None: one profile from `config.pbtxt`, with batches of 1 to
+            `max_batch_size`, optimised for the largest batch. If `config.pbtxt` leaves a shape open, for example by a
+            dimension of -1 or a ragged batch, `profiles` is required.
         precision: the precision of the plan's computations. "fp32" computes in TF32 if the GPU supports TF32. "fp16"
             allows FP16, and "bf16" allows BF16, wherever TensorRT finds it faster. "int8" is for a network with
             QuantizeLinear and DequantizeLinear, and allows FP16 for the other computations. "strongly_typed" keeps the
@@ -104,7 +104,7 @@ class TensorRTPlan:
             value must match the types in the network.
         workspace_mib: memory for the kernels during the build, in MiB. None: all of the GPU's memory.
         optimization_level: 0 (fastest build) to 5 (fastest plan). None: TensorRT's default, 3.
-        hardware_compatibility: which other GPUs may run the plan, "ampere+" or "same_compute_capability". None: only
+        hardware_compatibility: which other GPUs can run the plan, "ampere+" or "same_compute_capability". None: only
             GPUs of the kind that built the plan, which gives the fastest plan and is enough for serving.
         parity: how the build compares the plan with ONNX Runtime. None: no comparison.
 

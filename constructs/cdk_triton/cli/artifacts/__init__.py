@@ -1,4 +1,4 @@
-"""`cdk-triton artifacts`: what an artifact store holds, what uses it, what may go; and builds before a deployment.
+"""`cdk-triton artifacts`: what a store contains, what uses it, what can be deleted; and builds before a deployment.
 
 Nothing here starts Node or imports the CDK: the store is found through the CloudFormation stack that holds it, and a
 cloud assembly is read as the files that `cdk synth` wrote.

@@ -47,15 +47,15 @@ class Asset:
 class Planned:
     """The request of one `Custom::TritonArtifacts` resource, without its multi-model archives.
 
-    The index of a multi-model endpoint lists what is deployed, so only a deployment makes the copies. A plan without
-    such copies is sent unchanged: it is then equal to the plan of a deployment, and continues its builds.
+    The index of a multi-model endpoint lists what is deployed, so only a deployment copies the archives. A build plan
+    without such copies is sent unchanged: it is then equal to the deployment's build plan, and continues its builds.
 
     Attributes:
         name: the resource's logical id.
-        asset: the plan's own asset, as the synthesis wrote it.
-        plan: the plan.
-        text: the plan as it is sent.
-        properties: the resource's properties, with the place of this plan.
+        asset: the build plan's own asset, as the synthesis wrote it.
+        plan: the build plan.
+        text: the build plan as it is sent.
+        properties: the resource's properties, with the location of this build plan.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Planned:
     properties: Mapping[str, Any]
 
     def needs(self, committed: Collection[str]) -> frozenset[str]:
-        """The object keys that it reads from the plan's bucket if the archives of these keys are already committed."""
+        """The object keys that it reads from the build plan's bucket if the archives of these keys are committed."""
         commits = [each for each in self.plan.commits if each.artifact_key not in committed]
         found = {commit.asset for commit in commits}
         found |= {file.asset for commit in commits for file in commit.files or ()}
@@ -140,7 +140,7 @@ def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, 
 
 
 def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list[StackPlan]]]:
-    """The name of each of these stacks, and the requests of its `Custom::TritonArtifacts`, also in nested stacks.
+    """The name of each of these stacks, and its `Custom::TritonArtifacts` requests, including those of nested stacks.
 
     Raises:
         ConfigurationError: a file of the cloud assembly cannot be read.

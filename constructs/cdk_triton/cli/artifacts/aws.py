@@ -33,7 +33,7 @@ _LOCAL_ATTEMPTS = 2
 """Nothing is throttled there, and one that has ended does not come back."""
 
 _INVOCATION_SECONDS = 330
-"""The store's handler may run for five minutes. A call that is cut off is asked again: polls are idempotent."""
+"""The store's handler may run for five minutes. A call that is cut off is repeated: polls are idempotent."""
 
 _SUFFIXES = {"aws-cn": "amazonaws.com.cn"}
 
@@ -87,7 +87,7 @@ class Aws:
         return session.create_client(service, region_name=self.region, config=config)
 
     def pages(self, service: str, operation: str, member: str, **arguments: Any) -> Iterator[Any]:
-        """Every item of a listing, over all its pages. A page that fails raises an error and never shortens it."""
+        """Every item of a listing, over all its pages. A failed page raises an error, never shortens the list."""
         for page in self.client(service).get_paginator(operation).paginate(**arguments):
             yield from page.get(member, [])
 
@@ -114,7 +114,7 @@ class Aws:
 
     @property
     def is_local(self) -> bool:
-        """Whether the calls of every service go to this machine, because a service may have a URL of its own."""
+        """Whether the calls of every service go to this machine; each service may have a URL of its own."""
         return all(
             is_loopback(self.client(each).meta.endpoint_url) for each in ("s3", "sagemaker", "sagemaker-runtime")
         )

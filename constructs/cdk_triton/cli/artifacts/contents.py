@@ -119,7 +119,7 @@ class StoredLock:
 
     @property
     def is_live(self) -> bool:
-        """Whether the build may still make the archive of the key; true if the state of the build is missing."""
+        """Whether the build can still make the archive of the key; true if the state of the build is missing."""
         if self.state is None:
             return True
         members = self.state.get("members")
@@ -219,7 +219,7 @@ def read_manifest(store: Store, artifact: StoredArtifact) -> dict[str, Any]:
     """An artifact's manifest.
 
     Raises:
-        StoreError: the object is gone meanwhile, or is not a manifest.
+        StoreError: the object has been deleted meanwhile, or is not a manifest.
     """
     if artifact.manifest is None:
         raise StoreError(f"the artifact {artifact.key} of {artifact.repository} is not committed: it has no manifest")

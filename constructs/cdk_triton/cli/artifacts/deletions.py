@@ -1,8 +1,8 @@
 """The record of what `gc` deleted: an object of the store for each run, which no later run deletes or changes.
 
-The output of `gc` may get lost. So the record is in the store itself, and it is written before the deletion counts:
-without it everything comes back. It contains the version of each delete marker, which S3's own listing
-of versions and CloudTrail's data events have too, so an auditor can compare them.
+The output of `gc` may get lost, so the record is in the store itself. If it cannot be written, all deletions are
+undone. The record contains the version of each delete marker, which S3's own listing of versions and CloudTrail's data
+events have too, so an auditor can compare them.
 """
 
 from __future__ import annotations

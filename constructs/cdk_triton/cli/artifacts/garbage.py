@@ -1,4 +1,4 @@
-"""The objects that may be deleted, by a pure rule over the listings; nothing here calls AWS.
+"""The objects that can be deleted, by a pure rule over the listings; nothing here calls AWS.
 
 The rule keeps an object if one of these holds:
 
@@ -8,9 +8,10 @@ The rule keeps an object if one of these holds:
 * the catalogue lists it as a version of an ensemble. `fleet unpublish --forget` takes versions from the catalogue;
 * it is the artifact that a kept multi-model archive was copied from: another deployment would have to build it again;
 * it has the lock of a build that has not ended;
-* a part of it is younger than the grace period, or its successor is: the one of the same repository, or of the same
-  ensemble of a multi-model endpoint, that was stored next. It was not replaced before that was stored;
-* it is one of the last so many of its repository or ensemble, if the user sets that.
+* a part of it or of its successor is younger than the grace period. The successor is the object of the same repository,
+  or of the same ensemble of a multi-model endpoint, that was stored next. An object is not replaced before its
+  successor is stored;
+* it is one of the newest of its repository or ensemble, if the user sets how many of these are kept.
 """
 
 from __future__ import annotations
@@ -125,8 +126,8 @@ def candidates(
         used: the users of each object.
         now: the present.
         grace: how old the youngest part has to be, and how old its successor.
-        keep_last: how many of the last stored are kept in any case, of each repository and of each ensemble of a
-            multi-model endpoint.
+        keep_last: how many of the newest of each repository, and of each ensemble of a multi-model endpoint, are kept
+            in any case.
     """
     lines: dict[str, list[Candidate]] = {}
     for each in _all(contents):

@@ -39,11 +39,11 @@ class TargetModel:
     Attributes:
         name: the target model.
         directory: the prefix of the multi-model endpoint, as in `fleets/<name>/<platform>/`.
-        state: `current` or `previous` according to the index or the catalogue; `dropped` if neither lists it, though
+        state: `current` or `previous` according to the index or the catalogue; `dropped` if neither lists it, although
             callers can still send it.
         artifact_key: the artifact that it is a copy of; None if the object does not contain it.
         since: when it was stored.
-        endpoints: the endpoints whose callers may send it.
+        endpoints: the endpoints whose callers can send it.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Listing:
         rows: each committed artifact with its manifest and its users.
         locks: the locks of builds that have not ended.
         unknown: sentences about users whose archives cannot be found.
-        target_models: the target models that callers of multi-model endpoints may send.
+        target_models: the target models that callers of multi-model endpoints can send.
     """
 
     bucket: str

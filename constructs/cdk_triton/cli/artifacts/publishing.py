@@ -1,4 +1,4 @@
-"""Puts into the bucket of the CDK's bootstrap what a plan reads there and what is absent, as `cdk deploy` would."""
+"""Uploads to the bucket of the CDK's bootstrap, as `cdk deploy` would, the missing files that a build plan reads."""
 
 from __future__ import annotations
 

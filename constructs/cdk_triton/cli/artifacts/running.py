@@ -1,8 +1,8 @@
-"""Runs a plan by asking the store's handler again and again, as CloudFormation's custom resources are polled.
+"""Runs a build plan by polling the store's handler, as CloudFormation's custom resources are polled.
 
-All state is in the bucket, and every poll derives it again. So the same build goes on, independent of the callers and
-the number of their polls. It does not have to fit into an hour, may be interrupted, and may run beside a deployment of
-the same plan.
+All state is in the bucket, and every poll derives it again. So the same build continues, whoever polls and however
+often. The command can take longer than an hour, can be interrupted, and can run beside a deployment of the same build
+plan.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["WAITED_SECONDS", "run"]
 
 WAITED_SECONDS: Final = 40 * 60
 """The longest waiting time that the command reports to the handler. The handler gives a request up after 50 minutes,
-because CloudFormation would; here nothing limits the time. A request that always seems new would never get a missing
-permission as an answer. In the first 3 minutes the handler takes it for one that is not spread yet. It would not get a
-failed build either, because a build that failed before the request began is built again. So the request began 40
-minutes ago at most, which is far more than the time between two polls."""
+because CloudFormation would; here nothing limits the time. But a request that always seems new would never fail. In its
+first 3 minutes, the handler takes a missing permission for one that IAM has not propagated yet, and a build that failed
+before the request began is built again. So the request began 40 minutes ago at most, which is far more than the time
+between two polls."""
 
 _TOLD_SECONDS: Final = 300
 """A line at least this often, for a person and for a CI that ends what is silent."""
@@ -53,8 +53,8 @@ def run(
         The number of artifacts.
 
     Raises:
-        ConfigurationError: the stack's assets lack what its plan reads.
-        StoreError: a build has failed, or the handler rejects the plan.
+        ConfigurationError: the stack's assets lack what its build plan reads.
+        StoreError: a build has failed, or the handler rejects the build plan.
         ClientError, BotoCoreError: AWS rejected a call.
     """
     publisher = Publisher(store.aws, account, say)
@@ -115,7 +115,7 @@ def _progress(store: Store, planned: Planned) -> str:
 
 
 def _committed(store: Store, planned: Planned) -> set[str]:
-    """The keys whose archives are committed, under each name that the plan has for them."""
+    """The keys whose archives are committed, under each name that the build plan has for them."""
     commits = planned.plan.commits
     found = in_parallel(lambda commit: find(store, commit.manifest), commits)
     missing = {commit.artifact_key for commit, manifest in zip(commits, found, strict=True) if manifest is None}

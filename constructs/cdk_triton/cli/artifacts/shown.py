@@ -27,7 +27,7 @@ def document_of(store: Store, name: str) -> dict[str, Any]:
     """The manifest of the one artifact that a name selects.
 
     A publisher writes the archive of an ensemble without recipes only below the prefix of its multi-model endpoint,
-    without a manifest. Then the document has the archive's members of the catalogue.
+    without a manifest. The document for such an archive contains the members that the catalogue has for it.
 
     Args:
         store: the store.

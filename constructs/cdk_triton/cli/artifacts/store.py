@@ -18,12 +18,12 @@ _HANDLER = "artifacts.is_complete"
 
 @dataclass(frozen=True)
 class Store:
-    """A `TritonArtifactStore` as it is deployed.
+    """A deployed `TritonArtifactStore`.
 
     Attributes:
         aws: the account and region.
         bucket: the name of the store's bucket.
-        function: the name of the function that carries out plans.
+        function: the name of the function that carries out build plans.
     """
 
     aws: Aws
@@ -40,7 +40,7 @@ def open_store(stack: str) -> Store:
     Raises:
         ConfigurationError: there is no such stack, or no artifact store in it.
         StoreError: the stack holds several.
-        ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
+        ClientError, BotoCoreError: AWS rejected a call, or could not be reached.
     """
     aws = Aws()
     found = [
@@ -66,7 +66,7 @@ def only_store() -> Store:
 
     Raises:
         ConfigurationError: the region has no store, or several.
-        ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
+        ClientError, BotoCoreError: AWS rejected a call, or could not be reached.
     """
     aws = Aws()
     found = [each for each in aws.pages("lambda", "list_functions", "Functions") if each.get("Handler") == _HANDLER]

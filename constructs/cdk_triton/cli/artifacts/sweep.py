@@ -1,24 +1,24 @@
-"""Deletes what may go, while other deployments may begin at any moment.
+"""Deletes what can be deleted, although a deployment may begin at any moment.
 
 Reading and deleting are many calls, and a deployment may come between any two of them. These rules make it safe:
 
 1. Nothing is deleted while a stack with artifacts is being deployed. Such a deployment may have verified an artifact
    for a model that it has not created yet, so that no listing shows the use.
-2. *Manifests go first.* From then on no deployment takes the artifact for done, and one that comes now makes it
-   complete again: it finds the archive, which is what was committed, and writes its manifest. A crash of this program
-   leaves archives without manifests, which is what a crash of a commit leaves, and the next `gc` takes them.
-   The other order would leave a manifest without its archive, which is an error to every later deployment.
-3. *Then everything is read again.* A deployment that had verified manifest and archive before they went had begun
-   before. So its stack is seen in progress now, or it has ended, and its model or index is seen. If anything of the
-   kind is seen, the manifests come back. Only then archives and multi-model archives go.
-4. *Then everything is read a last time.* A deployment that found an archive between the reading and its deletion is
-   seen in progress, or by its use. Then everything comes back.
-5. Each object goes only if it is still the one that was judged (its ETag).
-6. The last call writes the record of the deletion. If it fails, everything comes back.
+2. *Manifests go first.* From then on, no deployment considers the artifact complete. A deployment that comes now
+   completes it again: it finds the archive, which is what was committed, and writes its manifest. A crash of this
+   program leaves archives without manifests, as a crash of a commit does, and the next `gc` deletes them. The other
+   order would leave a manifest without its archive, which is an error for every later deployment.
+3. *Then everything is read again.* A deployment that verified manifest and archive must have begun before the manifests
+   were deleted. So either its stack is now seen in progress, or it has ended, and its model or index is seen. In both
+   cases, the manifests are restored. Otherwise, the archives and multi-model archives are deleted.
+4. *Then everything is read a last time.* A deployment that found an archive between the reading and the deletion is
+   seen in progress, or by its use. Then everything is restored.
+5. Each object is deleted only if it is still the one that was judged (by its ETag).
+6. The last call writes the record of the deletion. If it fails, everything is restored.
 
-It comes back by removing the delete markers that were set: the bucket is versioned, which is checked first, and keeps
-deleted versions for 30 days, so that a person can do the same by hand as long. A listing that fails ends the command
-before anything is deleted, or makes everything come back: there is no partial knowledge.
+Restoring removes the delete markers that were set. The bucket is versioned, which is checked first, and keeps deleted
+versions for 30 days, so a person can do the same by hand within this time. If a listing fails, the command ends before
+anything is deleted, or restores everything: it never acts on partial knowledge.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ class _Removed:
     def restore(self, going: Sequence[Candidate]) -> None:
         """Remove the markers, archives first.
 
-        A manifest stays away where its archive is gone, or where a deployment has written another one meanwhile, which
-        it does not describe.
+        A manifest is not restored if its archive is gone, or if a deployment has meanwhile written a different archive,
+        which the manifest does not describe.
         """
         manifests = {each.manifest.key: each for each in going if each.manifest is not None}
         self._remove([key for key in self.markers if key not in manifests])

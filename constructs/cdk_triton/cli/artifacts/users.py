@@ -1,6 +1,6 @@
 """The users of a store's objects in the region: SageMaker models and inference components.
 
-Endpoint configurations and most components do so through a model.
+Endpoint configurations and most components use them through a model.
 """
 
 from __future__ import annotations

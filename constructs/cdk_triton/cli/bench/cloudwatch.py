@@ -107,7 +107,7 @@ def awaited_load_parts(
         variant: the name of the variant.
         began: the beginning of the first load, in seconds since 1970.
         count: the number of loads to wait for. After some minutes, the loads that CloudWatch has by then are returned.
-        pause: seconds between two looks.
+        pause: seconds between two polls.
         wait: a function that waits for some seconds.
     """
     ended = time.time()

@@ -44,8 +44,8 @@ def cold_loads(
 ) -> Iterator[ColdLoad]:
     """Send two requests to each target model.
 
-    If loading a model takes longer than a request may, SageMaker answers ModelNotReady. The request is then sent again,
-    and its time counts from the first one.
+    If loading a model takes longer than the time limit of a request, SageMaker answers ModelNotReady. The request is
+    then sent again, and its time counts from the first one.
     """
     for target, body in bodies:
         try:

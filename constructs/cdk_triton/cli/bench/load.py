@@ -39,7 +39,7 @@ async def load(
         send: sends one request.
         times: when, in seconds from now.
         rate: the rate of these times, for the result.
-        seconds: how long they are.
+        seconds: the duration of the load.
         stop: ends it early; what was measured until then is the result.
         progress: shows for how many answers it waits.
     """

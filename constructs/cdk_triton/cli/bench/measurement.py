@@ -64,17 +64,17 @@ class Measurement:
 
     @property
     def answered(self) -> int:
-        """The number of good answers."""
+        """The number of successful responses."""
         return int(self.latency.get_total_count())
 
     @property
     def achieved(self) -> float:
-        """Good answers per second, until the last one: if a queue has grown, its answers come late and lower this."""
+        """Successful responses per second, until the last one: if a queue has grown, late responses lower this."""
         return self.answered / max(self.seconds, self.last_answer) if self.seconds else 0.0
 
     @property
     def failed_share(self) -> float:
-        """The share of the requests without a good answer."""
+        """The share of the requests without a successful response."""
         return (self.dropped + sum(self.errors.values())) / self.planned if self.planned else 0.0
 
     @property

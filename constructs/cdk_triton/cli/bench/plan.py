@@ -1,4 +1,4 @@
-"""Runs a plan: the warm-up, the rates, and some minutes at the knee, with CloudWatch's metrics of these."""
+"""Runs a planned load: the warm-up, the rates, and some minutes at the knee, with CloudWatch's metrics of these."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def run(
     *,
     say: Callable[[str], None],
 ) -> Report:
-    """Put the load of a plan on an endpoint.
+    """Put the planned load on an endpoint.
 
     Raises:
-        ClientError, BotoCoreError: AWS did not answer as asked.
-        ConfigurationError: the endpoint does not have the variant, or the environment has a proxy or certificates.
-        InvocationError: the first request fails, for another reason than load by other callers.
+        ClientError, BotoCoreError: AWS did not answer as expected.
+        ConfigurationError: the endpoint does not have the variant, or the environment sets a proxy or a CA bundle.
+        InvocationError: the first request fails for a reason other than load by other callers.
     """
     answering = _answering(endpoint, variant, asked[1])
     report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in answering), 1))
@@ -214,7 +214,7 @@ def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tupl
     """Send two requests to each target model.
 
     Raises:
-        ClientError, BotoCoreError: AWS did not answer as asked.
+        ClientError, BotoCoreError: AWS did not answer as expected.
     """
     report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in endpoint.variants), 1))
     client = TritonClient(plan.endpoint, DirectRuntime(1, session=aws.session, fix=NO_BOTO3))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_BOTO3", "sender"]
 
 NO_BOTO3 = "run bench on another machine"
-"""The fix for a proxy or certificates of the environment, which would be a part of the measurement."""
+"""The fix for a proxy or a CA bundle of the environment, which would be a part of the measurement."""
 
 _OPERATION = "InvokeEndpoint"
 _SIGNED_SECONDS = 1.0
@@ -40,11 +40,11 @@ async def sender(session: boto3.Session, arguments: Mapping[str, Any], messages:
 
     Args:
         session: region and credentials.
-        arguments: those of boto3's `invoke_endpoint`.
+        arguments: the arguments of boto3's `invoke_endpoint`.
         messages: gets the first message of each code of an error.
 
     Raises:
-        ConfigurationError: the environment has a proxy or certificates of its own.
+        ConfigurationError: the environment sets a proxy or a CA bundle.
     """
     runtime = await AioRuntime.open(MAX_UNDER_WAY, session=session, fix=NO_BOTO3)
     signed: Call | None = None

@@ -27,7 +27,7 @@ def rates(lowest: float, highest: float) -> list[float]:
 
 
 def ends_sweep(measured: Measurement) -> str:
-    """The reason for which a higher rate is not tried; "" if one may be."""
+    """Why no higher rate is tried; "" if one can be tried."""
     if measured.is_interrupted:
         return "interrupted"
     if measured.failed_share >= MAX_FAILED:

@@ -64,7 +64,7 @@ class _Search:
         self.open_reasons: dict[Place, str] = {}
 
     def by_name(self, spelled: Callable[[str], str], reason: str) -> None:
-        """Connect tensors of one name; the nearest model before the reader comes first, then those after it."""
+        """Connect tensors of the same name; the nearest model before the reader comes first, then those after it."""
         for index, face, given in self._unread():
             others = [*reversed(self.faces[:index]), *self.faces[index + 1 :]]
             for other in others:

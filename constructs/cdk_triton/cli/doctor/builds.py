@@ -1,4 +1,4 @@
-"""Compares the builds that a deployment or a publisher of the app may start with the account's quotas."""
+"""Compares the account's quotas with the builds that a deployment or a publisher of the app may start."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ SUBJECT = "builds of the app"
 
 
 def builds(account: Account, app: Path) -> Iterator[Answer]:
-    """Compare the builds that one stack may start at the same time with the quota of each kind of machine.
+    """Compare the quota of each kind of machine with the builds that one stack may start at the same time.
 
     A publisher with recipes runs up to `max_builds` at once.
 
     A model with recipes is one build, and CloudFormation deploys the models of a stack side by side. Models that need
     the same archives, such as instance pools of one GPU, share a build. The command `cdk` deploys one stack after the
-    other, unless `--concurrency` lets it deploy several. An archive that is in the store already is not built again;
-    only the deployment looks for it. CodeBuild queues builds above the quota ("Builds in AWS CodeBuild"). SageMaker
-    rejects such a job, and the handler starts it in a later poll.
+    other, unless `--concurrency` lets it deploy several. An archive that is already in the store is not built again,
+    but only the deployment looks for it there. CodeBuild queues builds above the quota ("Builds in AWS CodeBuild").
+    SageMaker rejects such a job, and the handler starts it in a later poll.
 
     Args:
         account: the account that the app would be deployed to.

@@ -73,7 +73,7 @@ def image(account: Account, platform: ServingPlatform) -> Answer:
 
 
 def executions(account: Account) -> Answer:
-    """How many Lambda functions may run at once: the handlers of a store share them with all others of the region."""
+    """How many Lambda functions can run at once; a store's handlers share them with the region's other functions."""
     subject = "Lambda concurrency"
     quota = quotas(account, "lambda", [LAMBDA_QUOTA]).get(LAMBDA_QUOTA)
     if quota is None:
@@ -92,7 +92,7 @@ def executions(account: Account) -> Answer:
 
 
 def endpoint_instances(account: Account, platform: ServingPlatform) -> Answer:
-    """How many instances of the type endpoints may have."""
+    """How many instances of the type endpoints can have."""
     subject, name = "endpoint quota", endpoint_usage(platform.instance_type)
     quota = quotas(account, "sagemaker", [name]).get(name)
     if quota is None:

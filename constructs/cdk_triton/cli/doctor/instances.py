@@ -1,4 +1,4 @@
-"""Compares the instances of an app's endpoints, also during an update of any of them, with the account's quotas.
+"""Compares the instances of an app's endpoints, including those during an update, with the account's quotas.
 
 A quota for endpoints counts instances, whatever they serve: no list of SageMaker's quotas has one of asynchronous
 endpoints, of instance pools or of inference components (1,618 adjustable quotas of January 2026 in
@@ -31,11 +31,11 @@ ACROSS_ENDPOINTS: Final = "Number of instances across active endpoints"
 def instances(account: Account, app: Path) -> Iterator[Answer]:
     """Compare the instances of all endpoints of the app with the quota of each type, and with the quota of all types.
 
-    An update runs the instances of its endpoint twice for a while ("SageMaker creates a new fleet during the deployment
-    while maintaining the old fleet", DeploymentConfig). A rolling one runs a batch more. CloudFormation updates the
-    endpoints of a stack side by side, and the command `cdk` deploys one stack after the other. A variant with instance
-    pools may get all its instances from any of them. Numbers without a value before the deployment, such as a
-    parameter, are skipped, and so are nested stacks.
+    For a while, an update runs twice the instances of its endpoint ("SageMaker creates a new fleet during the
+    deployment while maintaining the old fleet", DeploymentConfig). A rolling update runs one more batch. CloudFormation
+    updates the endpoints of a stack side by side, and the command `cdk` deploys one stack after the other. A variant
+    with instance pools may get all its instances from any of them. Numbers without a value before the deployment, such
+    as a parameter, are skipped, and so are nested stacks.
 
     Args:
         account: the account that the app would be deployed to.

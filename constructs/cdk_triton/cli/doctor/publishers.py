@@ -22,8 +22,8 @@ SUBJECT = "publishers"
 def publishers(account: Account, app: Path) -> Iterator[Answer]:
     """Compare the functions that a publisher runs at once with the concurrency of the account.
 
-    A publisher may run `max_concurrency` functions. Step Functions calls one again that Lambda throttles, so a quota
-    that is too small only makes publishing slower, but other functions of the region are throttled meanwhile.
+    A publisher may run `max_concurrency` functions. Step Functions retries a function that Lambda throttles, so a quota
+    that is too small only slows publishing down. Meanwhile, Lambda also throttles other functions of the region.
 
     Args:
         account: the account that the app would be deployed to.

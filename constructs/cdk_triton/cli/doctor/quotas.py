@@ -37,12 +37,12 @@ class Quota:
 def quotas(account: Account, service: str, names: Sequence[str]) -> dict[str, Quota]:
     """The quotas of a service that have these names.
 
-    The value that was applied to the account counts. A quota without one has the service's default, which another
+    The value applied to the account takes precedence. A quota without one has the service's default, which another
     operation lists (ListServiceQuotas: "If the applied quota value is not available for a quota, the quota is not
     retrieved").
 
     Raises:
-        ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
+        ClientError, BotoCoreError: AWS rejected a call, or could not be reached.
     """
     found: dict[str, Quota] = {}
     for operation in ("list_service_quotas", "list_aws_default_service_quotas"):

@@ -19,7 +19,7 @@ SUBJECT = "artifact store"
 
 
 def artifact_stores(account: Account, app: Path) -> Iterator[Answer]:
-    """Compare the app's stores for other apps with the deployed ones of the same names.
+    """Compare the app's stores for other apps with the deployed stores of the same names.
 
     Args:
         account: the account that the app would be deployed to.

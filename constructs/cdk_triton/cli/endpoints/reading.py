@@ -55,7 +55,8 @@ class ServedModel:
 
     Attributes:
         name: the name of the variant or of the component.
-        model: the name of the SageMaker Model; None if it does not exist, or the caller may not describe it.
+        model: the name of the SageMaker Model; None if it does not exist, or the caller has no permission to describe
+            it.
         data: the S3 URI of the model's archive, files or target models; None where it is not known.
         environment: the variables of the model's container.
         instance_type: the instance type of a variant.
@@ -72,7 +73,7 @@ class ServedModel:
 
 @dataclass(frozen=True)
 class ReadEndpoint:
-    """An endpoint, as far as the caller may describe it.
+    """An endpoint, as far as the caller has permission to describe it.
 
     Attributes:
         name: the endpoint's name.
@@ -154,11 +155,11 @@ def read_endpoints(aws: Aws) -> list[ReadEndpoint]:
 
 
 def read_endpoint(aws: Aws, name: str) -> ReadEndpoint | None:
-    """One endpoint; None if the caller may not describe it, although it may be able to invoke it.
+    """One endpoint; None if the caller has no permission to describe it, but perhaps permission to invoke it.
 
     Raises:
         ConfigurationError: there is no endpoint of this name.
-        ClientError, BotoCoreError: AWS did not answer as asked.
+        ClientError, BotoCoreError: AWS did not answer as expected.
     """
     try:
         found = _unless_gone(aws, name)
@@ -286,7 +287,7 @@ def _published(aws: Aws, bucket: str, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _text(aws: Aws, bucket: str, key: str) -> bytes:
-    """The content of an object; nothing if it is gone, or the caller may not read it."""
+    """The content of an object; nothing if it is gone, or the caller has no permission to read it."""
     try:
         text: bytes = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
     except ClientError as error:

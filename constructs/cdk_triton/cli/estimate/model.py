@@ -1,9 +1,9 @@
 """Simulates how the documented rules of scaling handle a trace of requests. docs/cost.md lists the assumptions.
 
-Target tracking adds instances after 3 minutes of 3 above the target. It takes some away after 15 of 15 below nine
-tenths of it (the alarms that Application Auto Scaling makes; "Target tracking scaling policies", and what it shows of
-them in CloudWatch). It adds in proportion to the metric, and takes away more gradually. `steps` has the rules of step
-policies. The policy with the most instances wins, and the steps that take some away do not wait for the others (API
+Target tracking adds instances after 3 minutes of 3 above the target. It removes instances after 15 of 15 minutes below
+90 % of it (the alarms that Application Auto Scaling makes; "Target tracking scaling policies", and what it shows of
+them in CloudWatch). It adds in proportion to the metric, and removes more gradually. `steps` has the rules of step
+policies. The policy with the most instances wins, and the steps that remove instances do not wait for the others (API
 reference, PutScalingPolicy).
 """
 

@@ -28,7 +28,7 @@ _WHOLE = {"min": "instances", "max": "instances", "out": "minutes", "in": "minut
 
 @dataclass(frozen=True)
 class Schedule:
-    """Other limits from a time on; None does not change a limit."""
+    """New limits from a time on; None does not change a limit."""
 
     cron: Cron
     least: int | None
@@ -49,7 +49,7 @@ class Policy:
         gpu: the target of the utilization of one GPU in percent; None without a policy on the utilization.
         out_cooldown: minutes between additions.
         in_cooldown: minutes between removals.
-        schedules: other limits by the clock.
+        schedules: scheduled changes of the limits.
         not_modelled: the names of the parts that the model omits.
         steps: step policies.
     """

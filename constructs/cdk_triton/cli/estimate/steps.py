@@ -2,7 +2,7 @@
 
 The rules are those of "Step scaling policies" (user guide of Application Auto Scaling,
 https://github.com/awsdocs/application-auto-scaling-user-guide/blob/04798a9f7b18bda27a43c0b9d0650db335308565/doc_source/application-auto-scaling-step-scaling-policies.md)
-and of the alarms of CloudWatch. docs/cost.md lists the assumptions beside them.
+and of the alarms of CloudWatch. docs/cost.md lists further assumptions.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def read_entry(fleet: Fleet, ensemble: str) -> Entry | None:
     """A published ensemble; None if it was never published.
 
     Raises:
-        StoreError: the document is not one of this version's.
+        StoreError: the document is not of this version's schema.
         ClientError, BotoCoreError: AWS rejected a call.
     """
     key = f"{fleet.catalogue}{ensemble}.json"

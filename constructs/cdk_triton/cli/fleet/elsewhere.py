@@ -1,8 +1,8 @@
-"""The published ensembles whose last change was made for another platform than the one that the endpoint serves.
+"""The published ensembles whose last change was made for a platform other than the one that the endpoint serves.
 
-A deployment that changes the platform first compares the catalogues. Somebody may publish for the old platform after
-that, and before the endpoint serves the new one. Nothing stops the publication, and the new platform does not have it.
-So `fleet list` names it afterwards.
+A deployment that changes the platform first compares the catalogues. Nothing stops a publication for the old platform
+between this comparison and the moment when the endpoint serves the new platform. The new platform then lacks the
+published version, so `fleet list` names the ensemble afterwards.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Elsewhere:
 def changed_elsewhere(fleet: Fleet, here: Mapping[str, Entry]) -> Elsewhere:
     """Compare the catalogue with those of other platforms.
 
-    Another platform that has a publisher is not compared, because the endpoint does not serve it yet. An ensemble that
-    the stack names has archives but no entry in the catalogue.
+    A platform for which the stack has a publisher is skipped, because the endpoint will be changed to that platform
+    later. An ensemble that the stack names has archives but no entry in the catalogue.
 
     Args:
         fleet: the publisher of the platform that the endpoint serves.

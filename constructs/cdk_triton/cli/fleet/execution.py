@@ -52,10 +52,10 @@ class Outcome:
 
 
 def start(fleet: Fleet, publication: Publication) -> str:
-    """Start an execution, or find the one that runs for the same publication already; the answer is its ARN.
+    """Start an execution, or find the one that is already running for the same publication; return its ARN.
 
-    An execution has the id of its publication and a number. Step Functions starts no second execution of a name, so an
-    answer that was lost on the way does not start two.
+    An execution has the id of its publication and a number. Step Functions does not start a second execution with the
+    same name, so a lost response does not lead to two executions.
 
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.
@@ -116,7 +116,7 @@ def follow(
     Raises:
         StoreError: the recorded reason of an ensemble cannot be read.
         ClientError: AWS rejected a call.
-        BotoCoreError: there was no connection for long.
+        BotoCoreError: there was no connection for a long time.
     """
     began, answered = time.monotonic(), time.monotonic()
     progress = MapProgress(fleet.aws.client("stepfunctions"), arn)

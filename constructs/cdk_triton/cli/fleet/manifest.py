@@ -1,6 +1,6 @@
 """Manifests: which repository becomes which ensemble.
 
-A directory has a repository in each of its directories, whose name is that of the ensemble. A CSV file has the columns
+In a directory, each subdirectory is a repository, and its name is that of the ensemble. A CSV file has the columns
 `ensemble` and `repository`, and a JSON file a list of objects with these two names. Paths are relative to the file.
 """
 
@@ -43,8 +43,8 @@ def read_manifest(path: Path) -> list[Listed]:
     """The ensembles of a manifest.
 
     Raises:
-        ConfigurationError: the file cannot be read, is a model repository, or a line of it is corrupt; the message
-            names every such line.
+        ConfigurationError: the file cannot be read, is a model repository, or has corrupt lines; the message names all
+            of these lines.
     """
     if is_directory := _is_directory(path):
         _require_repositories(path)

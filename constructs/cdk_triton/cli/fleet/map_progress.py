@@ -2,7 +2,7 @@
 
 Step Functions answers one `ListMapRuns` and one `DescribeMapRun` per second in an account ("Service quotas",
 https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html). So each map run is looked up once, and the
-pauses grow from one poll to 16, or to 64 while AWS rejects the question. 30 commands can follow executions so.
+pauses grow from one poll to 16, or to 64 while AWS rejects the request. This way, 30 commands can follow executions.
 """
 
 from __future__ import annotations

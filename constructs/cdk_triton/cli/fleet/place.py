@@ -21,7 +21,7 @@ __all__ = ["Fleet", "open_fleet"]
 
 @dataclass(frozen=True)
 class Fleet:
-    """A `TritonMultiModel` with a publisher, as it is deployed.
+    """A deployed `TritonMultiModel` with a publisher.
 
     Attributes:
         aws: the account and region.
@@ -59,7 +59,7 @@ class Fleet:
         """The `aws:userid` of these credentials.
 
         Raises:
-            ClientError, BotoCoreError: AWS rejected the call, or could not be asked.
+            ClientError, BotoCoreError: AWS rejected the call, or could not be reached.
         """
         return str(self.aws.client("sts").get_caller_identity()["UserId"])
 
@@ -83,7 +83,7 @@ def open_fleet(name: str, platform: str | None = None) -> Fleet:
     Raises:
         ConfigurationError: there is no such stack, it has no such publisher, none for the platform, or another version
             of the library made it.
-        ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
+        ClientError, BotoCoreError: AWS rejected a call, or could not be reached.
     """
     stack, slash, path = name.partition("/")
     if not (stack and slash and path):

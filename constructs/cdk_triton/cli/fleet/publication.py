@@ -58,7 +58,7 @@ class Publication:
 
         Raises:
             ConfigurationError: the state machine would reject so many items.
-            ClientError, BotoCoreError: AWS rejected the call, or could not be asked.
+            ClientError, BotoCoreError: AWS rejected the call, or could not be reached.
         """
         return cls(fleet.description.fleet, fleet.caller, tuple(items))
 
@@ -108,7 +108,7 @@ def publish_item(verdict: Verdict) -> Item:
 
 
 def copy_item(verdict: Verdict, from_platform: str) -> Item:
-    """Makes live what is published for another platform already, with the same target model."""
+    """Makes an ensemble live that is already published for another platform, with the same target model."""
     return replace(publish_item(verdict), from_platform=from_platform)
 
 

@@ -76,7 +76,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
     Args:
         fleet: the publisher.
         ensembles: the repositories.
-        recheck: whether to check also what has not changed, and to upload again what earlier commands have uploaded.
+        recheck: whether to check unchanged repositories, too, and to upload again what earlier commands have uploaded.
         say: is called with what a person has to know meanwhile.
 
     Raises:
@@ -183,7 +183,7 @@ def change(fleet: Fleet, item: Item, *, say: Say) -> None:
     """Roll an ensemble back, unpublish it or forget it.
 
     Raises:
-        StoreError: the machine could not do so.
+        StoreError: the state machine could not make the change.
         ClientError, BotoCoreError: AWS rejected a call.
     """
     publication = Publication.of(fleet, [item])
@@ -269,7 +269,7 @@ def _upload(
         publication: the ensembles that change.
         new: the ensembles of the publication.
         served: the object keys of the archives that are served.
-        again: whether to upload also what an earlier command has uploaded, because that upload may be damaged.
+        again: whether to repeat uploads of earlier commands, which may be damaged.
 
     Returns:
         The ensembles whose archives are uploaded, and why some cannot be packed.

@@ -1,7 +1,7 @@
 """Checks what is published for one platform, before the same archives are published for another one.
 
 The checks need files. So the archive of an ensemble, or its sources if it was built, is downloaded and unpacked into a
-temporary directory, some at a time. Nothing is uploaded again: the machine reads the same objects in the store.
+temporary directory, a few at a time. Nothing is uploaded again: the machine reads the same objects in the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Packs repositories and uploads their archives, some at once, in bounded memory."""
+"""Packs repositories and uploads their archives, several at once, in bounded memory."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ def of_endpoint(
         most_bytes: the size of the largest archive that is read; any by default.
 
     Raises:
-        ConfigurationError: the caller may not read the archive, it cannot be read or is too large, or it leaves open
-            which of its models callers invoke.
-        ClientError, BotoCoreError: AWS did not answer as asked.
+        ConfigurationError: the caller has no permission to read the archive; or the archive cannot be read, is too
+            large, or leaves open which of its models callers invoke.
+        ClientError, BotoCoreError: AWS did not answer as expected.
     """
     served = _served(endpoint, component)
     if served is None or served.data is None:

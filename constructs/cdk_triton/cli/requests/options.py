@@ -74,7 +74,7 @@ def check_sources(context: typer.Context, data: str | None, inputs: Sequence[str
     """Reject a request without a source or with two, and `--repository` for a request that has its types.
 
     Raises:
-        BadParameter: nothing is to be sent, or `--data` stands beside the others or beside `--repository`.
+        BadParameter: nothing is to be sent, or `--data` is combined with the others or with `--repository`.
     """
     if data is None and not inputs and not random:
         raise typer.BadParameter("there is nothing to send: add --random, --input NAME=@FILE or --data FILE")
@@ -133,7 +133,7 @@ def request_body(
 
     Args:
         aws: the account.
-        endpoint: the endpoint; None if the caller may not describe it.
+        endpoint: the endpoint; None if the caller has no permission to describe it.
         asked: the target model and the component.
         data: a file with the whole request.
         inputs: single inputs.

@@ -1,4 +1,4 @@
-"""A bucket that a construct makes: encrypted, for TLS only, not public, with versions, and kept by default."""
+"""A bucket that a construct creates: encrypted, for TLS only, not public, versioned, and retained by default."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def own_bucket(
     removal_policy: RemovalPolicy | None = None,
     auto_delete_objects: bool = False,
 ) -> s3.Bucket:
-    """Make a bucket.
+    """Create a bucket.
 
     Args:
-        scope: the construct that needs it. Its path begins the keys of access logs.
+        scope: the construct that needs the bucket. The object keys of access logs begin with the construct's path.
         id: the construct's id.
         key: the KMS key that encrypts the objects. None: S3 encrypts them with its own key.
         access_logs: the bucket for access logs.
@@ -68,7 +68,7 @@ def own_bucket(
 
 
 def _warn_about_key(scope: Construct, access_logs: s3.IBucket) -> None:
-    """Warn of access logs that S3 may not write.
+    """Warn about access logs that S3 may fail to write.
 
     "Default server-side encryption with AWS Key Management Service (AWS KMS) keys (SSE-KMS) is not supported"
     ("Enabling Amazon S3 server access logging", S3's user guide). aws/aws-cdk#25350 reports that S3 writes access logs

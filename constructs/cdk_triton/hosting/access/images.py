@@ -1,4 +1,4 @@
-"""The container image of a platform, as a template writes it."""
+"""The container image of a platform, as it appears in a template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_na
 __all__ = ["PULL_ACTIONS", "ContainerImage", "container_image", "sagemaker_repositories"]
 
 PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
-"""The actions that a pull takes, on the image's repository."""
+"""The actions that a pull needs on the image's repository."""
 
 # The registries of "Amazon ECR endpoints and quotas": dkr.ecr, dkr.ecr-fips, and for IPv6 dkr-ecr, dkr-ecr-fips.
 # CDK writes account, region and domain as tokens if they have no value before the deployment.
@@ -34,7 +34,7 @@ class ContainerImage(NamedTuple):
         uri: the image's name in the container definition.
         repository_arn: the repository of Amazon ECR. None if the name is a single token or names another registry: then
             the user must grant the pull.
-        is_in_app: whether a stack of this app makes the repository.
+        is_in_app: whether a stack of this app creates the repository.
     """
 
     uri: str
@@ -50,7 +50,7 @@ def container_image(scope: Construct, platform: ServingPlatform) -> ContainerIma
 
     Raises:
         ConfigurationError: SageMaker has no such image in the stack's region, or the platform's image is certainly in
-            another one.
+            another region.
     """
     stack = stack_of(scope)
     if platform.image is not None:
@@ -70,8 +70,8 @@ def container_image(scope: Construct, platform: ServingPlatform) -> ContainerIma
 def sagemaker_repositories(scope: Construct) -> list[str]:
     """The ARNs of SageMaker's own repositories for the region of the scope's stack, whatever the release.
 
-    If that region is unresolved at synth, the account is unresolved too, because a mapping cannot name the registries
-    of releases that a region does not have.
+    If that region is unresolved at synth, the account in the ARNs is `*`, because the mapping of a release has no
+    account for a region that does not have the release.
     """
     stack = stack_of(scope)
     region = region_of(stack)

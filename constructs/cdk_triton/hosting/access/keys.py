@@ -38,7 +38,7 @@ TOPIC_WARNING = "cdk-triton:TopicNotGranted"
 
 @cached_per_construct
 def key_behind(key: kms.IKey) -> kms.IKey | None:
-    """The key, or the key behind an alias; None for an alias of which only the name is known."""
+    """The key, or the key behind an alias; None for an alias that was imported by its name only."""
     if not hasattr(key, "alias_name"):
         return key
     try:
@@ -49,7 +49,7 @@ def key_behind(key: kms.IKey) -> kms.IKey | None:
 
 
 def require_key(key: kms.IKey, what: str) -> kms.IKey:
-    """The key, or the one that an alias of the app stands for.
+    """The key, or the key behind an alias of the app.
 
     KMS ignores the ARN of an alias in a policy. A policy can name an alias by the condition `kms:ResourceAliases`, but
     when the alias moves to another key, the access to everything that the first key has encrypted ends ("Use aliases to
@@ -60,7 +60,7 @@ def require_key(key: kms.IKey, what: str) -> kms.IKey:
         what: the argument, as the message calls it.
 
     Raises:
-        ConfigurationError: the key is an alias of which only the name is known, or an asymmetric key or one for HMAC.
+        ConfigurationError: the key is asymmetric, is for HMAC, or is an alias that was imported by its name only.
     """
     require_symmetric(key, what)
     found = key_behind(key)
@@ -87,7 +87,7 @@ def require_symmetric(key: kms.IKey, what: str) -> None:
         what: the argument, as the message calls it.
 
     Raises:
-        ConfigurationError: the app makes the key, with another key spec than `SYMMETRIC_DEFAULT`.
+        ConfigurationError: the app creates the key with a key spec other than `SYMMETRIC_DEFAULT`.
     """
     resource = _resource_of(key)
     spec = None if resource is None else stack_of(resource).resolve(resource.key_spec)
@@ -121,14 +121,14 @@ def use_of_key(scope: IConstruct, key: kms.IKey, actions: Sequence[str]) -> Stat
 def key_arn_for_service(key: kms.IKey) -> str:
     """The ARN to pass to a service: the ARN of an alias only if the key behind it is unknown.
 
-    For an alias of the app, its ARN would be literal text, and CloudFormation might create the alias too late.
+    The ARN of an alias of the app would be literal text, so CloudFormation might create the alias too late.
     """
     found = key_behind(key)
     return key.key_arn if found is None else found.key_arn
 
 
 def has_own_policy(key: kms.IKey) -> bool:
-    """Whether the app makes the key, so that grants can change its policy."""
+    """Whether the app creates the key, so that grants can change its policy."""
     return _resource_of(key) is not None
 
 
@@ -146,7 +146,7 @@ def require_store_keys(
     """The key of a store, and its former keys.
 
     Raises:
-        ConfigurationError: a key is an alias of which only the name is known, is in another region, or is in both
+        ConfigurationError: a key is an alias that was imported by its name only, is in another region, or is in both
             arguments.
     """
     if encryption_key is not None:
@@ -167,7 +167,7 @@ def require_store_keys(
 
 
 def warn_about_key(construct: IConstruct, key: kms.IKey, wanted: str) -> None:
-    """Warn that the policy of a key which this app does not make has to allow something.
+    """Warn that the policy of a key that this app does not create must allow something.
 
     Args:
         construct: what uses the key.
@@ -182,7 +182,7 @@ def warn_about_key(construct: IConstruct, key: kms.IKey, wanted: str) -> None:
 
 
 def warn_about_store_key(store: IConstruct, key: kms.IKey, condition: Mapping[str, object]) -> None:
-    """Warn that the functions of a store cannot be created until CloudWatch Logs may use the store's key.
+    """Warn that the functions of a store cannot be created until CloudWatch Logs is allowed to use the store's key.
 
     Args:
         store: the store.
@@ -227,7 +227,7 @@ def warn_about_topic(construct: IConstruct, topic: sns.ITopic, service: str) -> 
     """Warn if a service may lack permission for a topic or its key, and this app cannot add it.
 
     "Enable compatibility between event sources from AWS services and encrypted topics", in the developer guide of
-    Amazon SNS, has what the policy of a key needs.
+    Amazon SNS, lists what the policy of a key needs.
 
     Args:
         construct: what publishes.

@@ -1,8 +1,8 @@
 """The subnets and security groups of models, builds and the store's functions, and the permissions to use them.
 
 SageMaker puts a network interface of each instance into one of the subnets, "not connected to the internet". A model in
-a VPC downloads its archive through it: without a way to S3 from the subnets, no instance comes up ("Give SageMaker AI
-Hosted Endpoints Access to Resources in Your Amazon VPC" in SageMaker's developer guide, `host-vpc`).
+a VPC downloads its archive through this interface: if the subnets have no route to S3, no instance starts ("Give
+SageMaker AI Hosted Endpoints Access to Resources in Your Amazon VPC" in SageMaker's developer guide, `host-vpc`).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ __all__ = [
 PUBLIC_SUBNETS_WARNING = "cdk-triton:PublicSubnets"
 
 MAX_SUBNETS, MAX_SECURITY_GROUPS = 16, 5
-"""The bounds of a SageMaker VpcConfig in botocore's model, and of those of CodeBuild and Lambda."""
+"""The maximum numbers in a VpcConfig of SageMaker, CodeBuild and Lambda, in botocore's models."""
 
 SAGEMAKER_PERMISSION = ("ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission")
-"""By which SageMaker gives an interface to its own account, and takes it back."""
+"""The actions by which SageMaker gives an interface to its own account, and takes it back."""
 
 DESCRIBE_NETWORK = (
     "ec2:DescribeDhcpOptions",
@@ -121,7 +121,8 @@ def function_network(
     """The network of a store's functions, by default with a new security group, as for builds.
 
     Raises:
-        ConfigurationError: subnets or security groups come without a VPC, or the VPC is certainly in another region.
+        ConfigurationError: subnets or security groups are given without a VPC, or the VPC is certainly in another
+            region.
     """
     check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
@@ -152,13 +153,13 @@ def model_network(
     Args:
         scope: the model's construct.
         vpc: the VPC; None: SageMaker's own.
-        vpc_subnets: which of its subnets; by default the private ones.
+        vpc_subnets: the subnets of the VPC; by default the private subnets.
         security_groups: security groups in the VPC; by default a new one, the child `SecurityGroup`, which allows all
             outbound and no inbound traffic. Requests reach the container through SageMaker, not through the VPC.
 
     Raises:
-        ConfigurationError: subnets or security groups come without a VPC or are of another VPC, or SageMaker would
-            reject them.
+        ConfigurationError: subnets or security groups are given without a VPC or belong to another VPC, or SageMaker
+            would reject them.
     """
     check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
@@ -206,15 +207,15 @@ def network_statements(
 ) -> list[Statement]:
     """The statements for network interfaces of a service, in these subnets and security groups only.
 
-    The actions are those of "CreateModel API: Execution Role Permissions" and of its like for Processing and CodeBuild;
-    the service authorization reference of EC2 lists their resources and condition keys. The
-    subnets of a shared VPC belong to its owner.
+    The actions are those of "CreateModel API: Execution Role Permissions" and of the corresponding pages for Processing
+    and CodeBuild; the service authorization reference of EC2 lists their resources and condition keys. The subnets of a
+    shared VPC belong to its owner.
 
     Args:
-        scope: what needs it.
+        scope: the construct that needs the interfaces.
         network: the subnets and security groups.
         permission: the actions by which the service gives an interface to its own account.
-        authorized: the service that may get one, if the service sets that (`ec2:AuthorizedService`).
+        authorized: the service that can get an interface, if the service sets `ec2:AuthorizedService`.
     """
     interfaces = _interfaces(scope)
     subnets = [_arn(scope, "subnet", subnet, account=network.vpc.env.account) for subnet in network.subnets]
@@ -249,11 +250,11 @@ def allow_network(
 def allow_function_network(role: iam.Role) -> None:
     """Allow Lambda to put a function into a VPC, by the role's own policy, and deny the same to the function's code.
 
-    Lambda tries these actions when it makes the function, and its guide requires them on every resource. With the ARNs
-    of the subnets, CreateFunction fails ("The provided execution role does not have permissions to call
-    CreateNetworkInterface on EC2"; aws/serverless-application-model#1074). `lambda:SourceFunctionArn` is in the
-    requests of the code only, not in those of Lambda ("Working with Lambda execution environment credentials" in
-    Lambda's developer guide). The functions are named later, so that it is every function of the account.
+    Lambda tries these actions when it creates the function, and its guide requires them on every resource. With the
+    ARNs of the subnets, CreateFunction fails ("The provided execution role does not have permissions to call
+    CreateNetworkInterface on EC2"; aws/serverless-application-model#1074). Requests of the function's code contain
+    `lambda:SourceFunctionArn`, requests of Lambda do not ("Working with Lambda execution environment credentials" in
+    Lambda's developer guide). The functions are named later, so the denial names every function of the account.
     """
     functions = stack_of(role).format_arn(
         service="lambda", resource="function", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME

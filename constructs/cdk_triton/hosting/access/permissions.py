@@ -1,14 +1,14 @@
 """The permissions of the library's own roles in managed policies, and of a user's roles in inline ones.
 
-NIST 800-53 R5, as cdk-nag reads it (IAMNoInlinePolicy), accepts no inline policies: a managed one has versions, and IAM
-lists the roles that have it. But its size limit is smaller.
+NIST 800-53 R5, as cdk-nag reads it (IAMNoInlinePolicy), accepts no inline policies: a managed policy has versions, and
+IAM lists the roles that have it. But its size limit is smaller.
 
-CDK's grants write inline policies. So if an L2 of CDK would grant something to a role of ours, it gets the role
-`without_policy_updates`, and the permissions are written here. That also spares the wildcards that CDK's grants
+CDK's grants write inline policies. So if an L2 of CDK would grant something to a role of this library, the L2 gets the
+role `without_policy_updates`, and the permissions are written here. That also avoids the wildcards that CDK's grants
 contain.
 
-Statements are Python objects until they are in a policy, because making one of the CDK's takes a jsii call, and reading
-its length another.
+Statements are Python objects until they are in a policy, because creating a statement of the CDK takes a jsii call, and
+reading its length takes another.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_pol
 ROLE_WARNING = "cdk-triton:RoleNotGranted"
 
 MAX_CHARACTERS = 6144
-"""The limit of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role takes ten of them."""
+"""The limit of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role can have ten of them."""
 
 TOKEN_CHARACTERS = 150
 """The assumed length of a reference: the ARN of a state machine, whose generated name has up to 80 characters."""
@@ -42,7 +42,7 @@ PSEUDO_CHARACTERS = {"AWS.Partition": 10, "AWS.Region": 15, "AWS.AccountId": 12}
 """The lengths of values that AWS has everywhere: `aws-us-gov`, `us-isof-south-1`, and an account."""
 
 NAME_CHARACTERS = 80
-"""The limit of an inline policy's name, which has up to 128 ("IAM and AWS STS quotas"): region and hashes need 40."""
+"""The readable part of an inline policy's name: of its 128 ("IAM and AWS STS quotas"), region and hashes need 40."""
 
 _TOKEN = re.compile(r"[$#]\{Token\[([^]]*)\.\d+\]\}")
 
@@ -70,7 +70,7 @@ class Statement(NamedTuple):
 
 
 def allow(role: iam.Role, *statements: Statement) -> None:
-    """Allow a role something, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on."""
+    """Give a role permissions, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on."""
     _policies_of(role).allow(role, statements)
 
 
@@ -87,7 +87,7 @@ def managed_policy(
         scope: the parent.
         id: the construct's id.
         roles: the roles.
-        statements: what they may do.
+        statements: the permissions of the roles.
         decisive: JSON and tokens whose change replaces the policy, as a change of its statements does. None: the policy
             is changed in place. See `_replaceable`.
     """
@@ -127,7 +127,7 @@ def inline_policy(
 def warn_about_roles(
     scope: Construct, policy: iam.Policy, roles: Iterable[iam.IRole], document: iam.PolicyDocument
 ) -> None:
-    """Warn of roles that did not take a policy of the app, so that somebody else has to allow what they need.
+    """Warn about roles that did not accept a policy of the app, so that somebody else has to grant what they need.
 
     Args:
         scope: the construct that gets the warning.
@@ -180,7 +180,7 @@ def _flat(value: Any) -> str:
 
 
 def add_statements(policy: iam.ManagedPolicy | iam.Policy, statements: Iterable[Statement]) -> None:
-    """Let a policy allow more."""
+    """Add statements to a policy."""
     policy.add_statements(*(iam.PolicyStatement.from_json(statement.json) for statement in statements))
 
 
@@ -188,11 +188,11 @@ def policy_name(
     scope: Construct,
     id: str,
 ) -> str:
-    """A name for an inline policy of a role that other stacks, apps and regions may also use.
+    """A name for an inline policy of a role that other stacks, apps and regions can also use.
 
-    The inline policies of a role have different names, and a second one of a name overwrites the first. The CDK's name
-    is the logical id, which may be the same in several stacks. So this one consists of the stack's name, the path and
-    the region.
+    The inline policies of a role need different names: a second policy with the same name overwrites the first. The
+    CDK's name is the logical id, which may be the same in several stacks. So this name consists of the stack's name,
+    the path and the region.
     """
     stack = root_stack(stack_of(scope))
     place = "/".join((stack.stack_name, scope.node.path[len(stack.node.path) :], id))

@@ -1,7 +1,7 @@
-"""Which services may assume the library's roles, and on whose behalf.
+"""Which services can assume the library's roles, and on whose behalf.
 
-A role whose condition a service does not meet fails every deployment. So there is a condition only if AWS documents
-that the service sends the key:
+If a service does not meet the condition of a role, every deployment fails. So a role has a condition only if AWS
+documents that the service sends the condition key:
 
 * SageMaker: "Cross-service confused deputy prevention", with the ARNs of real-time inference and of Processing jobs
   (https://docs.aws.amazon.com/sagemaker/latest/dg/security-confused-deputy-prevention.html).
@@ -37,11 +37,11 @@ SAGEMAKER: Final = "sagemaker.amazonaws.com"
 
 
 def require_trust_in_sagemaker(scope: IConstruct, role: iam.IRole) -> None:
-    """Make the synthesis fail if SageMaker may not assume a role of this app.
+    """Make the synthesis fail if SageMaker is not allowed to assume a role of this app.
 
     SageMaker assumes the execution role of a model as `sagemaker.amazonaws.com` ("How to use SageMaker AI execution
-    roles" in its developer guide). The trust policy is read at the end, because the app may still add to it. That
-    of an imported role cannot be read.
+    roles" in its developer guide). The trust policy is read at the end, because the app may still add to it. The trust
+    policy of an imported role cannot be read.
 
     Args:
         scope: the model.
@@ -85,7 +85,7 @@ def _matches(patterns: Any, wanted: str) -> bool:
 
 
 def sagemaker_inference(scope: IConstruct) -> iam.IPrincipal:
-    """SageMaker for models and endpoints, with all its resources, because "the ARN must be in the format provided"."""
+    """SageMaker for models and endpoints: any SageMaker ARN, because "the ARN must be in the format provided"."""
     arn = stack_of(scope).format_arn(service="sagemaker", resource="*", arn_format=ArnFormat.NO_RESOURCE_NAME)
     return _sagemaker(arn)
 
@@ -96,7 +96,7 @@ def sagemaker_processing(scope: IConstruct) -> iam.IPrincipal:
 
 
 def codebuild_of_the_account(scope: IConstruct) -> iam.IPrincipal:
-    """CodeBuild for projects of the stack's account: the role is made first, so it cannot name a project."""
+    """CodeBuild for projects of the stack's account: the role is created first, so it cannot name a project."""
     return _of_the_account(scope, "codebuild.amazonaws.com")
 
 

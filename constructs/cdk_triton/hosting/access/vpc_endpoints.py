@@ -43,10 +43,11 @@ FUNCTION_ENDPOINTS: Mapping[str, str] = {
     "cloudformation": "the name of a scaled endpoint, and the check of a platform of published ensembles",
     "codebuild": "builds on CodeBuild",
 }
-"""Each service that the functions of a store call beside those of `VPC_ENDPOINTS`, and what for.
+"""Each service that the functions of a store call in addition to those of `VPC_ENDPOINTS`, and what for.
 
-They are the clients of boto3 that the handlers make. Nothing of KMS is among them, because S3 uses the keys, and the
-answers to CloudFormation go to a bucket of S3 ("Setting up VPC endpoints for AWS CloudFormation").
+The handlers create a client of boto3 for each of these services. KMS is not among them, because S3 uses the keys. Nor
+is a service for the responses to CloudFormation, which go to an S3 bucket ("Setting up VPC endpoints for AWS
+CloudFormation").
 """
 
 REQUIRED: Mapping[str, Sequence[str]] = {
@@ -57,9 +58,9 @@ REQUIRED: Mapping[str, Sequence[str]] = {
 }
 """The services that each part needs to start. Without the others it starts, but its logs and metrics are missing.
 
-For instances `host-vpc` requires S3 only. A Model does not set its `ImageConfig`, whose `RepositoryAccessMode` is `Vpc`
-for a private registry in the VPC and `Platform` for an image in ECR. Builds use ECR from within. The functions check a
-change of the platform of published ensembles, and read the status of the stack for it.
+For instances, `host-vpc` requires only S3. This library does not set the `ImageConfig` of a Model, whose
+`RepositoryAccessMode` is `Vpc` for a private registry in the VPC and `Platform` for an image in ECR. Builds use ECR
+from inside the VPC. To check a platform change of published ensembles, the functions read the status of the stack.
 """
 
 _OF_THE_STORE: Final = ("functions", "platform checks")
@@ -129,8 +130,8 @@ def await_network(resource: CfnResource, network: Network, who: IConstruct, what
     Args:
         resource: what starts something in the VPC.
         network: the subnets and security groups that it uses.
-        who: the construct that is warned.
-        what: what starts, one of `REQUIRED`.
+        who: the construct that gets the warning.
+        what: what starts: a key of `REQUIRED`.
     """
     resource.node.add_dependency(*network.established)
     await_vpc_endpoints(resource, network, who, what)
@@ -142,8 +143,8 @@ def await_vpc_endpoints(resource: CfnResource, network: Network, who: IConstruct
     Args:
         resource: what uses functions in the VPC.
         network: the subnets and security groups that the functions use.
-        who: the construct that is warned.
-        what: what starts, one of `REQUIRED`.
+        who: the construct that gets the warning.
+        what: what starts: a key of `REQUIRED`.
     """
     Aspects.of(resource).add(_EgressCheck(network, who, what))
 

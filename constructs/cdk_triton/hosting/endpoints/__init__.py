@@ -1,6 +1,6 @@
-"""Endpoints: what serves models, and everything that is set on it.
+"""Endpoints and their settings.
 
-`variants` are the models of an endpoint on their instances, `components` are copies of models that share instances.
-`updates` says how SageMaker changes an endpoint and when it goes back; `asynchronous` has endpoints with a queue;
-`scaling` and `monitoring` follow the load and report it.
+`variants` are the models of an endpoint on their instances; `components` are copies of models that share instances.
+`updates` sets how SageMaker updates an endpoint, and when it rolls an update back; `asynchronous` is for endpoints with
+a queue; `scaling` follows the load, and `monitoring` reports it.
 """

@@ -1,4 +1,4 @@
-"""All that a caller of an endpoint of this app needs: to invoke it, and to read its parameters."""
+"""The permissions that a caller of an endpoint of this app needs: to invoke it, and to read its parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def allow_caller(
     target_models: Sequence[str] | None,
     published: Sequence[str] | None,
 ) -> iam.Grant:
-    """Allow a principal to call an endpoint.
+    """Allow a principal to invoke an endpoint and to read its parameters.
 
     Args:
         endpoint: the endpoint.
@@ -36,8 +36,8 @@ def allow_caller(
         variants: the endpoint's production variants.
         storage: the bucket of an asynchronous endpoint.
         parameter_path: the beginning of the names of the endpoint's parameters.
-        target_models: the ensembles of the stack that the principal may call.
-        published: patterns of the published ensembles that the principal may call.
+        target_models: the stack-deployed ensembles that the principal can call.
+        published: patterns of the published ensembles that the principal can call.
 
     Raises:
         ConfigurationError: a list is empty, or no variant serves such an ensemble.

@@ -32,7 +32,7 @@ def endpoint_config(
     data_capture: DataCapture | None,
     storage: AsyncStorage | None,
 ) -> sagemaker.CfnEndpointConfig:
-    """Make the configuration of an endpoint, its child `Config`.
+    """Create the configuration of an endpoint, its child `Config`.
 
     Args:
         endpoint: the endpoint.

@@ -1,11 +1,11 @@
-"""Data capture: SageMaker keeps an endpoint's requests and answers.
+"""Data capture: SageMaker stores an endpoint's requests and responses.
 
 Sources: the shapes below `DataCaptureConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
 page "Capture data from real-time endpoint" of SageMaker's developer guide. SageMaker writes lines of JSON to
-`<prefix>/<endpoint>/<variant>/yyyy/mm/dd/hh/<file>.jsonl`. A body whose content type is listed as JSON is text in
-them; everything else is BASE64. Triton's binary format has a content type of its own, with the size of its JSON part as
-a parameter. The list cannot contain it, because JsonContentType allows neither `+` nor `;`. So it is BASE64, which is
-right: as text it could not be read again.
+`<prefix>/<endpoint>/<variant>/yyyy/mm/dd/hh/<file>.jsonl`. In these lines, a body whose content type is listed as JSON
+is text; any other body is BASE64. Triton's binary format has a content type of its own, with the size of its JSON part
+as a parameter. The list cannot contain this content type, because JsonContentType allows neither `+` nor `;`. So a
+binary body is BASE64, which is right: as text, it could not be read again.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class DataCapture:
         bucket: the bucket for the captured data. Use a separate bucket, because its readers can read the callers' data.
         sampling_percentage: the percentage of requests to capture, 1 to 100. With 100, a busy endpoint may fill the
             disks of its instances; SageMaker then stops capturing.
-        prefix: the prefix of the object keys. The models' roles may write below it and nowhere else.
+        prefix: the prefix of the object keys. The models' roles can write only below it.
         capture_requests: whether SageMaker captures requests.
         capture_responses: whether SageMaker captures responses.
         encryption_key: the KMS key that encrypts the captured data, in the bucket's region; by default the bucket's own
-            KMS key, if it has one. An alias may later refer to another KMS key, because the endpoint does not read data
-            that the first KMS key encrypted.
+            KMS key, if it has one. You can pass an alias and later point it to another KMS key: the endpoint never
+            reads captured data, so it no longer needs the first key.
 
     Raises:
         ConfigurationError: the percentage is out of its range, the prefix is not valid or belongs to an artifact store,
@@ -111,8 +111,8 @@ def check_capture(scope: Construct, path: str, capture: DataCapture) -> None:
         capture: what the endpoint captures.
 
     Raises:
-        ConfigurationError: the bucket is certainly in another region than the endpoint, or the key in another one than
-            the bucket, or the key is not a symmetric one.
+        ConfigurationError: the region of the bucket certainly differs from that of the endpoint, or the region of the
+            key from that of the bucket; or the key is not symmetric.
     """
     bucket = capture.bucket
     here = region_of(scope)
@@ -187,7 +187,7 @@ def warn_about_scaling(scope: Construct) -> None:
 
 
 def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequence[TritonVariant]) -> None:
-    """Warn where SageMaker may capture nothing."""
+    """Warn if SageMaker may capture nothing."""
     account, bucket = stack_of(scope).account, capture.bucket
     roles = ", ".join(dict.fromkeys(path_of(model.role) for variant in variants for model in variant.models))
     if is_of_another_account(bucket, account):

@@ -67,7 +67,8 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     Every change creates a new endpoint configuration, and CloudFormation updates the endpoint to this configuration.
 
-    Metrics belong to a variant: use `variant(name)`. An endpoint with only one variant has its metrics, too.
+    Metrics belong to a variant: use `variant(name)`. If there is only one variant, the endpoint itself also has these
+    metrics.
 
     Args:
         scope: the stack or construct that the endpoint belongs to.
@@ -76,9 +77,9 @@ class TritonEndpoint(Resource, VariantMetrics):
         variants: the production variants, if you need several variants or other settings.
         shadow: a variant that gets copies of requests, and whose responses are dropped. Its weight divided by the
             weight of the production variant is the share of requests that SageMaker copies. It needs exactly one
-            production variant, and neither may be multi-model.
-        endpoint_name: the name of the endpoint; by default, CloudFormation generates a name. An endpoint with a name
-            that you give cannot be replaced.
+            production variant, and neither can be multi-model.
+        endpoint_name: the name of the endpoint; by default, CloudFormation generates a name. If you give a name,
+            CloudFormation cannot replace the endpoint while it keeps this name.
         encryption_key: the KMS key, in the endpoint's region, that encrypts the EBS volumes of the instances. The
             principal that deploys needs `kms:CreateGrant` on the key. Instance types with local disks have no such
             volumes. By default, SageMaker creates a key and discards it.
@@ -88,7 +89,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`. Callers find `endpoint-name`,
             `endpoint-arn`, `target-models/<ensemble>`, `async/input`, `async/output` and `async/failures` below it.
             Each parameter is one resource of the stack.
-        metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
+        metrics_config: the metrics that SageMaker publishes in addition to its standard metrics; by default SageMaker
+            decides.
         asynchronous: makes the endpoint asynchronous: requests wait in a queue, and SageMaker stores the responses in
             S3. Such an endpoint serves one `TritonModel`, and does not accept InvokeEndpoint.
 
@@ -217,8 +219,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     def from_endpoint_arn(scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
         """Import an endpoint that exists, by its ARN.
 
-        The endpoint gets the name in the ARN, which SageMaker writes in lower case. Callers need the capital letters of
-        the name. So use `from_endpoint_attributes` for a name that contains capital letters.
+        The endpoint gets the name in the ARN, which SageMaker writes in lower case. Callers must use the name with its
+        capital letters. So use `from_endpoint_attributes` for a name that contains capital letters.
 
         Raises:
             ConfigurationError: the ARN is not the ARN of an endpoint.
@@ -386,7 +388,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the endpoint has no deployment policy that waits; `endpoint_name` is not given as
                 literal text; no alarm is given, or more than SageMaker watches; or an alarm is composite, belongs to
-                another account or region, or refers to the endpoint by an attribute.
+                another account or region, or uses an attribute of the endpoint (`Fn::GetAtt`).
         """
         self._updates.add_alarms(alarms_of("roll_back_on()", alarms))
 
@@ -399,7 +401,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
         Args:
             topic: the SNS topic for the messages; by default a new one with a new key. EventBridge needs permission to
-                use the key of an encrypted topic, which CDK adds for topics and keys of the app.
+                use the key of an encrypted topic; CDK adds this permission for topics and keys of the app.
 
         Returns:
             The topic, to which you subscribe.
@@ -421,14 +423,14 @@ class TritonEndpoint(Resource, VariantMetrics):
         target_models: Sequence[str] | None = None,
         published: Sequence[str] | None = None,
     ) -> iam.Grant:
-        """Allow a principal to invoke the endpoint, also with requests in S3, and to read its parameters.
+        """Allow a principal to invoke the endpoint, including with requests in S3, and to read its parameters.
 
         Args:
             grantee: the principal.
-            target_models: the ensembles of a multi-model endpoint that the principal may call, in every version. By
-                default, all ensembles, unless you give `published`.
-            published: patterns of the published ensembles that the principal may call, such as `tenant-*`. By default,
-                all published ensembles if `target_models` is not given either, otherwise none.
+            target_models: the ensembles of a multi-model endpoint that the principal can call, in every version. By
+                default, all ensembles, or none if you give `published`.
+            published: patterns of the published ensembles that the principal can call, such as `tenant-*`. By default,
+                all published ensembles, or none if you give `target_models`.
 
         Raises:
             ConfigurationError: a list is empty, a pattern is not valid, or no variant serves such an ensemble.

@@ -1,4 +1,4 @@
-"""Endpoints that another stack has made, or that are in no stack.
+"""Endpoints that another stack has created, or that are in no stack.
 
 SageMaker keeps the case of an endpoint's name, and a caller must match it; in the endpoint's ARN the name is in lower
 case (CreateEndpoint in the API reference; the events in "Events that Amazon SageMaker AI sends to Amazon EventBridge").
@@ -44,7 +44,7 @@ class ImportedEndpoint(Resource):
         scope: the stack or construct that uses the endpoint.
         id: the construct's id.
         endpoint_name: the endpoint's name, as callers write it.
-        endpoint_arn: the endpoint's ARN. By default it follows from the name and the scope's account and region.
+        endpoint_arn: the endpoint's ARN. By default, the name and the scope's account and region determine it.
 
     Raises:
         ConfigurationError: the name is not a valid endpoint name, or the ARN is not an endpoint's or names another
@@ -123,7 +123,7 @@ class ImportedEndpoint(Resource):
 
         Args:
             grantee: the principal.
-            target_models: the ensembles of a multi-model endpoint that the principal may call, in every version; by
+            target_models: the ensembles of a multi-model endpoint that the principal can call, in every version; by
                 default all. The endpoint's ensembles are unknown here, so a misspelt name is no error, but IAM denies
                 the calls.
 

@@ -1,4 +1,4 @@
-"""The permission to invoke an endpoint, whether it is made here or imported."""
+"""The permission to invoke an endpoint, whether the app creates or imports it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,14 @@ def allow_invocation(
         endpoint: the endpoint.
         grantee: the principal.
         endpoint_arn: the endpoint's ARN.
-        ensembles: the ensembles that it may call, in every version. None: all, or the only model of the endpoint.
+        ensembles: the ensembles that the principal can call, in every version. None: all, or the only model of the
+            endpoint.
         check: rejects an ensemble that the endpoint cannot have.
-        published: patterns of published ensembles that it may also call. None: only `ensembles`.
+        published: patterns of published ensembles that the principal can also call. None: only `ensembles`.
 
     Raises:
-        ConfigurationError: a list is empty, contains a name that the check rejects, or something else than a pattern.
+        ConfigurationError: a list is empty, contains a name that the check rejects, or contains something that is not a
+            pattern.
     """
     conditions = None
     if ensembles is not None or published is not None:
@@ -63,7 +65,7 @@ def allow_invocation(
 
 
 def check_takes_published(endpoint: Resource, variants: Sequence[TritonVariant]) -> None:
-    """Reject published ensembles of an endpoint that serves none, so that the permission would allow nothing.
+    """Reject published ensembles for an endpoint that serves none: the permission would allow nothing.
 
     Raises:
         ConfigurationError: no variant has a multi-model model.
@@ -88,7 +90,7 @@ def _checked_patterns(published: Sequence[str] | None) -> Sequence[str]:
 
 
 def ensemble_check(endpoint: Resource, variants: Sequence[TritonVariant]) -> Callable[[str], None]:
-    """Make the check of an endpoint that this app makes: it rejects an ensemble that no variant serves."""
+    """Return the check for an endpoint that this app creates: it rejects an ensemble that no variant serves."""
     known = sorted({ensemble for variant in variants for ensemble in variant.model.target_models})
 
     def check(name: str) -> None:

@@ -29,8 +29,8 @@ def allow_models(
 ) -> list[iam.ManagedPolicy | iam.Policy]:
     """Give the roles of all variants' models permissions, through policies that belong to the endpoint.
 
-    The policies are not part of the models, because they end with the endpoint. As with the models' policies, the
-    library's own roles get managed policies, and a user's roles inline ones (see `execution_role`).
+    The policies are not part of the models, because they are deleted with the endpoint. As with the models' policies,
+    the library's own roles get managed policies, and a user's roles inline ones (see `execution_role`).
 
     Args:
         scope: the endpoint.

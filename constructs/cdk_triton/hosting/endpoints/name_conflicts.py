@@ -47,7 +47,7 @@ class UniqueNames:
             self._names[f"parameter {name}"] = f"the parameter {name!r}", fix
 
     def check(self, scope: Construct, path: str) -> None:
-        """Reject the names of another endpoint, before the endpoint is made.
+        """Reject names that another endpoint has, before the endpoint is created.
 
         Args:
             scope: the scope of the endpoint, which does not exist yet.

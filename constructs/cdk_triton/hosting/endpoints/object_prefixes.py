@@ -1,4 +1,4 @@
-"""Prefixes of object keys below which the roles of models may write."""
+"""Prefixes of object keys below which the roles of models can write."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def check_prefix(what: str, prefix: str, bucket: s3.IBucket | None) -> None:
     Args:
         what: the argument, as a sentence begins: "prefix of a DataCapture".
         prefix: the prefix, without a slash at its end.
-        bucket: the bucket; None: one that the endpoint makes.
+        bucket: the bucket; None: one that the endpoint creates.
 
     Raises:
-        ConfigurationError: the prefix has other characters, is too long, or is one of the store's own.
+        ConfigurationError: the prefix contains a character that is not allowed, is too long, or is one of the store's
+            own.
     """
     if not _PREFIX.fullmatch(prefix) or len(prefix) > _MAX_LENGTH:
         raise ConfigurationError(

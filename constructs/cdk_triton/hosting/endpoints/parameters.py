@@ -45,7 +45,7 @@ def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
     """Reject a path that PutParameter would reject, or that no caller could read.
 
     Raises:
-        ConfigurationError: the prefix is not such a path, or variants have different target models of one ensemble.
+        ConfigurationError: the prefix is not a valid path, or variants have different target models for one ensemble.
     """
     reject_token(prefix, "ssm_parameter_path")
     if not _PREFIX.fullmatch(prefix) or _RESERVED.match(prefix) or len(prefix) > _MAX_PREFIX_LENGTH:
@@ -79,7 +79,7 @@ def allow_reading(
         grantee: the caller.
         prefix: the beginning of the parameters' names.
         variants: the production variants of the endpoint.
-        ensembles: those that it may call; None: all.
+        ensembles: the ensembles that the caller can call; None: all.
     """
     # The client reads `async/input` of every endpoint to find out whether it is asynchronous. IAM rejects the whole
     # call if one name is not allowed.

@@ -14,7 +14,7 @@ __all__ = ["warn_about_space"]
 GIB = 1024**3
 COPIES: Final = 3
 """The copies of a JSON request in Triton's memory: as it was received, as one text, and as tensors (`EVBufferToJson`,
-`EVBufferToInput`). The parsed document comes on top."""
+`EVBufferToInput`). The parsed document comes in addition."""
 
 SPACE_WARNING: Final = "cdk-triton:PayloadsExceedInstance"
 
@@ -22,7 +22,7 @@ SPACE_WARNING: Final = "cdk-triton:PayloadsExceedInstance"
 def warn_about_space(
     scope: Construct, what: str, size: int, concurrent: int, model: ITritonModel, volume: Size | None
 ) -> None:
-    """Warn if the largest requests do not fit into an instance: into its memory, or onto its volume beside the model.
+    """Warn if the largest requests do not fit into an instance: into its memory, or with the model onto its volume.
 
     AWS does not document where SageMaker keeps a request that it has read from S3, so the volume counts each one once.
 

@@ -1,7 +1,7 @@
-"""The prefixes of asynchronous endpoints that share a bucket: none may contain one of another endpoint.
+"""The prefixes of asynchronous endpoints that share a bucket: none can contain a prefix of another endpoint.
 
-Permissions apply to prefixes. With a common one, the callers of an endpoint could read the answers of another, and its
-instances the requests.
+Permissions apply to prefixes. With a common prefix, the callers of one endpoint could read the other endpoint's
+responses, and its instances could read the other endpoint's requests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_free(scope: IConstruct, path: str, bucket: s3.IBucket, prefixes: Seque
         prefixes: the endpoint's prefixes, without a slash at the end.
 
     Raises:
-        ConfigurationError: a prefix contains one of another endpoint, or the other way round.
+        ConfigurationError: a prefix contains a prefix of another endpoint, or the other way round.
     """
     for other, taken in _taken(scope.node.root).get(_identity(bucket), ()):
         for prefix in prefixes:

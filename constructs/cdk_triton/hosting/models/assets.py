@@ -1,8 +1,8 @@
-"""Stages archives, sources and plans in the cloud assembly, from where the CDK CLI publishes them.
+"""Stages archives, sources and build plans in the cloud assembly, from which the CDK CLI publishes them.
 
 An archive is written directly as a file asset. `aws_s3_assets.Asset` would read it again to hash it, and copy it, which
 moves three times the size of the weights for nothing. The file's name is the artifact key, or the hash of the sources
-of a build, so an archive that is in the assembly already is not packed again.
+of a build, so an archive that is already in the assembly is not packed again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PIPELINE_WARNING = "cdk-triton:PipelineAssets"
 
 PIPELINE_BYTES = 200_000_000
 """CodePipeline gives each CloudFormation action the whole cloud assembly, of 256 MB at most (aws/aws-cdk#9917, #21325);
-the rest is left to the templates and to assets of others."""
+the rest is left for the templates and for other assets."""
 
 
 MAX_KEY_BYTES = 1024
@@ -75,18 +75,18 @@ class Artifact:
 
     @property
     def archive(self) -> str:
-        """The archive's object key in the store, or the prefix of what is served instead."""
+        """The archive's object key in the store, or the prefix of the files that are served instead."""
         place = layout.archive_key if self.files is None else layout.files_prefix
         return place(self.name, self.prepared.keys.artifact)
 
 
 class PublishedPlan(NamedTuple):
-    """The location of a plan in the deployment.
+    """The location of a build plan in the deployment.
 
     Attributes:
         bucket_name: the bucket of the CDK's bootstrap; contains tokens if account or region do.
-        object_key: the object key of the plan in this bucket, as literal text.
-        sha256: the SHA-256 of the plan's text.
+        object_key: the object key of the build plan in this bucket, as literal text.
+        sha256: the SHA-256 of the build plan's text.
     """
 
     bucket_name: str
@@ -127,7 +127,7 @@ class CloudAssembly:
             The object key among the assets.
 
         Raises:
-            ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
+            ArchiveError: a file cannot be read or is being written to, or the archive cannot be written.
         """
         return self._add_packed(prepared, prepared.keys.artifact, "Triton repository", pack=pack)
 
@@ -138,7 +138,7 @@ class CloudAssembly:
             The object key among the assets.
 
         Raises:
-            ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
+            ArchiveError: a file cannot be read or is being written to, or the archive cannot be written.
         """
         return self._add_packed(prepared, f"sources-{prepared.keys.sources}", "Sources of Triton repository", pack=True)
 
@@ -150,10 +150,10 @@ class CloudAssembly:
             pack: False if the synthesis is known to fail, so nothing needs to be copied.
 
         Returns:
-            The files in the form of plans; an empty file needs no asset.
+            The files in the form of build plans; an empty file needs no asset.
 
         Raises:
-            ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
+            ArchiveError: a file cannot be read or is being written to, or cannot be copied.
         """
         published: dict[str, str] = {}
         files: list[File] = []
@@ -186,7 +186,7 @@ class CloudAssembly:
         return self._add(target, name, "The program that builds Triton artifacts")
 
     def add_plan(self, text: bytes) -> PublishedPlan:
-        """Publish a plan for the store's handler.
+        """Publish a build plan for the store's handler.
 
         Raises:
             ConfigurationError: the stack's synthesizer names assets only during the deployment.
@@ -217,8 +217,8 @@ class CloudAssembly:
     def _add(self, file: Path, name: str, display_name: str) -> str:
         """The object key of a file among the assets, which have one directory and names of this library.
 
-        The handler may read only such names. Only for the first file is the CDK called for the key, because a
-        multi-model endpoint may have a thousand.
+        The handler can read only such names. The CDK is called for the key of the first file only, because a
+        multi-model endpoint may have a thousand files.
         """
         location = self._locate(file, name, display_name)
         named = f"{ASSET_PREFIX}{name}{file.suffix}"
@@ -265,7 +265,7 @@ class CloudAssembly:
 def stage(
     assembly: CloudAssembly, prepared: Prepared, store: ITritonArtifactStore, *, pack: bool, uncompressed: bool
 ) -> Artifact:
-    """Stage a repository or the sources of its build; nothing if the store promotes its archive.
+    """Stage a repository or the sources of its build; nothing if the archive is promoted from another store.
 
     Args:
         assembly: the cloud assembly that gets the assets.
@@ -276,7 +276,7 @@ def stage(
 
     Raises:
         ConfigurationError: a name cannot be part of an object key.
-        ArchiveError: a file cannot be read or is written to at this moment, or cannot be packed or copied.
+        ArchiveError: a file cannot be read or is being written to, or cannot be packed or copied.
     """
     if uncompressed:
         return Artifact(prepared, files=_files(assembly, prepared, pack=pack))

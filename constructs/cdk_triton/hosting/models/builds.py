@@ -1,4 +1,4 @@
-"""The builder of a model in the form of a plan, and a warning of long builds."""
+"""The builder of a model in the form of a build plan, and a warning about long builds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UPLOAD_MINUTES = 5
 
 
 def build_machine(builder: Builder, platform: ServingPlatform, program: str) -> BuildMachine:
-    """The builder in the form of a plan; `program` is the object key of the build program among the assets."""
+    """The builder in the form of a build plan; `program` is the object key of the build program among the assets."""
     return BuildMachine(
         builder._kind,
         builder._timeout_minutes,

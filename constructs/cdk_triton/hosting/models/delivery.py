@@ -3,8 +3,8 @@
 An archive is packed at synth, built during the deployment from sources that synth packed, or promoted from another
 store.
 
-The resource's properties are only the location and the hash of the plan, because a thousand ensembles would not fit
-into the events of Lambda and Step Functions. URLs and target models are composed at synth; the resource returns no
+The resource's properties are only the location and the hash of the build plan, because a thousand ensembles would not
+fit into the events of Lambda and Step Functions. URLs and target models are composed at synth; the resource returns no
 data.
 """
 
@@ -30,8 +30,8 @@ from cdk_triton.sagemaker import ServingPlatform
 __all__ = ["artifact_resource", "provider_of"]
 
 MAX_METADATA_BYTES = 256 * 1024
-"""The size of the names in the metadata, enough for a thousand of a hundred characters. A template has at most 1 MB
-("CloudFormation quotas", template body size in an S3 object)."""
+"""The size of the names in the metadata, enough for a thousand names of a hundred characters. A template has at most 1
+MB ("CloudFormation quotas", template body size in an S3 object)."""
 
 SERVICE_TIMEOUT = Duration.minutes(58)
 """For a handler that never answers: it should end a request after 50 minutes, and CloudFormation waits an hour."""
@@ -48,7 +48,7 @@ def artifact_resource(
     multi_model: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> CustomResource:
-    """Make the store's handler commit the artifacts, and copy those of a multi-model below its endpoint's prefix.
+    """Make the store's handler commit the artifacts, and copy those of a `TritonMultiModel` below its prefix.
 
     Args:
         scope: the construct that needs them; the resource becomes its child `Artifacts`.
@@ -125,7 +125,7 @@ def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -
 
 
 def provider_of(model: object) -> str | None:
-    """The service token of a model's store; None for a model of the user's own making."""
+    """The service token of a model's store; None for a model of a user's own class."""
     return getattr(model, "_service_token", None)
 
 

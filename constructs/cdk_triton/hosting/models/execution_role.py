@@ -1,8 +1,8 @@
 """The permissions that SageMaker needs for a model, and no others.
 
 The actions are those of SageMaker's documentation, "CreateModel API: Execution Role Permissions", each on the resources
-of this model. Models are read by prefix, never by key, because old instances still start and read the old archive while
-an endpoint is updated or rolled back.
+of this model. Permission to read a model is given for a prefix, never for an object key, because while an endpoint is
+updated or rolled back, old instances still start and read the old archive.
 
 The statements are in a policy of the model, not of the role, because an acknowledgement for cdk-nag here must not cover
 permissions that the user adds to the role. It is a managed policy for the library's own role, and an inline one for a
@@ -43,7 +43,7 @@ __all__ = [
 PULL_WARNING = "cdk-triton:ImagePullNotGranted"
 
 METRIC_NAMESPACES = ("/aws/sagemaker/Endpoints", "AWS/SageMaker")
-"""The namespace of the metrics that SageMaker publishes of endpoints."""
+"""The namespaces of the metrics that SageMaker publishes about endpoints."""
 
 COMPONENT_METRICS = "/aws/sagemaker/InferenceComponents"
 """The namespace of the metrics of inference components, and the beginning of the names of their log groups."""
@@ -53,7 +53,7 @@ class Execution(NamedTuple):
     """The facts from which the permissions of a model's containers follow: see `grant_execution`.
 
     Attributes:
-        store: keeps the archive.
+        store: the store that keeps the archive.
         prefix: the object keys that the model is read from.
         image: the container's image.
         network: the subnets and security groups of the instances.
@@ -76,8 +76,8 @@ def check_role(scope: Construct, role: iam.IRole | None) -> None:
     """Reject a role that cannot be passed to SageMaker, or that SageMaker cannot assume.
 
     Raises:
-        ConfigurationError: the role certainly belongs to another account than the model's ("Grant a user permissions to
-            pass a role to an AWS service" in IAM's user guide).
+        ConfigurationError: the role certainly belongs to an account other than the model's ("Grant a user permissions
+            to pass a role to an AWS service" in IAM's user guide).
     """
     if role is not None:
         reason = "a role cannot be passed to a service of another account: use a role of the model's account"
@@ -86,7 +86,7 @@ def check_role(scope: Construct, role: iam.IRole | None) -> None:
 
 
 def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
-    """The role that was given, or a new one that SageMaker may assume, the child `Role`."""
+    """The role that was given, or a new one that SageMaker can assume, the child `Role`."""
     if role is not None:
         return role
     return iam.Role(
@@ -115,10 +115,10 @@ def grant_execution(
     Args:
         role: the execution role.
         scope: the model's construct.
-        store: keeps the archive.
+        store: the store that keeps the archive.
         prefix: the object keys that the model is read from.
         image: the container's image.
-        network: the subnets and security groups of the instances; None where they are in no VPC of the user's.
+        network: the subnets and security groups of the instances; None if they are in no VPC of the user.
     """
     decisive = [bucket_identity(scope, store.bucket), f"{prefix}*", *_repositories(image)]
     statements = _statements(scope, store, prefix, image, network, METRIC_NAMESPACES, [_endpoint_log_groups(scope)])
@@ -132,8 +132,8 @@ def grant_execution(
 def grant_component_execution(role: iam.IRole, scope: Construct, execution: Execution) -> iam.ManagedPolicy:
     """Allow the role of an endpoint configuration what a model needs as an inference component: `Permissions`.
 
-    The statements are those of the model's own role, plus the log group and the metrics of components. The policy is
-    replaced where it would change, as the model's own is.
+    The statements are those of the model's own role, plus the log group and the metrics of components. Like the model's
+    own policy, this policy is replaced instead of changed.
 
     Args:
         role: the endpoint configuration's role.

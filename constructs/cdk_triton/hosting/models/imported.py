@@ -1,4 +1,4 @@
-"""SageMaker Models that another stack, or another program, has made."""
+"""SageMaker Models that another stack, or another program, has created."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class ImportedModel(Resource):
 
     Attributes:
         role: the model's execution role.
-        platform: the release and instance type that the model was made for.
+        platform: the release and instance type for which the model was created.
         target_models: the name of each ensemble → its `TargetModel`; empty for a single model.
         is_multi_model: whether callers name a target model.
-        size: the bytes that an instance loads when it starts.
+        size: the number of bytes that an instance loads when it starts.
 
     Args:
         scope: the stack or construct that uses the model.
         id: the construct's id.
         model_name: the name of the SageMaker Model.
-        platform: the release and instance type that the model was made for.
+        platform: the release and instance type for which the model was created.
         role: the model's execution role.
         target_models: the name of each ensemble → its `TargetModel`, for a multi-model endpoint. None: a single model.
         size: the size of the model's files before compression, in bytes. It determines a variant's default timeouts.

@@ -4,7 +4,7 @@ Sources, all of triton-inference-server/server: the option `--http-max-input-siz
 (src/command_line_parser.cc, af8bb9302), with a default of 64 MiB. It limits each input tensor that JSON contains, and
 from 25.10 on the JSON of a request as a whole (`EVBufferToJson` in src/http_server.cc). Binary tensors behind the JSON
 are not limited. SageMaker's front end gets the option from 26.03 on (src/sagemaker_server.h, a5b45da57); from 25.06 to
-26.02 its limit is the default, whatever the option is. Releases before 25.06 have no limit.
+26.02, the front end's limit is the default, whatever the option is. Releases before 25.06 have no limit.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def payload_bytes(scope: Construct, max_payload: Size | None, platform: ServingP
         platform: release and instance type.
 
     Raises:
-        ConfigurationError: the size is a token, not a whole number of bytes, or more than SageMaker passes on; or
-            SageMaker's front end of the release does not read the option.
+        ConfigurationError: the size is a token, not a whole number of bytes, or more than SageMaker passes on; or the
+            release's SageMaker front end does not read the option.
     """
     if max_payload is None:
         return None

@@ -1,6 +1,6 @@
 """The notes of an organisation about a model, such as a commit and an approver, in manifests and as tags.
 
-They are not part of the artifact key, so another commit does not build the same files again.
+They are not part of the artifact key, so a new commit does not cause the same files to be built again.
 
 The limits are those of a tag of SageMaker (shapes `TagKey`, `TagValue` and `TagList` of its API) and of all of AWS:
 "Tags owned by Amazon Web Services (AWS) have the reserved prefix: aws:" (shape `Tag` of CloudFormation's API).
@@ -23,7 +23,7 @@ from cdk_triton.hosting.naming.per_construct import path_of
 __all__ = ["check_metadata", "tag_model"]
 
 ARTIFACT_KEY_TAG = "cdk-triton:artifact-key"
-"""The tag of a `TritonModel` with metadata that has its artifact key."""
+"""The tag with the artifact key, on a `TritonModel` that has metadata."""
 
 MAX_TAGS, MAX_KEY, MAX_VALUE = 50, 128, 256
 RESERVED = ("aws:", "cdk-triton:")
@@ -58,7 +58,7 @@ def check_metadata(scope: IConstruct, metadata: Mapping[str, str] | None) -> dic
 
 
 def tag_model(model: sagemaker.CfnModel, metadata: Mapping[str, str], artifact_key: str | None = None) -> None:
-    """Tag a SageMaker Model with its metadata, and with the key of its archive if it serves a single one.
+    """Tag a SageMaker Model with its metadata, and with the artifact key if it serves a single archive.
 
     A change of tags is an update in place: `Tags` is not among the `createOnlyProperties` in CloudFormation's schema of
     AWS::SageMaker::Model.

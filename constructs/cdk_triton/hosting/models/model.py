@@ -45,8 +45,8 @@ class TritonModel(ServedModel):
         scope: the stack or construct that the model belongs to.
         id: the construct's id.
         repository: the repository, or its directory, such as `models/search`. The name of the directory becomes part of
-            the archive's URL. A role that may read one archive of that name may read all archives of that name, so give
-            each repository its own name.
+            the archive's URL. Permissions are per directory name: a role that can read one archive below this name can
+            read all of them. So give each repository its own name.
         platform: the release and instance type, or the short form "25.09/ml.g5.2xlarge".
         store: the store that keeps the archive; by default, the stack creates its own store.
         environment: how the container starts Triton; by default Triton loads the entry model, with the verbose log off.

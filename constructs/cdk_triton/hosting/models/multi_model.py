@@ -46,14 +46,15 @@ class TritonMultiModel(ServedModel):
     same.
 
     A dropped ensemble stays callable as long as its archive exists. `TritonEndpoint.grant_invoke` restricts which
-    ensembles a caller may invoke.
+    ensembles a caller can invoke.
 
     Attributes:
         ensembles: name of an ensemble → its repository.
         name_in_store: the name of the model's prefix in the store, derived from the construct's path.
         platform: the platform that serves the ensembles.
         target_models: name of an ensemble → the name that callers send as `TargetModel`, as plain text. In another
-            construct of the app, use `target_model(ensemble)`, which also orders the deployment.
+            construct of the app, use `target_model(ensemble)`, which also makes CloudFormation deploy that construct
+            after the archive is in place.
         role: the execution role.
 
     Args:
@@ -61,9 +62,9 @@ class TritonMultiModel(ServedModel):
         id: the construct's id.
         platform: the release and instance type, or the short form "25.09/ml.g5.2xlarge".
         ensembles: name of an ensemble → its repository, or the repository's directory. Each repository must contain one
-            model, or one ensemble and the models that it uses. The ensembles of different repositories may have the
-            same model name. Give the other models different names. Without ensembles, the model needs a publisher,
-            which publishes ensembles without a deployment (see `add_publisher`).
+            model, or one ensemble and the models that it uses. Ensembles in different repositories can have the same
+            model name; all other models need different names. Without ensembles, the model needs a publisher, which
+            publishes ensembles without a deployment (see `add_publisher`).
         store: the store that keeps the archives; by default, the stack creates its own store.
         environment: how the container starts Triton; by default with the verbose log off.
         role: the execution role; by default a new role. The construct adds the permissions that the role needs.
@@ -206,8 +207,9 @@ class TritonMultiModel(ServedModel):
             max_concurrency: how many ensembles the state machine changes at a time, 1 to 10,000. Each ensemble needs
                 one of the account's concurrent Lambda executions. A new account has 10 of these.
             recipes: the recipes for published repositories. A recipe applies to each repository that contains its
-                model. The store's first builder with the platform's GPU runs the builds. With recipes, a principal with
-                permission to publish controls what a build does, and other stacks with the same keys adopt the result.
+                model. The store's first builder with the platform's GPU runs the builds. With recipes, every principal
+                with permission to publish controls what a build does. Other stacks that compute the same artifact key
+                use the archive that this build produced.
             max_builds: how many builds the state machine runs at a time, 1 to 10,000. Use at most the account's quota
                 for the service that runs the builds. `cdk-triton doctor` prints this quota.
             next_platform: the platform to which you will change. A second state machine publishes for the next platform
@@ -283,7 +285,7 @@ class TritonMultiModel(ServedModel):
         """The name that a caller sends as `TargetModel` to reach an ensemble, for another construct of the app.
 
         It is a token. A template contains the name itself, such as `text-0f3c9a81d2.tar.gz`. A resource that uses the
-        token is deployed after the archive is where the endpoint finds it, also if the resource is in another stack.
+        token is deployed after the archive is where the endpoint finds it, even if the resource is in another stack.
         `target_models` contains the names as plain text, for programs that read them during synthesis.
 
         Raises:

@@ -1,7 +1,6 @@
-"""Warns of settings of a multi-model endpoint that are allowed but probably not intended.
+"""Warns about settings of a multi-model endpoint that are allowed but probably not intended.
 
-These are settings that keep SageMaker from unloading ensembles, and inner models of several archives with the same
-names.
+These are settings that keep SageMaker from unloading ensembles, and models of the same name inside several ensembles.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def warn_about_multi_model(
 def _warn_about_memory(
     construct: IConstruct, settings: ContainerEnvironment, ensembles: Mapping[str, Prepared]
 ) -> None:
-    """Warn of settings that keep SageMaker from unloading ensembles to load others."""
+    """Warn about settings that keep SageMaker from unloading ensembles to load others."""
     if settings.model_load_gpu_limit is not None:
         Annotations.of(construct).add_warning_v2(
             LOAD_LIMIT_WARNING,
@@ -84,7 +83,7 @@ def _warn_about_memory(
 def _warn_about_reloads(
     construct: IConstruct, platform: ServingPlatform, variables: Mapping[str, str], inner_models: _InnerModels
 ) -> None:
-    """Warn of Python models with the same name that write bytecode into their directories."""
+    """Warn about Python models with the same name that write bytecode into their directories."""
     old = is_older(platform, HONOURS_NO_BYTECODE)
     if variables.get(NO_BYTECODE) and not old:
         return
@@ -118,7 +117,7 @@ def _warn_about_ping(
     settings: ContainerEnvironment,
     inner_models: _InnerModels,
 ) -> None:
-    """Warn of a ping that fails as soon as two archives with a model of the same name are loaded."""
+    """Warn about a ping that fails as soon as two archives with a model of the same name are loaded."""
     release = platform.release
     if settings.ping_mode != "ready" or release is None or not settings.model_namespacing:
         return

@@ -1,6 +1,6 @@
-"""Warns of a serving platform that may not work because of its host, or a release that is not in the tables.
+"""Warns about a serving platform that may not work because of its host, or whose release is not in the tables.
 
-Faults of a repository, also those on a certain platform, are findings of the checks instead.
+Faults of a repository, even if they depend on the platform, are findings of the checks instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RELEASE_WARNING = "cdk-triton:NewerRelease"
 
 
 def warn_about_platform(construct: IConstruct, platform: ServingPlatform) -> None:
-    """Warn of a host driver that may not suit GPU and image, and of a release whose versions are assumed."""
+    """Warn about a host driver that may not suit GPU and image, and about a release whose versions are assumed."""
     if (warning := platform.host_ami_warning) is not None:
         given = platform.inference_ami_version
         host = (

@@ -23,7 +23,7 @@ def sagemaker_model(
     network: Network | None,
     network_isolation: bool,
 ) -> sagemaker.CfnModel:
-    """Make the child `Resource` after everything that CreateModel and its instances need.
+    """Create the child `Resource` after everything that CreateModel and the model's instances need.
 
     Args:
         scope: the model's construct.

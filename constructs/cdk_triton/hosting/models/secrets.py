@@ -1,4 +1,4 @@
-"""Finds secrets among the CDK tokens in a container's variables, whose values the template would show."""
+"""Finds secrets among the CDK tokens in a container's variables. The template would show their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def reject_secrets(scope: Construct, variables: Mapping[str, str]) -> None:
     """Reject variables whose tokens come from a store of secrets, or from a parameter with `NoEcho`.
 
     Raises:
-        ConfigurationError: names the variable.
+        ConfigurationError: there is such a variable, which the message names.
     """
     for name, value in variables.items():
         if not has_token(value):

@@ -119,7 +119,7 @@ class ServedModel(Resource):
         return artifacts
 
     def _serve(self, prefix: str, container: Mapping[str, object], artifact_key: str | None = None) -> None:
-        """Make the role and the SageMaker Model.
+        """Create the role and the SageMaker Model.
 
         Args:
             prefix: the prefix of the object keys that instances read.

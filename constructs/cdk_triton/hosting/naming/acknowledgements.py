@@ -1,8 +1,8 @@
-"""Answers to the findings of cdk-nag and Checkov that AWS or CDK force upon this library.
+"""Acknowledgements of findings of cdk-nag and Checkov that this library cannot avoid, because of AWS or the CDK.
 
-They are always recorded on the constructs, which costs nothing without cdk-nag, and each names exactly one finding:
-cdk-nag 3 matches ids literally, and the id of a wildcard contains the resource as cdk-nag prints it. So the ids are
-computed from the texts in the policies.
+They are always recorded on the constructs, which costs nothing without cdk-nag. Each names exactly one finding: cdk-nag
+3 matches ids literally, and the id of a finding about a wildcard contains the resource as cdk-nag prints it. So the ids
+are computed from the texts in the policies.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ def skip_checkov(resource: IConstruct | None, reasons: Mapping[str, str]) -> Non
 
 
 def imported_objects_arns(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> list[str]:
-    """The ARNs of a bucket's objects, in the forms that a policy of the scope's stack may have.
+    """The ARNs of a bucket's objects, in the forms that they can have in a policy of the scope's stack.
 
     CDK rewrites a reference into another stack when the app is synthesised. The result is needed earlier, so this
-    function makes it as the CDK will: an export, or an output for a weak reference. A bucket that the app imports has
-    neither. A nested stack gets a parameter, which the CDK names too late for this function.
+    function computes what the CDK will write: an export, or an output for a weak reference. A bucket that the app
+    imports has neither. A nested stack gets a parameter, which the CDK names too late for this function.
 
-    If references are weak, `CrossStackReferences.produce` may have made those to the bucket strong. It has no method
-    that reports this, so the result has both forms.
+    If references are weak, `CrossStackReferences.produce` may have made those to the bucket strong. No method of the
+    CDK reports this, so the result has both forms.
     """
     if not isinstance(bucket, s3.Bucket):
         return [f"{bucket.bucket_arn}/{pattern}"]

@@ -55,7 +55,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:AsyncTopicNotGranted",
         "an imported topic gets the notifications of an asynchronous endpoint",
         "The key and the policy of an imported topic are not known, so notifications may get lost. If the topic has a "
-        "key, let the execution roles use it. If the topic belongs to another account, let the roles publish to it.",
+        "KMS key, allow the execution roles to use this key. If the topic belongs to another account, allow the roles "
+        "to publish to it.",
         "Asynchronous endpoints",
     ),
     ConstructCode(
@@ -68,7 +69,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:BuildTimeout",
         "a build may take longer than its builder allows",
-        "The builder ends the job at the time limit. The store keeps the finished plans, and the next deployment "
+        "The builder ends the job at the time limit. The store keeps the finished files, and the next deployment "
         "builds the others. Give the builder a longer timeout.",
         "Builds",
     ),
@@ -82,7 +83,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:CaptureOfMultiModel",
         "data capture is on for a multi-model variant",
-        "SageMaker's table of supported features does not offer data capture for multi-model endpoints. Check whether "
+        "SageMaker's table of supported features does not list data capture for multi-model endpoints. Check whether "
         "SageMaker captures data in your account.",
         "Endpoints and variants",
     ),
@@ -153,8 +154,9 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:GrantWithoutEffect",
         "a grant to invoke an endpoint allows nothing",
-        "An endpoint has no policy of its own, so the policy of a caller in its account has to allow the call. Grant "
-        "to a role of that account, and let callers of other accounts or services assume it.",
+        "An endpoint has no resource policy, so the call has to be allowed by a policy of a caller in the endpoint's "
+        "account. Grant the permission to a role of this account, and let callers of other accounts or services assume "
+        "the role.",
         "Endpoints and variants",
     ),
     ConstructCode(
@@ -168,8 +170,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:HostDriver",
         "the NVIDIA driver of the host may not suit the release or the GPU",
         "The container may not find a GPU, because the driver of the host is too old for the CUDA of the image or for "
-        "the GPU. Or the image has CUDA 12 and the host a newer CUDA: such images failed on such hosts (for "
-        "Blackwell, AWS's reports disagree). If you set inference_ami_version, remove it; release and GPU determine a "
+        "the GPU. Or the image has CUDA 12 and the host a newer CUDA, a combination that has failed (for Blackwell, "
+        "AWS's reports disagree). If you set inference_ami_version, remove it, so that release and GPU determine the "
         "host AMI. Otherwise, serve with 25.09 or newer.",
         "Endpoints and variants",
     ),
@@ -197,22 +199,22 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:KeyNotGranted",
         "the policy of a key is not in this app",
-        "The key was imported or belongs to another account, so the app cannot change its policy. Let its owner allow "
-        "the actions that the warning lists.",
+        "The key was imported or belongs to another account, so the app cannot change its policy. Ask its owner to "
+        "allow the actions that the warning lists.",
         "Security",
     ),
     ConstructCode(
         "cdk-triton:LongBuild",
         "a build may take longer than a deployment waits",
-        "A deployment that has to build everything fails after 50 minutes; the next one uses the builds that it "
-        "started. Run `cdk-triton artifacts build` before the deployment.",
+        "A deployment that has to build everything fails after 50 minutes; the next deployment uses the builds that "
+        "are already running or finished. Run `cdk-triton artifacts build` before the deployment.",
         "Builds",
     ),
     ConstructCode(
         "cdk-triton:MetricsEveryFewMinutes",
         "an endpoint publishes its metrics less often than once per minute",
-        "Alarms and scaling policies evaluate each minute, so they find gaps and act late. Publish at least once per "
-        "minute.",
+        "Alarms and scaling policies are evaluated every minute, so gaps in the data make them act late. Publish at "
+        "least once per minute.",
         "Monitoring",
     ),
     ConstructCode(
@@ -261,8 +263,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:NoRoomForRollback",
         "the rollback of an inference component's update finds no free GPUs",
-        "A rollback starts old copies beside the new ones, without rollback_batch all at once. Give the policy a "
-        "smaller rollback_batch, or raise max_instance_count.",
+        "A rollback starts old copies beside the new ones; without rollback_batch, it starts all of them at once. Give "
+        "the policy a smaller rollback_batch, or raise max_instance_count.",
         "Inference components",
     ),
     ConstructCode(
@@ -337,8 +339,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:RoleNotGranted",
         "the app adds no policy to a role that was given",
         "The role was imported with mutable=False, belongs to another account, or comes from without_policy_updates. "
-        "The warning lists the actions and resources that the role needs. Let the owner of the role allow them, then "
-        "acknowledge the warning.",
+        "The warning lists the actions and resources that the role needs. Ask the owner of the role to allow them, "
+        "then acknowledge the warning.",
         "Roles and trust policies",
     ),
     ConstructCode(
@@ -367,21 +369,21 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "ensembles of a multi-model endpoint have inner models of the same name",
         "Python writes bytecode into the directory of a Python model. Each time SageMaker loads one of these "
         "ensembles, Triton reloads the models of the same names in other archives whose directories have changed, and "
-        "meanwhile the other ensembles answer more slowly. Give the inner models of each ensemble names of their own. "
-        "Or serve with 24.11 or newer, and set PYTHONDONTWRITEBYTECODE to 1.",
+        "meanwhile the other ensembles answer more slowly. Give the inner models of each ensemble names that no other "
+        "ensemble uses. Or serve with 24.11 or newer, and set PYTHONDONTWRITEBYTECODE to 1.",
         "Multi-model endpoints",
     ),
     ConstructCode(
         "cdk-triton:StaysAtZero",
         "an asynchronous endpoint may scale to zero instances, but no policy starts the first instance",
-        "Requests may wait until they expire. Call scale_on_backlog, which makes the policy for the first instance.",
+        "Requests may wait until they expire. Call scale_on_backlog, which creates the policy for the first instance.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:TopicNotGranted",
         "the policy of a topic or of its key is not in this app",
-        "The messages of a service are lost if it is not allowed to publish to the topic or to use its key. Let the "
-        "owner allow the actions that the message lists, or give the topic a key of the app.",
+        "Messages are lost if the service that sends them is not allowed to publish to the topic or to use the topic's "
+        "KMS key. Ask the owner to allow the actions that the warning lists, or give the topic a KMS key of the app.",
         "Security",
     ),
     ConstructCode(

@@ -1,4 +1,4 @@
-"""Texts that order a deployment: a resource whose properties contain one depends on another, without an export."""
+"""Texts that set the order of a deployment: a resource that contains one depends on another, without an export."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["dependent_text"]
 
 
 def dependent_text(text: str, resource: CfnResource) -> str:
-    """A token for a text. Every resource whose properties contain it depends on another resource.
+    """A token for a text. Every resource whose properties contain the token depends on another resource.
 
-    `Fn::GetAtt` would order the two as well, but between stacks it is an export. CloudFormation does not change an
-    export that another stack imports, so the text could never change.
+    `Fn::GetAtt` would also set the order of the two, but between stacks it is an export. CloudFormation does not change
+    an export that another stack imports, so the text could never change.
 
     Args:
         text: the text in the template.

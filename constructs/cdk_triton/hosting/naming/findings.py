@@ -1,10 +1,10 @@
-"""Reports findings of the checks in CDK's ways.
+"""Reports findings of the checks through the CDK.
 
 Errors become validation errors of the construct: `cdk synth` prints each with its construct path and exits 1. Below a
-nested `Stage`, which plain `cdk synth` does not select, it would exit 0; there the errors go through the construct
-tree's own validation as well, which stops the synthesis itself. Warnings carry the finding's code, so that
-`Annotations.of(construct).acknowledge_warning("CT112")` silences them. Findings that the
-repository itself acknowledges do not get here.
+nested `Stage`, which plain `cdk synth` does not select, the command would exit 0; there, the errors also go through the
+construct tree's own validation, which stops the synthesis itself. Warnings have the finding's code, so that
+`Annotations.of(construct).acknowledge_warning("CT112")` silences them. Findings that the repository itself acknowledges
+are not reported here.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> 
     """Attach findings to a construct.
 
     Args:
-        construct: the construct that they are about.
+        construct: the construct that the findings are about.
         findings: what `ModelRepository.check` returned.
         what: the repository, as the user names it; each message begins with it.
 
     Returns:
-        Whether the construct may be deployed: none of the findings is an error.
+        Whether the construct can be deployed: none of the findings is an error.
     """
     errors = []
     for finding in findings:

@@ -11,7 +11,7 @@ __all__ = ["is_number", "is_token", "is_whole", "literal_seconds"]
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a finite number or a token. Infinity and NaN have no JSON and would end jsii's process."""
+    """Whether it is a finite number or a token. Infinity and NaN have no JSON form, and would end jsii's process."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

@@ -1,7 +1,7 @@
 """Resources that CloudFormation replaces instead of changing them.
 
 CloudFormation creates the new resource before everything that depends on it, and removes the old one afterwards. A
-change in place would take permissions from what still runs, also while a deployment is rolled back.
+change in place would take permissions away from what is still running, even during a rollback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIGITS = 7
 
 
 def change_id_with(construct: Construct, decisive: object) -> None:
-    """Give the resource of a construct another logical id whenever something changes; its construct id stays.
+    """Give the resource of a construct another logical id whenever something changes; the construct id stays.
 
     Args:
         construct: the construct whose default child is the resource. The CDK makes none for an imported role.

@@ -21,8 +21,8 @@ AnswerT = TypeVar("AnswerT")
 def cached_per_construct(compute: Callable[[ConstructT], AnswerT]) -> Callable[[ConstructT], AnswerT]:
     """Call a function once for each construct, and return the same result afterwards.
 
-    The result must never change, or be a mutable object that collects facts about the construct. For a user's class
-    that implements an interface, the function is called each time until jsii knows the object.
+    The result must be constant, or a mutable object that collects facts about the construct. For a user's class that
+    implements an interface, the function is called each time until jsii knows the object.
     """
     answers: dict[str, AnswerT] = {}
 

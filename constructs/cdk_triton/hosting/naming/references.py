@@ -1,8 +1,8 @@
 """References between stacks of an app, as the CDK writes them when it synthesises.
 
-The context `@aws-cdk/core:defaultCrossStackReferences` decides: `strong` references import an export, `weak` ones read
-an output by `Fn::GetStackOutput`, which may be changed or deleted at any time; `both` do the latter and keep
-the export (`resolveValue` in `core/lib/private/refs.js` of aws-cdk-lib 2.275).
+The context `@aws-cdk/core:defaultCrossStackReferences` decides: `strong` references import an export; `weak` references
+read an output by `Fn::GetStackOutput`, which can be changed or deleted at any time; with `both`, references read an
+output, and the export stays (`resolveValue` in `core/lib/private/refs.js` of aws-cdk-lib 2.275).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def refers_weakly(stack: Stack) -> bool:
 
 
 def protects_nothing(stack: Stack) -> bool:
-    """Whether other stacks may be changed or deleted while a stack uses their resources."""
+    """Whether other stacks can be changed or deleted while a stack uses their resources."""
     return bool(stack.node.try_get_context(STRENGTH) == "weak")
 
 

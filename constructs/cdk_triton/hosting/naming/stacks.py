@@ -60,7 +60,7 @@ def _region(stack: Stack) -> str:
 
 @cached_per_construct
 def literal_environment(stack: Stack) -> tuple[str | None, str | None]:
-    """The account and the region of a stack, each None if only the deployment knows it."""
+    """The account and the region of a stack, each None if it is known only at deployment."""
     account, region = stack.account, region_of(stack)
     return None if has_token(account) else account, None if has_token(region) else region
 
@@ -73,12 +73,12 @@ def root_stack(stack: Stack) -> Stack:
 
 
 def are_deployed_together(one: Stack, other: Stack) -> bool:
-    """Whether two stacks are the same, or nested in the same one."""
+    """Whether two stacks are the same, or nested in the same stack."""
     return one is other or root_stack(one) is root_stack(other)
 
 
 def share_an_environment(one: Stack, other: Stack) -> bool:
-    """Whether two stacks are certainly deployed to one account and region."""
+    """Whether two stacks are certainly deployed to the same account and region."""
     if are_deployed_together(one, other):
         return True
     environments = {(stack.account, stack.region) for stack in (one, other)}
@@ -88,7 +88,7 @@ def share_an_environment(one: Stack, other: Stack) -> bool:
 def require_same(
     kind: Literal["account", "region"], path: str, here: str, other_path: str, there: str, reason: str
 ) -> None:
-    """Reject a resource that is certainly in another account or region than its user.
+    """Reject a resource whose account or region certainly differs from that of its user.
 
     Args:
         kind: `account` or `region`.
@@ -106,13 +106,13 @@ def require_same(
 
 
 def is_of_another_account(used: IResource, account: str) -> bool:
-    """Whether a resource certainly belongs to another account than this one, which may be a token."""
+    """Whether a resource certainly belongs to an account other than the given one, which may be a token."""
     there = used.env.account
     return there != account and not has_token(there) and not has_token(account)
 
 
 def require_own_region(scope: IConstruct, used: IResource, reason: str) -> None:
-    """Reject a resource that is certainly in another region than the construct that uses it.
+    """Reject a resource whose region certainly differs from that of the construct that uses it.
 
     Raises:
         ConfigurationError: the two regions differ.

@@ -30,7 +30,7 @@ _RESERVED_ENDS: Final = ("-s3alias", "--ol-s3", "--x-s3", "--table-s3")
 
 
 def keep_when_creation_fails(bucket: s3.IBucket) -> None:
-    """Keep a bucket that may have objects when its stack fails: CloudFormation deletes empty ones only."""
+    """Keep a bucket that may have objects if its stack cannot be created: CloudFormation deletes only empty ones."""
     resource = bucket.node.default_child
     assert isinstance(resource, s3.CfnBucket)  # the store makes it
     if resource.cfn_options.deletion_policy == CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE:
@@ -43,7 +43,7 @@ def check_bucket(scope: Construct, name: str | None, access_logs: s3.IBucket | N
     S3's certificate does not fit names with dots ("General purpose bucket naming rules" in S3's user guide).
 
     Raises:
-        ConfigurationError: the name cannot be a bucket's, as far as it is known, or the bucket for access logs is
+        ConfigurationError: the name, as far as it is known, is not valid for a bucket, or the bucket for access logs is
             certainly in another account or region.
     """
     if name is not None:
@@ -56,7 +56,7 @@ def check_removal(scope: Construct, removal_policy: RemovalPolicy | None, *, aut
     """Reject a removal policy that a bucket cannot have, as `s3.Bucket` does.
 
     Raises:
-        ConfigurationError: the policy is one of snapshots, or the objects of a bucket that stays would be deleted.
+        ConfigurationError: the policy is `SNAPSHOT`, or the objects of a bucket that is retained would be deleted.
     """
     if removal_policy is RemovalPolicy.SNAPSHOT:
         raise ConfigurationError(
@@ -79,7 +79,7 @@ def store_bucket(
     *,
     auto_delete_objects: bool,
 ) -> s3.Bucket:
-    """Make the child `Bucket`."""
+    """Create the child `Bucket`."""
     day = Duration.days(1)
     return own_bucket(
         scope,
@@ -134,7 +134,7 @@ def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
 
 
 def let_logs_use(scope: Construct, key: kms.IKey | None, former_keys: Sequence[kms.IKey]) -> None:
-    """Let CloudWatch Logs use a store's keys, also the former ones, with which older logs are encrypted."""
+    """Let CloudWatch Logs use a store's keys, including the former keys, with which older logs are encrypted."""
     stack = stack_of(scope)
     groups = stack.format_arn(
         service="logs", resource="log-group", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME

@@ -23,12 +23,12 @@ __all__ = ["ImportedArtifactStore", "allow_promotion", "check_promotion", "grant
 
 
 class ImportedArtifactStore(Construct):
-    """A store in another account or region. A store in this stack may copy its committed archives.
+    """A store in another account or region, from which a store in this stack can copy the committed archives.
 
-    `TritonArtifactStore.from_bucket` returns it. The store in this stack copies each archive once, and does not need
-    the imported one for it any more. Endpoints do not read from an imported store, because SageMaker reads models from
-    its own region only, a multi-model endpoint needs a prefix that this app can write to, and `cdk-triton artifacts gc`
-    in the other account does not find the models of this account.
+    `TritonArtifactStore.from_bucket` returns it. The receiving store copies each archive once, and then no longer needs
+    the source store for it. Endpoints do not read from an imported store, because SageMaker reads models only from its
+    own region, a multi-model endpoint needs a prefix that this app can write to, and `cdk-triton artifacts gc` in the
+    other account does not find the models of this account.
 
     Attributes:
         bucket: the imported store's bucket. The bucket's `encryption_key` is the key of that store.
@@ -68,8 +68,9 @@ def grant_read_of_artifacts(
 ) -> iam.Grant:
     """Allow a principal to read committed archives, by the policies of the bucket and of its key.
 
-    `s3:ListBucket` makes a missing object a 404 instead of a 403, and only without the condition `s3:prefix`, because
-    reading an object has no prefix ("HeadObject" in S3's API reference). So the names of all objects can be listed.
+    With `s3:ListBucket`, the status for a missing object is 404 instead of 403. The condition `s3:prefix` would prevent
+    that, because a request for an object has no prefix ("HeadObject" in S3's API reference). So the principal can list
+    the names of all objects.
     """
     objects, names = (
         iam.Grant.add_to_principal_or_resource(
@@ -114,10 +115,10 @@ def check_promotion(
 
 
 def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactStore) -> None:
-    """Allow the handler of a store to read the committed archives of the other store.
+    """Allow the handler of the receiving store to read the committed archives of the source store.
 
-    Across accounts, both sides must allow that: this one, and the policies of the other bucket and its key, which
-    `TritonArtifactStore.grant_read` completes.
+    Across accounts, both sides must allow that: the receiving store with this permission, and the source store with the
+    policies of its bucket and key, to which `TritonArtifactStore.grant_read` adds it.
     """
     bucket = origin.bucket
     objects = bucket.arn_for_objects(f"{ARTIFACTS_PREFIX}*")

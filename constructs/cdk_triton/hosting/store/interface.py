@@ -39,7 +39,7 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def promotes_from(self) -> ImportedArtifactStore | None:
-        """The store that this store promotes archives from; None if this store packs and builds archives."""
+        """The source store, from which archives are promoted; None if this store packs and builds archives."""
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Reject a stack that publishes its assets to a bucket that the handler cannot read."""

@@ -88,7 +88,7 @@ class HandlerFunctions(NamedTuple):
         timeout: Duration,
         role: iam.Role,
     ) -> lambda_.Function:
-        """Make a function that runs `handler`, created after the permissions of its role."""
+        """Create a function that runs `handler`, created after the permissions of its role."""
         made = lambda_.Function(
             scope,
             id,
@@ -118,7 +118,7 @@ def handler_code() -> lambda_.Code:
     """The code of the handlers.
 
     Raises:
-        ConfigurationError: the checkout has no links, so that the code is not complete.
+        ConfigurationError: the checkout has no symbolic links, so the code is incomplete.
     """
     directory = shipped_directory("lambda")
     if not (directory / "protocol" / "__init__.py").is_file():
@@ -134,7 +134,7 @@ def handler_code() -> lambda_.Code:
 
 
 def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_.IFunction) -> str:
-    """Make the function that CloudFormation calls, and return its ARN.
+    """Create the function that CloudFormation calls, and return its ARN.
 
     Args:
         scope: the store.
@@ -150,7 +150,7 @@ def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_
 
 
 def _waiter(scope: Construct, is_complete: lambda_.IFunction) -> str:
-    """Make the state machine that polls `is_complete`, and return its ARN.
+    """Create the state machine that polls `is_complete`, and return its ARN.
 
     In the CDK's framework, one function calls another. Both count against the concurrent executions of the account,
     which are 10 in a new one, and a call that Lambda throttles becomes the failure of the resource (`outbound.ts`,
@@ -208,7 +208,7 @@ def _definition(function_arn: str) -> dict[str, Any]:
 
 
 def _put_into_vpc(function: lambda_.Function, role: iam.Role, network: Network) -> None:
-    """Connect a function to a VPC. The way of the CDK would need another copy of subnets and security groups."""
+    """Connect a function to a VPC. The CDK's own method would need another copy of subnets and security groups."""
     allow_function_network(role)
     resource = function.node.default_child
     assert isinstance(resource, lambda_.CfnFunction)  # as CDK makes functions
@@ -235,7 +235,8 @@ def log_writing(log_group: logs.ILogGroup) -> Statement:
 def endpoint_states(scope: Construct) -> tuple[list[Statement], dict[str, str]]:
     """The handler's permissions to wait for an endpoint, and the reason for each ARN with a wildcard.
 
-    It reads only the status of the requesting stack's endpoint, and answers when the endpoint is no longer busy.
+    The handler reads only the status of the requesting stack's endpoint, and responds when the endpoint is no longer
+    busy.
     """
     stack = stack_of(scope)
     endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name="*")

@@ -1,7 +1,7 @@
 """One artifact store for several apps of an account and region: its app exports values, and the others import them.
 
-The exports are CloudFormation's, as between the stacks of one app. While a stack imports one, it can be neither changed
-nor removed. So the store of a live endpoint stays.
+The exports are CloudFormation's, as between the stacks of one app. An export cannot be changed or removed while a stack
+imports it. So the store of a live endpoint stays.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class SharedArtifactStore(Construct):
             `has_encryption_key`.
 
     Raises:
-        ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind; a key is
-            asymmetric, for HMAC or an alias imported by its name only, or both `has_encryption_key` and
+        ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of the same kind; a key
+            is asymmetric, for HMAC or an alias imported by its name only, or both `has_encryption_key` and
             `encryption_keys` are given.
     """
 
@@ -132,7 +132,8 @@ def export_store(
 ) -> None:
     """Export the values of a store that other apps need, and let its builders pull every image of SageMaker.
 
-    A store that once had a key still counts as one, because other apps must be able to read what the key has encrypted.
+    A store that once had a key is exported as a store with a key, because other apps must be able to read what the key
+    has encrypted.
 
     Raises:
         ConfigurationError: `export_prefix` cannot begin an export's name.

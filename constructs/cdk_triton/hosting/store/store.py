@@ -59,8 +59,8 @@ from cdk_triton.sagemaker import ServingPlatform
 __all__ = ["TritonArtifactStore", "store_of"]
 
 LONGEST_POLL = Duration.minutes(5)
-"""A poll rarely takes more than 20 seconds, but longer if it reads an input of some gigabytes, or copies as the last
-poll of a request."""
+"""A poll rarely takes more than 20 seconds, unless it reads an input of several gigabytes, or is the last poll of a
+request and copies archives."""
 
 DEFAULT_STORE_ID = "TritonArtifacts"
 WEAK_WARNING = "cdk-triton:WeakStoreReference"
@@ -79,21 +79,22 @@ class TritonArtifactStore(Construct):
     because a rollback needs the old archives. Incomplete uploads expire after 1 day, replaced or deleted versions after
     30 days, and the objects that builds read and write after 7 days.
 
-    The first builder that has the GPU of the model's platform builds a repository with recipes. By default there are a
-    `SageMakerProcessingBuilder`, and before it a `CodeBuildGpuBuilder` if the region of the store's stack is known and
-    has CodeBuild's GPU. If the region is unknown, a builder that you name is accepted without a check of its GPU.
+    A repository with recipes is built by the first builder that has the GPU of the model's platform. By default, the
+    store has a `SageMakerProcessingBuilder`. If the region of the store's stack is known and CodeBuild has its GPU
+    there, a `CodeBuildGpuBuilder` comes first. If the region is unknown, a `CodeBuildGpuBuilder` that you pass is
+    accepted without a check that CodeBuild has its GPU there.
 
-    The handler may read every object whose name begins with `triton-` in the CDK's bootstrap bucket, not only the
-    archives that it needs. With exact names, a deployment would change the role and need it before IAM has propagated
-    the change, and some hundreds of names would exceed the limits of a role's policies.
+    The handler can read every object whose name begins with `triton-` in the CDK's bootstrap bucket, not only the
+    archives that it needs. If the role listed exact names, each deployment would change the role, and use it before IAM
+    has propagated the change. Also, a few hundred names would exceed the size limits of a role's policies.
 
-    A store with `promotes_from` neither packs nor builds. It copies archives that the other store has committed, byte
-    for byte, and rejects a deployment of other archives, but keeps the archives that it already has.
+    A store with `promotes_from` neither packs nor builds. It copies the committed archives of the source store byte for
+    byte. It rejects a deployment of any other archive, unless the archive is already in the store.
 
     Attributes:
         bucket: the bucket.
         former_keys: the KMS keys that the store had before.
-        promotes_from: the store that this store promotes archives from; None if this store packs and builds archives.
+        promotes_from: the source store, from which archives are promoted; None if this store packs and builds archives.
         service_token: the provider of `Custom::TritonArtifacts`.
         handler_role: the role that reads the inputs of builds from S3. Allow it to read an input that is in a bucket of
             another account, or that is encrypted with your own KMS key.
@@ -105,20 +106,22 @@ class TritonArtifactStore(Construct):
         id: the construct's id.
         builders: the services that run builds, in order of preference, at most one of each kind.
         encryption_key: your own KMS key for the bucket, the logs and the output of builds; by default, S3 and
-            CloudWatch Logs encrypt with their own keys. Models of this store may decrypt with your key. The key policy
-            must allow the account's IAM policies to grant access, as the policy of a CDK key does, and must let
-            CloudWatch Logs of the region use the key. Add the statement for CloudWatch Logs yourself to an imported
-            key; a warning reminds you of it. An alias that this app creates stands for its key.
+            CloudWatch Logs encrypt with their own keys. Models of this store can decrypt with your key. The key policy
+            must allow the account's IAM policies to grant access, as the policy of a CDK key does, and must contain a
+            statement that lets CloudWatch Logs of the region use the key. For an imported key, add that statement
+            yourself; a warning reminds you. An alias that this app creates stands for its key.
         former_keys: the KMS keys that the store had before `encryption_key`. An archive stays encrypted with the key
             that it was written with. Because running endpoints and rollbacks read older archives, models, builds and
-            the handler may decrypt with all of these keys.
-        access_logs_bucket: the bucket for a record of each access to the store's bucket, below the store's path. Use a
-            bucket of the app, or an imported bucket whose policy you maintain. The bucket must be encrypted with S3's
-            own keys, because S3 writes such records to no other bucket ("Enabling Amazon S3 server access logging").
-        promotes_from: the store of another account or region that has built and tested the archives. Import it with
-            `TritonArtifactStore.from_bucket`. That store must `grant_read` to this account.
+            the handler can decrypt with all of these keys.
+        access_logs_bucket: the bucket that receives the access logs of the store's bucket, under the store's construct
+            path as prefix. Use a bucket of the app, or an imported bucket whose policy you maintain. The bucket must be
+            encrypted with S3's own keys, because S3 writes access logs to no other bucket ("Enabling Amazon S3 server
+            access logging").
+        promotes_from: the source store, in another account or region, where the archives were built and tested. Import
+            it with `TritonArtifactStore.from_bucket`. In the app of the source store, call `grant_read` for this
+            account.
         export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps of
-            the account and region use them in `TritonArtifactStore.from_exports`. The builders may then pull any of
+            the account and region use them in `TritonArtifactStore.from_exports`. The builders can then pull any of
             SageMaker's Triton images.
         bucket_name: the bucket's name, for a store that another account or region promotes from. By default
             CloudFormation generates one. With another name, the store gets a new, empty bucket.
@@ -139,7 +142,7 @@ class TritonArtifactStore(Construct):
         ConfigurationError: an argument is not valid. By argument:
 
             * `scope`: the stack's synthesizer names assets only during the deployment.
-            * `builders`: two builders are of one kind.
+            * `builders`: two builders are of the same kind.
             * `encryption_key`, `former_keys`: a key is in another region, asymmetric or for HMAC, is an alias imported
               by its name only, or is both `encryption_key` and in `former_keys`.
             * `access_logs_bucket`: the bucket is in another account or region.
@@ -269,17 +272,17 @@ class TritonArtifactStore(Construct):
             scope: any stack of this app.
             id: the construct's id.
             export_prefix: the store's `export_prefix`.
-            builders: the store's `builders`; this app chooses among them. By default, the builders follow from the
-                region of this stack.
+            builders: the store's `builders`; this app chooses among them. By default, the region of this stack
+                determines the builders.
             has_encryption_key: whether the store has an `encryption_key`, which its app then exports.
-            encryption_keys: the store's own KMS key and then its `former_keys`, or the KMS key that the store is about
-                to get. Give this argument instead of `has_encryption_key`. CloudFormation does not change an exported
-                key while another stack imports it, so deploy the importing apps with both keys here before the store
-                changes.
+            encryption_keys: the KMS keys that models must be able to use: the store's key first, then its
+                `former_keys`. CloudFormation does not change an exported key while another stack imports it. So before
+                the store changes its key, pass both the old and the new key here, and deploy the importing apps. Not
+                together with `has_encryption_key`.
 
         Raises:
-            ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, or both
-                `has_encryption_key` and `encryption_keys` are given; or a key is asymmetric, for HMAC, or an alias
+            ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of the same kind, or
+                both `has_encryption_key` and `encryption_keys` are given; or a key is asymmetric, for HMAC, or an alias
                 imported by its name only.
         """
         return SharedArtifactStore(
@@ -300,7 +303,7 @@ class TritonArtifactStore(Construct):
         return grant_read_of_artifacts(self, self.bucket, self.former_keys, grantee)
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
-        """Reject a stack that publishes its assets to another bucket than the store's own, or record it as a user.
+        """Reject a stack whose bucket for assets differs from that of the store's stack, or record the stack as a user.
 
         There is only one bucket, because copies of one archive in two places may differ in their bytes, and an
         interrupted copy is resumed part by part.

@@ -37,7 +37,7 @@ Properties = Mapping[str, Any]
 
 
 class Services(Protocol):
-    """What resource types use beside their stack."""
+    """What resource types use in addition to their stack."""
 
     def client(self, service: str) -> Any:
         """A boto3 client of the local AWS."""
@@ -86,8 +86,8 @@ class Context:
 
     Attributes:
         tags: the stack's tags, which every resource inherits.
-        initiated: called with the physical id when the service has begun the creation. A type whose creation takes long
-            calls it as soon as possible; for the others, it is called at the end.
+        initiated: called with the physical id when the service has begun the creation. A type whose creation takes a
+            long time calls it as soon as possible; for the others, it is called at the end.
     """
 
     environment: Environment

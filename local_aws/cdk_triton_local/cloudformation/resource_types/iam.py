@@ -198,7 +198,7 @@ def attach_policy(iam: Any, role: str, arn: str) -> None:
     """AttachRolePolicy with IAM's limit on a role's managed policies, which moto does not have.
 
     Raises:
-        LocalError: the role has as many as it may have.
+        LocalError: the role has reached the limit.
     """
     if len(iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]) >= MAX_ATTACHED_POLICIES:
         raise LocalError(f"Cannot exceed quota for PoliciesPerRole: {MAX_ATTACHED_POLICIES}")

@@ -43,7 +43,7 @@ Sample = Mapping[str, NDArray[Any]]
 
 
 class UnsupportedError(ValueError):
-    """The pipeline uses something of DALI that the stand-in does not do."""
+    """The pipeline uses a feature of DALI that the stand-in does not support."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the stand-in for DALI does not support {what}; {_EXTRA}")

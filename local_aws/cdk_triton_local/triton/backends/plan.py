@@ -10,7 +10,7 @@ _HEADER: Final = b"cdk-triton stand-in for a TensorRT plan, version 1\n"
 
 
 def stand_in_plan(onnx: bytes) -> bytes:
-    """The bytes that the local `trtexec` writes instead of a plan; `onnx` is a serialised ONNX model."""
+    """The bytes that the local `trtexec` writes instead of a TensorRT plan; `onnx` is a serialised ONNX model."""
     return _HEADER + onnx
 
 
@@ -18,7 +18,7 @@ def onnx_in_plan(plan: bytes, *, name: str) -> bytes:
     """The ONNX model in a stand-in plan.
 
     Raises:
-        ValueError: the file is a real plan, or something else; `name` is the file.
+        ValueError: the file is a real TensorRT plan, or something else; `name` is the file.
     """
     if not plan.startswith(_HEADER):
         raise ValueError(

@@ -1,1 +1,1 @@
-"""Asynchronous endpoints: the settings, where inputs and answers lie, and who may use them."""
+"""Asynchronous endpoints: the settings, the location of requests and responses, and the permissions to use them."""

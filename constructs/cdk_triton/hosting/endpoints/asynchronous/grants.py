@@ -16,11 +16,11 @@ __all__ = ["allow_async_invocation"]
 def allow_async_invocation(
     endpoint: Resource, grantee: iam.IGrantable, endpoint_arn: str, storage: AsyncStorage
 ) -> iam.Grant:
-    """Allow a principal to send requests and to read answers, or warn that the grant allows nothing.
+    """Allow a principal to send requests and to read responses, or warn that the grant allows nothing.
 
-    InvokeEndpoint is not among them, because such an endpoint does not take it. S3 answers a request for an object that
-    does not exist with 403 instead of 404, unless the caller may list the bucket (GetObject in the API of S3). So
-    callers may list what is below the prefixes of answers and error messages.
+    The permissions do not include InvokeEndpoint, because an asynchronous endpoint does not accept it. If an object
+    does not exist, S3 responds with 403 instead of 404, unless the caller is allowed to list the bucket (GetObject in
+    the API of S3). So callers can list the objects below the prefixes of responses and error messages.
 
     Args:
         endpoint: the endpoint.

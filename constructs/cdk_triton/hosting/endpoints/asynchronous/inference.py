@@ -1,4 +1,4 @@
-"""Asynchronous endpoints: requests wait in a queue, and answers go to S3.
+"""Asynchronous endpoints: requests wait in a queue, and responses go to S3.
 
 Sources: the shapes below `AsyncInferenceConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
 pages "Asynchronous inference", "Supported features" and "Exclusions" of SageMaker's developer guide. An endpoint with
@@ -33,8 +33,8 @@ from cdk_triton.sagemaker.limits import MAX_ASYNC_CONCURRENCY
 __all__ = ["AsyncInference", "check_async"]
 
 EXPIRATION_DAYS = 7
-"""How long requests and answers are kept, if the app does not set it. A request is answered or dropped within 7 hours:
-6 in the queue and 1 in the container (RequestTTLSeconds, InvocationTimeoutSeconds)."""
+"""How long requests and responses are kept, if the app does not set it. A request is answered or dropped within 7
+hours: 6 in the queue and 1 in the container (RequestTTLSeconds, InvocationTimeoutSeconds)."""
 
 _PREFIXES = ("input_prefix", "output_prefix", "failure_prefix")
 
@@ -145,10 +145,11 @@ def check_async(
         captures: whether the endpoint captures data.
 
     Raises:
-        ConfigurationError: there are several variants, a multi-model one, a shadow or data capture; another endpoint
-            has one of the prefixes; the bucket or a topic is certainly in another region than the endpoint, or the key
-            in another one than the bucket; the key is not a symmetric one, or an alias of which only the name is
-            known; a topic is a FIFO one; or a real-time variant has a `max_payload` that no request reaches.
+        ConfigurationError: there are several variants, a multi-model variant, a shadow or data capture; another
+            endpoint has one of the prefixes; the region of the bucket or of a topic certainly differs from that of the
+            endpoint, or the region of the key from that of the bucket; the key is not symmetric, or is an alias that
+            was imported by its name only; a topic is a FIFO topic; or a real-time variant has a `max_payload` that no
+            request can reach.
     """
     if asynchronous is None:
         for variant in variants if shadow is None else (*variants, shadow):

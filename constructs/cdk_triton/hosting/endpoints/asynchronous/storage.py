@@ -32,7 +32,7 @@ EXPIRATION_WARNING = "cdk-triton:AsyncBucketNotExpiring"
 TOPIC_WARNING = "cdk-triton:AsyncTopicNotGranted"
 
 USE_OF_KEY = ("kms:Decrypt", "kms:GenerateDataKey")
-"""To read and write objects. Decrypt is for uploads in parts too ("Protecting data with server-side encryption")."""
+"""To read and write objects. Multipart uploads need Decrypt, too ("Protecting data with server-side encryption")."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class AsyncStorage:
 
     @property
     def written(self) -> tuple[str, str]:
-        """The prefixes of answers and of error messages."""
+        """The prefixes of responses and of error messages."""
         return self.asynchronous.output_prefix, self.asynchronous.failure_prefix
 
     @property
@@ -65,13 +65,13 @@ class AsyncStorage:
 
     @property
     def output_key(self) -> kms.IKey | None:
-        """Encrypts the answers; None if S3 does it by itself."""
+        """The key that encrypts the responses; None if S3 encrypts them with its own key."""
         given = self.asynchronous.encryption_key
         return self.bucket.encryption_key if given is None else given
 
     @property
     def keys(self) -> list[kms.IKey]:
-        """All keys that the objects may need: that of the answers, and that of the bucket for requests."""
+        """All keys that the objects may need: the key of the responses, and the bucket's key for requests."""
         found = {key.key_arn: key for key in (self.output_key, self.bucket.encryption_key) if key is not None}
         return list(found.values())
 
@@ -82,7 +82,7 @@ class AsyncStorage:
         return list({path_of(topic): topic for topic in found if topic is not None}.values())
 
     def objects(self, prefixes: Iterable[str]) -> list[str]:
-        """The ARNs of everything below prefixes, as policies have them."""
+        """The ARNs of everything below prefixes, in the form for policies."""
         return [f"{arn_of(self.bucket)}/{prefix}/*" for prefix in prefixes]
 
     def listing(self, prefixes: Iterable[str]) -> Statement:
@@ -122,7 +122,7 @@ def async_storage(scope: Construct, asynchronous: AsyncInference | None) -> Asyn
 
 
 def async_property(storage: AsyncStorage | None) -> sagemaker.CfnEndpointConfig.AsyncInferenceConfigProperty | None:
-    """The configuration as CloudFormation has it; None of a real-time endpoint."""
+    """The configuration in the form of CloudFormation; None for a real-time endpoint."""
     if storage is None:
         return None
     asynchronous, locations, key = storage.asynchronous, storage.locations, storage.output_key
@@ -151,11 +151,11 @@ def async_property(storage: AsyncStorage | None) -> sagemaker.CfnEndpointConfig.
 def allow_async(
     scope: Construct, storage: AsyncStorage | None, endpoint: IConstruct, variants: Sequence[TritonVariant]
 ) -> None:
-    """Let the roles of the endpoint's models read requests, write answers and publish notifications, or warn.
+    """Let the roles of the endpoint's models read requests, write responses and publish notifications, or warn.
 
     The actions on S3 and SNS are those of "Complete the prerequisites" in the guide of asynchronous inference. If the
-    bucket, a prefix, a topic or a role changes, the policy is another one, and the old one goes after the update. Until
-    then the old instances read and write as before.
+    bucket, a prefix, a topic or a role changes, CloudFormation creates a new policy, and removes the old policy after
+    the update. Until then, the old instances read and write as before.
 
     Args:
         scope: the endpoint.
@@ -195,7 +195,7 @@ def _key_of_topic(topic: sns.ITopic) -> kms.IKey | None:
 
 
 def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVariant]) -> None:
-    """Warn of permissions that SageMaker needs and of expiration rules that the app cannot provide."""
+    """Warn about required permissions and expiration rules that the app cannot provide."""
     account, bucket = stack_of(scope).account, storage.bucket
     roles = ", ".join(dict.fromkeys(path_of(model.role) for variant in variants for model in variant.models))
     if is_of_another_account(bucket, account):

@@ -1,4 +1,4 @@
-"""Warns, when the app is complete, of copies that do not fit on the instances, and of instances that always stay."""
+"""Warns, when the app is complete, if copies do not fit on the instances, and if instances always stay."""
 
 from __future__ import annotations
 

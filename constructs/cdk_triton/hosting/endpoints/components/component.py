@@ -34,7 +34,7 @@ __all__ = ["TritonComponent"]
 
 
 class _Endpoint(Protocol):
-    """What a component needs of its `TritonComponents`, which imports this module."""
+    """What a component needs from its `TritonComponents`, which imports this module."""
 
     @property
     def node(self) -> Node: ...
@@ -138,8 +138,8 @@ class TritonComponent(Resource, ComponentMetrics):
     def metric_dimensions(self) -> Mapping[str, str]:
         """The dimension `InferenceComponentName`.
 
-        Its value is the name as the template has it, not a reference, so CloudFormation may create an alarm before the
-        component.
+        Its value is the literal name, not a reference. So an alarm on this metric does not depend on the component, and
+        CloudFormation can create it first.
         """
         return {"InferenceComponentName": self._name}
 
@@ -166,7 +166,7 @@ class TritonComponent(Resource, ComponentMetrics):
         return capacity_range(self._copy_count.scalable_target)
 
     def auto_scale_copies(self, *, min_capacity: int, max_capacity: int) -> ScalableCopyCount:
-        """Scale the number of copies with the load. Each component of an endpoint scales by itself.
+        """Scale the number of copies with the load. Each component of an endpoint scales independently.
 
         Args:
             min_capacity: the fewest copies, at least 1.
@@ -241,8 +241,8 @@ class TritonComponent(Resource, ComponentMetrics):
 
         Raises:
             ConfigurationError: the component has no deployment policy that waits; no alarm or more than 10 are given;
-                or an alarm is composite, belongs to another account or region, or refers to the component or its
-                endpoint by an attribute.
+                or an alarm is composite, belongs to another account or region, or uses an attribute of the component or
+                its endpoint (`Fn::GetAtt`).
         """
         self._updates.add_alarms(alarms_of("roll_back_on()", alarms))
 
@@ -250,7 +250,7 @@ class TritonComponent(Resource, ComponentMetrics):
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to invoke this component, and to read its parameter below `ssm_parameter_path`.
 
-        The permission for InvokeEndpoint must name the endpoint, and may also name components. IAM has no condition key
+        The permission for InvokeEndpoint must name the endpoint, and can also name components. IAM has no condition key
         for components ("Actions, resources, and condition keys for Amazon SageMaker AI": `endpoint*` and
         `inference-component`).
 

@@ -74,16 +74,17 @@ VARIANT_NAME: Final = "AllTraffic"
 class TritonComponents(Resource):
     """A real-time endpoint that hosts inference components. Each component runs copies of one `TritonModel`.
 
-    Each copy gets its own whole GPUs. Use components if an instance has several GPUs and each ensemble must scale by
-    itself, or if copies and instances may scale to zero. For many ensembles on one GPU, use a `TritonMultiModel` on a
-    `TritonEndpoint`. Components support neither multi-model models nor asynchronous inference nor instance pools.
+    Each copy gets its own whole GPUs. Use components if an instance has several GPUs and each ensemble must scale
+    independently, or if copies and instances should scale to zero. For many ensembles on one GPU, use a
+    `TritonMultiModel` on a `TritonEndpoint`. Components support no `TritonMultiModel`s, asynchronous inference or
+    instance pools.
 
     SageMaker scales the instances between `min_instance_count` and `max_instance_count`, as the copies need them.
 
     Attributes:
         platform: the release, instance type and host AMI that serve the components.
-        role: the role of the endpoint configuration. Like the models' own roles, it may read the archives, because AWS
-            does not document with which role SageMaker reads them.
+        role: the role of the endpoint configuration. Like the models' own roles, it can read the archives, because AWS
+            does not document which role SageMaker uses to read them.
 
     Args:
         scope: the stack or construct that the endpoint belongs to.
@@ -98,7 +99,8 @@ class TritonComponents(Resource):
         endpoint_name: the name of the endpoint; by default, CloudFormation generates a name.
         encryption_key: a KMS key of the endpoint's region that encrypts the EBS volumes of the instances. Instance
             types with local disks have no such volume.
-        metrics_config: the metrics that SageMaker publishes beside its standard metrics; by default SageMaker decides.
+        metrics_config: the metrics that SageMaker publishes in addition to its standard metrics; by default SageMaker
+            decides.
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
             `endpoint-name`, `endpoint-arn` and `components/<id>`. Each parameter is one resource of the stack.
         capacity_reservation_arn: the ARN of a training plan or an ML reservation, in which all instances start.
@@ -201,7 +203,7 @@ class TritonComponents(Resource):
             id: the construct's id. The component's name is generated: see `component_name`.
             model: a single model, such as a `TritonModel`, with the endpoint's platform.
             accelerators: the number of whole GPUs that one copy gets, at least 1.
-            memory: the host memory that one copy reserves, at least 128 MiB and in whole MiB. A copy may use more.
+            memory: the host memory that one copy reserves, at least 128 MiB and in whole MiB. A copy can use more.
             cpus: the number of vCPUs that one copy reserves, at least 0.25; by default none.
             copies: the number of copies that the component starts with. Do not change it once the copies scale, because
                 a change resets their number.
@@ -275,7 +277,7 @@ class TritonComponents(Resource):
     @property
     @jsii.member(jsii_name="endpointArn")
     def endpoint_arn(self) -> str:
-        """The endpoint's ARN. SageMaker writes the endpoint's name in it in lower case."""
+        """The endpoint's ARN, in which SageMaker writes the endpoint's name in lower case."""
         name = self._physical_name if has_token(self._physical_name) else self._physical_name.lower()
         return self._get_resource_arn_attribute(
             self._endpoint.ref, service="sagemaker", resource="endpoint", resource_name=name
@@ -323,7 +325,7 @@ class TritonComponents(Resource):
     ) -> EndpointMonitoring:
         """Add a dashboard, alarms for each component, and a retention period for the components' logs.
 
-        Components that are added later get alarms, too. You may scale a component before or after this call.
+        Components that are added later get alarms, too. You can scale a component before or after this call.
 
         Args:
             topic: the SNS topic that every alarm notifies. CloudWatch gets permission to publish to it and to use its
@@ -338,7 +340,7 @@ class TritonComponents(Resource):
                 account, in all regions. By default CloudFormation generates one.
 
         Returns:
-            The dashboard and the alarms. You may add other actions to the alarms, and pass them to
+            The dashboard and the alarms. You can add other actions to the alarms, and pass the alarms to
             `TritonComponent.roll_back_on`.
 
         Raises:

@@ -1,7 +1,7 @@
 """Limits the number of components of an endpoint and of a model, and rejects ids that are taken.
 
-A role takes ten managed policies ("IAM and AWS STS quotas"). An update attaches new policies before it detaches the old
-ones.
+A role can have ten managed policies ("IAM and AWS STS quotas"). An update attaches new policies before it detaches the
+old ones.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Generates the names of components, in lower case, and reads them from ARNs.
 
-In an ARN, SageMaker writes a name in lower case, and elsewhere with its capitals. AWS documents that of endpoints. Of
+In an ARN, SageMaker writes a name in lower case, and elsewhere with its capitals. AWS documents that for endpoints. For
 inference components, a test of prometheus-community's yet-another-cloudwatch-exporter shows it ("inference component
-match in Upper case" in pkg/job/maxdimassociator/associator_sagemaker_test.go). CloudFormation returns the ARN alone,
-and generates names with capitals. So a name from the ARN would differ from the one that InvokeEndpoint, CloudWatch and
-Application Auto Scaling know. A name without capitals is the same everywhere.
+match in Upper case" in pkg/job/maxdimassociator/associator_sagemaker_test.go). CloudFormation returns only the ARN, and
+generates names with capitals. So a name from the ARN would differ from the name that InvokeEndpoint, CloudWatch and
+Application Auto Scaling use. A name without capitals is the same everywhere.
 
 A fixed name does no harm, because CloudFormation never replaces a component (its schema has no `createOnlyProperties`).
-It contains the id of the stack, so another stack, or the same one when it is created again, has other names.
+The name contains the id of the stack, so it differs in another stack, and in the same stack after it is deleted and
+created again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ READABLE_CHARACTERS = 18
 
 
 def generated_name(scope: Construct, endpoint_name: str | None) -> str:
-    """The name of a component, a token that other stacks may use, too.
+    """The name of a component, a token that other stacks can use, too.
 
     Args:
         scope: the component.

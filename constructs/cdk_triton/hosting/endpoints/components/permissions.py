@@ -74,7 +74,7 @@ class ComponentPermissions:
             acknowledge_wildcards(own, reasons)
 
     def allow(self, statement: Statement) -> None:
-        """Let both roles do more.
+        """Give both roles another permission.
 
         The policies are changed in place, because a role can have only one for each component: see `limits`.
         """

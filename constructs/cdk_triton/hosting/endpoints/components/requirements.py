@@ -79,7 +79,7 @@ def check_count(what: str, count: object, least: int, why: str) -> None:
 def memory_doubt(requirements: CopyRequirements, instance: GpuInstance) -> str | None:
     """Why SageMaker may reject a copy although its numbers fit the instance; None if no reason is known.
 
-    According to one report, a copy on ml.g5.xlarge, which has 16 GiB, may reserve 1,024 MB but not 4,096 MB (the guide
+    According to one report, a copy on ml.g5.xlarge, which has 16 GiB, can reserve 1,024 MB but not 4,096 MB (the guide
     for `deploy_ic.py` of Hugging Face's skill `hf-cloud-sagemaker-deploy`, measured in July 2026). So the host keeps 12
     GiB or more. AWS's sample reserves 8,192 MB of the 32 GiB of ml.g5.2xlarge.
     """

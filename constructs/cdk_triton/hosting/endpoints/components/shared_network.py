@@ -1,7 +1,7 @@
 """The network of an endpoint configuration, which all of its components share.
 
 `VpcConfig` and `EnableNetworkIsolation` of an endpoint with components belong to the configuration (the API reference
-of CreateEndpointConfig). The models of its components must have the same.
+of CreateEndpointConfig). The models of its components must have the same settings.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SharedNetwork:
         self._first: tuple[str, str] | None = None
 
     def check(self, model: ITritonModel) -> None:
-        """Reject a model in another network than the models before it.
+        """Reject a model whose network differs from that of the models before it.
 
         Raises:
             ConfigurationError: the model differs in its subnets, security groups or isolation.
@@ -55,7 +55,7 @@ class SharedNetwork:
             )
 
     def take(self, model: ITritonModel) -> None:
-        """Give the configuration the network of the first model; warn of a model whose network is unknown here."""
+        """Give the configuration the network of the first model; warn about a model whose network is unknown here."""
         execution = execution_of(model)
         if execution is None:
             Annotations.of(self._scope).add_warning_v2(

@@ -1,8 +1,8 @@
-"""How SageMaker brings a component to a new model: a `Rolling` policy, and the alarms that roll an update back.
+"""How SageMaker updates a component to a new model: a `Rolling` policy, and the alarms that roll an update back.
 
 Sources: the shapes below `InferenceComponentDeploymentConfig` in the service model `sagemaker` 2017-07-24 of botocore
 1.44.5, and AWS's sample `03-features/deployment/ic_rolling_deployment.ipynb` in
-aws-samples/sagemaker-genai-hosting-examples. UpdateInferenceComponent takes a rolling policy and no other one.
+aws-samples/sagemaker-genai-hosting-examples. UpdateInferenceComponent accepts only a rolling policy.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check_policy(what: str, policy: Rolling | None) -> None:
 
 
 def batch_copies(part: Capacity, copies: int) -> int:
-    """The number of copies in a part of a component; 1 if only the deployment knows it."""
+    """The number of copies in a part of a component; 1 if it is known only at deployment."""
     if part.percent is not None and not is_token(part.percent):
         return math.ceil(copies * part.percent / 100)
     return min(copies, 1 if part.copies is None or is_token(part.copies) else part.copies)
@@ -61,8 +61,8 @@ class ComponentUpdates:
         endpoint: the L1 construct of the component's endpoint.
         policy: how SageMaker updates the component. None: SageMaker decides.
         allow: a function that adds a statement to the policies of the roles.
-        copies: a function that returns the fewest and the most copies when the app is complete, each None if only the
-            deployment knows it.
+        copies: a function that returns the fewest and the most copies when the app is complete, each None if it is
+            known only at deployment.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class ComponentUpdates:
         """Let alarms roll an update back.
 
         Raises:
-            ConfigurationError: there is no policy that would watch them, or none or too many alarms; an alarm is a
-                composite one, is of another account or region, or needs the component or its endpoint to be there
-                first.
+            ConfigurationError: there is no policy with a wait in which SageMaker watches them; there is no alarm, or
+                too many; or an alarm is composite, belongs to another account or region, or uses an attribute of the
+                component or its endpoint.
         """
         path = self._scope.node.path
         if self._policy is None:
@@ -144,7 +144,7 @@ def _size(part: Capacity) -> sagemaker.CfnInferenceComponent.InferenceComponentC
 
 @jsii.implements(IAspect)
 class _Warnings:
-    """Warns, when the app is complete, of alarms that come too late and of a batch size that SageMaker rejects."""
+    """Warns, when the app is complete, about alarms that come too late and a batch size that SageMaker rejects."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """An inference component, as alarms and dashboard show it.
 
-SageMaker publishes what the copies of a component use in percent of what they reserve, from 0 to 100 whatever the
-number of GPUs. It publishes nothing about disks ("SageMaker AI inference component metrics" in its developer guide).
+SageMaker publishes the utilization of a component as a percentage of what its copies reserve, from 0 to 100 whatever
+the number of GPUs. It publishes no metric of disks ("SageMaker AI inference component metrics" in its developer guide).
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ COMPONENT_RULES: Final = (
         evaluated=4,
     ),
 )
-"""The rows of a component. Requests without a copy are a fault only if they go on: from zero, the first copy took nine
-and a half minutes with an instance to start, which touches three periods of five minutes."""
+"""The rows of a component. Requests without a copy are a fault only if they continue: from zero, the first copy took
+nine and a half minutes, including the start of an instance. These minutes touch three periods of five minutes."""
 
 
 class WatchedComponent(Watched):

@@ -41,8 +41,8 @@ class AlarmThresholds:
         gpu_utilization_percent: the utilization of a GPU, as the average of all GPUs.
         gpu_memory_percent: the share of a GPU's memory in use, on the fullest instance. Omitted for a multi-model
             endpoint, which fills the memory with models and unloads them when it needs space.
-        memory_percent: the share of memory in use on the fullest instance. For a component: the share in use of
-            the memory that its copies reserve.
+        memory_percent: the share of memory in use on the fullest instance. For a component: the share of its copies'
+            reserved memory that is in use.
         disk_percent: the share of disk space in use on the fullest instance.
         cache_hit_percent: the share of requests to a multi-model endpoint that find their model loaded. The alarm goes
             off below this share.
@@ -352,9 +352,9 @@ def in_units(rule: AlarmRule, thresholds: AlarmThresholds) -> float | None:
 
 
 def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook: Runbook | None) -> dict[str, cloudwatch.Alarm]:
-    """Make the alarms of a variant or component below its child `Alarms`; returns them by name.
+    """Create the alarms of a variant or component below its child `Alarms`, and return them by name.
 
-    An alarm links to its section of the runbook; without one, it contains the first step itself.
+    An alarm links to its section of the runbook; without a runbook, it contains the first step itself.
 
     Raises:
         ConfigurationError: the address of the runbook is too long for a description.

@@ -21,7 +21,7 @@ _LINES_OF_A_UNIT = 2.4  # lines of text in one unit of the grid, which is about 
 
 
 def drawings(model: ITritonModel, columns: int) -> list[list[cloudwatch.IWidget]]:
-    """A row for each repository of a model, for four at most; none of a model that was imported.
+    """A row for each repository of a model, for four at most; none for an imported model.
 
     A text widget contains Markdown ("Add or Remove a Text Widget from a CloudWatch Dashboard" in the user guide,
     https://github.com/awsdocs/amazon-cloudwatch-user-guide/blob/1f7fcd335f4771d081f127f1590da589a6bc8082/doc_source/add_remove_text_dashboard.md).

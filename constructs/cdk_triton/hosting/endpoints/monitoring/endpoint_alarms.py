@@ -20,9 +20,9 @@ class _NoAlarmError(ConfigurationError, AttributeError):
 class EndpointAlarms:
     """The alarms of one variant or of one inference component, each as an attribute.
 
-    A kind of endpoint has only some of these alarms, and a threshold that is None omits its alarm. The attribute of an
-    alarm that does not exist raises a ConfigurationError, which lists those that do; with
-    `getattr(alarms, "cache_misses", None)`, code for several kinds of endpoint can ask.
+    A kind of endpoint has only some of these alarms, and a threshold that is None omits its alarm. Reading the
+    attribute of an alarm that does not exist raises a ConfigurationError, which lists the existing alarms. Code that
+    handles several kinds of endpoint can use `getattr(alarms, "cache_misses", None)`.
 
     Args:
         owner: the variant or component, as messages call it.
@@ -35,20 +35,20 @@ class EndpointAlarms:
 
     @property
     def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """All of them."""
+        """All alarms."""
         return tuple(self._made.values())
 
     @property
     def errors(self) -> tuple[cloudwatch.Alarm, ...]:
-        """Those that go off if the model or the endpoint fails: `server_errors`, `model_errors`, `failed_requests`.
+        """The alarms that go off if model or endpoint fails: `server_errors`, `model_errors`, `failed_requests`.
 
-        `client_errors` is not among them, because callers cause it.
+        `client_errors` is not among them, because callers cause these errors.
         """
         return self._existing("server_errors", "model_errors", "failed_requests")
 
     @property
     def latency(self) -> tuple[cloudwatch.Alarm, ...]:
-        """Those that go off if answers take long: `model_latency`."""
+        """The alarms that go off if responses are slow: `model_latency`."""
         return self._existing("model_latency")
 
     def _existing(self, *names: str) -> tuple[cloudwatch.Alarm, ...]:
@@ -61,7 +61,7 @@ class EndpointAlarms:
 
     @property
     def model_errors(self) -> cloudwatch.Alarm:
-        """A share of the requests fails or times out in the container. Not of an asynchronous endpoint."""
+        """A share of the requests fails or times out in the container. Not for asynchronous endpoints."""
         return self._one("model_errors")
 
     @property
@@ -71,7 +71,7 @@ class EndpointAlarms:
 
     @property
     def model_latency(self) -> cloudwatch.Alarm:
-        """The model takes long."""
+        """The model is slow."""
         return self._one("model_latency")
 
     @property
@@ -81,7 +81,7 @@ class EndpointAlarms:
 
     @property
     def gpu_memory(self) -> cloudwatch.Alarm:
-        """The memory of the GPUs is nearly full. Not of a multi-model endpoint."""
+        """The memory of the GPUs is nearly full. Not for multi-model endpoints."""
         return self._one("gpu_memory")
 
     @property
@@ -91,37 +91,37 @@ class EndpointAlarms:
 
     @property
     def disk(self) -> cloudwatch.Alarm:
-        """The disk is nearly full. Not of a component."""
+        """The disk is nearly full. Not for components."""
         return self._one("disk")
 
     @property
     def cache_misses(self) -> cloudwatch.Alarm:
-        """Few requests find their archive loaded. Of a multi-model endpoint only."""
+        """Few requests find their archive loaded. Only for multi-model endpoints."""
         return self._one("cache_misses")
 
     @property
     def loading_wait(self) -> cloudwatch.Alarm:
-        """Requests wait long until their archive is loaded. Of a multi-model endpoint only."""
+        """Requests wait a long time until their archive is loaded. Only for multi-model endpoints."""
         return self._one("loading_wait")
 
     @property
     def failed_requests(self) -> cloudwatch.Alarm:
-        """Requests have failed. Of an asynchronous endpoint only."""
+        """Requests have failed. Only for asynchronous endpoints."""
         return self._one("failed_requests")
 
     @property
     def expired_requests(self) -> cloudwatch.Alarm:
-        """Requests have expired in the queue. Of an asynchronous endpoint only."""
+        """Requests have expired in the queue. Only for asynchronous endpoints."""
         return self._one("expired_requests")
 
     @property
     def oldest_request(self) -> cloudwatch.Alarm:
-        """A request has waited for long. Of an asynchronous endpoint only."""
+        """A request has waited for a long time. Only for asynchronous endpoints."""
         return self._one("oldest_request")
 
     @property
     def no_capacity(self) -> cloudwatch.Alarm:
-        """Requests find no copy. Of a component only."""
+        """Requests find no copy. Only for components."""
         return self._one("no_capacity")
 
     def _one(self, name: str) -> cloudwatch.Alarm:

@@ -1,10 +1,11 @@
 """How long the logs of an endpoint's containers are kept, whatever the endpoint is called.
 
-SageMaker makes the log group `/aws/sagemaker/Endpoints/<endpoint>` itself, as soon as the first container writes, and
-it is kept for ever. CloudFormation cannot create it earlier, because the endpoint's name may be generated, or later,
-because it exists then. So a schedule of EventBridge Scheduler calls PutRetentionPolicy every day, by a universal target
-and without a function. The first call is made when the schedule is created, and repeated until the group exists. Later
-calls also set the period of a group that was deleted and created again.
+SageMaker creates the log group `/aws/sagemaker/Endpoints/<endpoint>` itself, as soon as the first container writes, and
+without a retention period. CloudFormation cannot create the group earlier, because the endpoint's name may be
+generated, or later, because the group then exists already. So a schedule of EventBridge Scheduler calls
+PutRetentionPolicy every day, through a universal target and without a function. The first call is made when the
+schedule is created, and repeated until the group exists. Later calls also set the period of a group that was deleted
+and created again.
 
 Sources: "Schedule types" and "Using universal targets" in EventBridge Scheduler's user guide; "Overview of managing
 access permissions to your CloudWatch Logs resources", which requires the ARN with `:*`.
@@ -59,7 +60,7 @@ DAYS: Final[Mapping[logs.RetentionDays, int]] = MappingProxyType(
 
 
 class LogRetention(Construct):
-    """Limits the retention of a log group that the app does not make.
+    """Limits the retention of a log group that the app does not create.
 
     Args:
         scope: the construct that it belongs to.
@@ -111,7 +112,7 @@ class LogRetention(Construct):
 
 
 def log_group_name(endpoint_name: str) -> str:
-    """The group that SageMaker makes for an endpoint ("Logging Amazon SageMaker AI with Amazon CloudWatch")."""
+    """The group that SageMaker creates for an endpoint ("Logging Amazon SageMaker AI with Amazon CloudWatch")."""
     return f"/aws/sagemaker/Endpoints/{endpoint_name}"
 
 

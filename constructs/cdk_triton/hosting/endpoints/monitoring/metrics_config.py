@@ -1,4 +1,4 @@
-"""`MetricsConfig`: what SageMaker publishes of an endpoint beside its standard metrics."""
+"""`MetricsConfig`: what SageMaker publishes about an endpoint in addition to its standard metrics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MetricsConfig:
     Attributes:
         detailed_observability: whether SageMaker publishes metrics of each GPU and host, for PromQL and the SageMaker
             AI Insights dashboard. CloudWatch bills them by volume. An endpoint configuration without `MetricsConfig`
-            also publishes them if it was created since June 2026.
+            also publishes them if it was created in or after June 2026.
         enhanced_metrics: whether SageMaker also publishes the standard metrics by instance and GPU, with the dimensions
             `InstanceId` and `AcceleratorId`.
         publish_frequency: how often SageMaker publishes metrics of utilization, and of invocations if

@@ -123,7 +123,7 @@ class EndpointMonitoring(Construct):
 
     @property
     def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """Every alarm of the endpoint. The alarms of a component that is added later are not in it yet."""
+        """Every alarm of the endpoint. Alarms of components that are added later are not included."""
         return self._all(lambda each: each.alarms)
 
     @property

@@ -62,15 +62,15 @@ class BacklogScaling:
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Scale on the requests to an asynchronous endpoint that wait or are processed, per instance.
+        """Scale on the number of requests per instance that are waiting or in process at an asynchronous endpoint.
 
         If `min_capacity` is 0, a second policy starts the first instance when requests have waited for two minutes.
-        Without the second policy, no instance would start until more requests wait than the target allows.
+        Without the second policy, no instance would start until the number of waiting requests exceeds the target.
 
         Args:
             id: the policy's id.
-            target_backlog_per_instance: the target of requests per instance, including those that the container
-                processes.
+            target_backlog_per_instance: the target number of requests per instance, including the requests that the
+                container is processing.
             scale_in_cooldown: the pause after instances were removed; 10 minutes by default.
             scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
@@ -106,7 +106,7 @@ class BacklogScaling:
 
 @jsii.implements(IAspect)
 class StaysAtZero:
-    """Warns, when the app is complete, of a target that may scale to zero without a policy that starts an instance."""
+    """Warns, when the app is complete, if a target can scale to zero, and no policy starts an instance."""
 
     def visit(self, node: IConstruct) -> None:
         """Look at one construct."""

@@ -98,7 +98,7 @@ def check_scheduled(
 
 
 def check_new_policy(target: autoscaling.ScalableTarget, id: str, what: str) -> None:
-    """Reject an empty id, and a second policy of one id.
+    """Reject an empty id, and a second policy with the same id.
 
     Raises:
         ConfigurationError: the id is empty, or the target has it already.
@@ -148,7 +148,7 @@ def check_number(what: str, number: float, *, at_most: float = math.inf) -> None
 
 @jsii.implements(IAspect)
 class NothingScales:
-    """Warns, when the app is complete, of a scalable target that no policy and no schedule uses.
+    """Warns, when the app is complete, about a scalable target that no policy and no schedule uses.
 
     Equal limits need no policy, because registering the target sets the number (API reference,
     RegisterScalableTarget).

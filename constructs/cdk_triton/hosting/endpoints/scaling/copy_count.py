@@ -1,7 +1,7 @@
 """`ScalableCopyCount`: the number of copies of one inference component, and what makes it follow the load.
 
 Sources: "Register a model", "Define a scaling policy" and "Scale an endpoint to zero instances" in SageMaker's
-developer guide. SageMaker adds and removes the instances below the copies by itself (ManagedInstanceScaling).
+developer guide. SageMaker itself adds and removes the instances that the copies need (ManagedInstanceScaling).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The way back from zero: a step policy that adds the first instance or copy, and the alarm that starts the policy.
 
-Target tracking cannot do that: it divides the load by the number of instances or copies.
+Target tracking cannot do that: it divides the load by the number of instances or copies, which is zero.
 """
 
 from __future__ import annotations

@@ -57,9 +57,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     change of the instance type of a scaled variant. So first deploy the variant without scaling, and then the other
     type with scaling.
 
-    If a variant's instance types differ in GPUs or in the number of vCPUs, a policy on the utilization of GPUs, of GPU
-    memory or of vCPUs follows the mean of the types that have instances. The other metrics cover all instances
-    together.
+    If a variant's instance types have different GPUs or vCPU counts, policies on GPU, GPU memory or vCPU utilization
+    track the mean over the types that currently have instances. The other metrics cover all instances together.
 
     Attributes:
         min_capacity: the fewest instances.
@@ -299,8 +298,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.StepScalingPolicy:
         """Add or remove instances by steps of any metric, including a math expression.
 
-        Beside a target tracking policy, give only steps that add instances. Steps that remove instances do not wait for
-        that policy, and it may add the instances again (API reference, PutScalingPolicy).
+        Together with a target tracking policy, give only steps that add instances. Steps that remove instances do not
+        wait for that policy, and it may add the instances again (API reference, PutScalingPolicy).
 
         Args:
             id: the policy's id.

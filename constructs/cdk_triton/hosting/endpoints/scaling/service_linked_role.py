@@ -13,9 +13,9 @@ __all__ = ["service_linked_role"]
 def service_linked_role(scope: Construct) -> iam.IRole:
     """The role of Application Auto Scaling for SageMaker.
 
-    The service makes it in every account when the first variant is registered, and uses no other (Application Auto
-    Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling"). By default, the CDK would make another
-    role, which is never used.
+    The service creates this role in every account when the first variant is registered, and uses no other role
+    (Application Auto Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling"). By default, the CDK would
+    create another role, which is never used.
     """
     arn = stack_of(scope).format_arn(
         service="iam",

@@ -18,7 +18,7 @@ def scalable_target(
     capacities: tuple[int, int],
     after: IDependable,
 ) -> autoscaling.ScalableTarget:
-    """Make the scalable target, the child `Resource`.
+    """Create the scalable target, the child `Resource`.
 
     Args:
         scope: the parent.

@@ -31,7 +31,7 @@ SAFETY_FACTOR = 0.5
 """The value that the developer guide recommends to begin with ("Load testing your auto scaling configuration")."""
 
 _LEAST_TARGET, _MOST_TARGET = 2.0**-360, 2.0**360
-"""The values of a target (API reference, `TargetValue` of TargetTrackingScalingPolicyConfiguration)."""
+"""The bounds of a target (API reference, `TargetValue` of TargetTrackingScalingPolicyConfiguration)."""
 
 
 class Tracking:
@@ -88,7 +88,7 @@ class Tracking:
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Add a target tracking policy.
 
-        Application Auto Scaling accepts several of them if each has another metric ("Target tracking scaling
+        Application Auto Scaling accepts several of them if each has a different metric ("Target tracking scaling
         policies").
         """
         if what in self._tracked:
@@ -117,7 +117,7 @@ class Tracking:
 
 
 def check_invocations(what: str, max_requests_per_second: float, safety_factor: float) -> None:
-    """Reject a rate or a share from which no target follows.
+    """Reject a rate or a share from which no target can be computed.
 
     Raises:
         ConfigurationError: one of them is out of its range.

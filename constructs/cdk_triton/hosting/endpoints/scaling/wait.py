@@ -21,10 +21,11 @@ SERVICE_TIMEOUT = Duration.minutes(58)
 
 
 class EndpointWait(Construct):
-    """Two custom resources: CloudFormation deletes one before the endpoint, and changes the other before it.
+    """Two custom resources: CloudFormation deletes one before the endpoint, and changes the other before the endpoint.
 
-    The first depends on the endpoint and so has its name. The endpoint depends on the second, which therefore gets the
-    logical id of the first, whose physical id is the name.
+    The first resource depends on the endpoint, so it can have the endpoint's name as its physical id. The endpoint
+    depends on the second resource, which therefore cannot refer to the name, and gets the logical id of the first
+    resource instead.
 
     Args:
         scope: the endpoint.

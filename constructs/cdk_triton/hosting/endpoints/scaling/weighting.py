@@ -16,7 +16,7 @@ from cdk_triton.sagemaker import GpuInstance
 __all__ = ["GPUS", "VCPUS", "Units", "track_mean_of_types"]
 
 Units = Callable[[GpuInstance], int]
-"""The number of units of an instance whose sum a metric is."""
+"""The number of units (GPUs or vCPUs) of an instance. A metric is the sum over the units."""
 
 GPUS: Final[Units] = attrgetter("gpu_count")
 VCPUS: Final[Units] = attrgetter("vcpu_count")
@@ -36,9 +36,9 @@ def track_mean_of_types(
     value while a type has no instance, which is usual for a fallback. Here such a type does not count: `FILL` makes its
     value 0 in the sum and -1 in the number of types.
 
-    "You can use any arithmetic operator …, statistical function …, or other function that CloudWatch supports"
-    ("Create a target tracking scaling policy … using metric math", user guide of Application Auto Scaling). The CDK's
-    construct takes metrics and no expressions.
+    "You can use any arithmetic operator …, statistical function …, or other function that CloudWatch supports" ("Create
+    a target tracking scaling policy … using metric math", user guide of Application Auto Scaling). The CDK's construct
+    accepts only metrics, not expressions.
 
     Args:
         policy: the policy, whose metric is replaced.

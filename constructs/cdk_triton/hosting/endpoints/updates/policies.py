@@ -34,7 +34,7 @@ __all__ = ["AllAtOnce", "Canary", "Capacity", "DeploymentPolicy", "Linear", "Rol
 
 MAX_STEP_PERCENT = 50
 """The bound of a canary, a linear step and a batch: at most half of a variant's instances (CanarySize, LinearStepSize,
-MaximumBatchSize). The least is 10 % of a linear step, 5 % of a batch."""
+MaximumBatchSize). The minimum is 10 % for a linear step, and 5 % for a batch."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Capacity:
     def _bounds(self, least_percent: int) -> tuple[int, float]:
         """The fewest and the most instances or copies of which this is between `least_percent` and a half.
 
-        A percentage needs at least two, because of one instance it can only be all or nothing.
+        A percentage needs at least two, because a part of one instance is all or nothing.
         """
         if self._number is None or is_token(self._number):
             return 2, math.inf
@@ -211,8 +211,8 @@ class _BlueGreen(DeploymentPolicy):
     """A policy that starts all new instances before it moves requests. You pay for both until the old ones end.
 
     Attributes:
-        termination_wait: how long the old instances run after all requests moved, while SageMaker watches the alarms,
-            0 to 3600 seconds. None: they end at once.
+        termination_wait: how long the old instances run after all requests have moved, while SageMaker watches the
+            alarms, 0 to 3600 seconds. None: they end at once.
     """
 
     termination_wait: Duration | None = None
@@ -239,12 +239,13 @@ class AllAtOnce(_BlueGreen):
 
     Attributes:
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old instances run after all requests moved, while SageMaker watches the alarms, 0
-            to 3600 seconds. None: they end at once.
+        termination_wait: how long the old instances run after all requests have moved, while SageMaker watches the
+            alarms, 0 to 3600 seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, alarms have no waiting time, or the waits reach `maximum_time`.
+        ConfigurationError: a value is out of its range; there are alarms but no waiting time; or the waiting times add
+            up to `maximum_time` or more.
     """
 
     def __post_init__(self) -> None:
@@ -275,12 +276,13 @@ class Canary(_BlueGreen):
         size: the part that receives requests first, at most 50 % of the instances.
         wait: how long SageMaker watches the alarms before the rest follows, 0 to 3600 seconds.
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old instances run after all requests moved, while SageMaker watches the alarms, 0
-            to 3600 seconds. None: they end at once.
+        termination_wait: how long the old instances run after all requests have moved, while SageMaker watches the
+            alarms, 0 to 3600 seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, alarms have no waiting time, or the waits reach `maximum_time`.
+        ConfigurationError: a value is out of its range; there are alarms but no waiting time; or the waiting times add
+            up to `maximum_time` or more.
     """
 
     size: Capacity
@@ -321,7 +323,8 @@ class Linear(_BlueGreen):
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, alarms have no waiting time, or the waits reach `maximum_time`.
+        ConfigurationError: a value is out of its range; there are alarms but no waiting time; or the waiting times add
+            up to `maximum_time` or more.
     """
 
     step: Capacity
@@ -355,8 +358,8 @@ class Linear(_BlueGreen):
 class Rolling(DeploymentPolicy):
     """SageMaker replaces instances batch by batch, so that an update needs few additional instances.
 
-    An endpoint with this policy has only one variant. An inference component is updated in the same way, copies instead
-    of instances.
+    An endpoint with this policy has only one variant. For an inference component, the batches are copies instead of
+    instances.
 
     Attributes:
         batch: how many instances or copies SageMaker replaces at a time, 5 to 50 % of them.
@@ -366,7 +369,8 @@ class Rolling(DeploymentPolicy):
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
-        ConfigurationError: a value is out of its range, alarms have no waiting time, or the waits reach `maximum_time`.
+        ConfigurationError: a value is out of its range; there are alarms but no waiting time; or the waiting times add
+            up to `maximum_time` or more.
     """
 
     batch: Capacity

@@ -1,4 +1,4 @@
-"""Which alarms may roll back an update of an endpoint, or of an inference component."""
+"""Which alarms can roll back an update of an endpoint, or of an inference component."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def check_rollback_alarm(
         fix: what to do about an alarm that refers to one of them.
 
     Raises:
-        ConfigurationError: the alarm is a composite one, one of another account or region, or refers to one of the
+        ConfigurationError: the alarm is composite, belongs to another account or region, or refers to one of the
             resources.
     """
     _reject_composite(alarm)
@@ -76,7 +76,7 @@ def check_rollback_alarm(
 
 
 def warn_about_stack(scope: Construct, alarm: cloudwatch.IAlarm) -> None:
-    """Warn of an alarm that another stack exports, because it can be changed but neither removed nor replaced."""
+    """Warn about an alarm that another stack exports, because it can be changed but neither removed nor replaced."""
     here, there = root_stack(stack_of(scope)), root_stack(stack_of(alarm))
     if there is not here and has_token(alarm.alarm_name):
         Annotations.of(scope).add_warning_v2(

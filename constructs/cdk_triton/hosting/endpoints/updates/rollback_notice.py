@@ -1,8 +1,8 @@
 """Sends a notification when an endpoint has gone back to its old configuration.
 
 An update that is rolled back leaves the endpoint in service with its previous configuration. A program that waits for
-the status InService takes that for success (hashicorp/terraform-provider-aws#46663, #48997). The event of that moment
-names the configuration. If it is not the template's, the update failed.
+the status InService takes that status for success (hashicorp/terraform-provider-aws#46663, #48997). The event of that
+moment names the configuration. If it is not the configuration in the template, the update failed.
 
 So the rule must contain the new configuration and the endpoint's name before the update begins, and the endpoint
 depends on the rule. The status in the event shows other failures. Source of the events: "Events that Amazon SageMaker
@@ -46,7 +46,7 @@ def add_rollback_notification(
         endpoint: the endpoint's L1 construct.
         config: the endpoint configuration in the template.
         endpoint_name: the endpoint's name, as literal text.
-        topic: the topic. None: a new topic, encrypted with a KMS key that EventBridge may use.
+        topic: the topic. None: a new topic, encrypted with a KMS key that EventBridge can use.
 
     Raises:
         ConfigurationError: the topic was imported from another account or region.

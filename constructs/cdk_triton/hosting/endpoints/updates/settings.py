@@ -67,7 +67,7 @@ def require_name(endpoint_name: str | None, path: str, what: str) -> str:
     error, and CloudFormation rejects it.
 
     Raises:
-        ConfigurationError: the endpoint has no name of its own, or one with an unresolved token.
+        ConfigurationError: the app does not give the endpoint a name, or gives a name with an unresolved token.
     """
     if endpoint_name is None or has_token(endpoint_name):
         raise ConfigurationError(
@@ -78,7 +78,7 @@ def require_name(endpoint_name: str | None, path: str, what: str) -> str:
 
 
 class EndpointUpdates:
-    """The part of an endpoint's L1 about updates.
+    """The part of an endpoint's L1 that sets how it is updated.
 
     Args:
         scope: the endpoint.
@@ -124,9 +124,9 @@ class EndpointUpdates:
         """Let alarms roll an update back.
 
         Raises:
-            ConfigurationError: there is no policy that would watch them, no literal endpoint name, or none or too many
-                alarms; an alarm is a composite one, is of another account or region, or needs the endpoint to be there
-                first.
+            ConfigurationError: there is no policy with a wait in which SageMaker watches them, or no literal endpoint
+                name; there is no alarm, or too many; or an alarm is composite, belongs to another account or region, or
+                uses an attribute of the endpoint.
         """
         path = self._scope.node.path
         if self._policy is None:
@@ -160,11 +160,11 @@ class EndpointUpdates:
     def keep_instance_counts(self, variant_name: str, scaling: ScalableInstanceCount) -> None:
         """Let updates keep the instance counts that scaling has set, and still set the weights of the template.
 
-        Without it, an update sets every variant back to its initial count (aws/aws-cdk#23151). The retention would
-        include the weights, so that a changed weight would deploy and do nothing: they are excluded. The context value
-        `cdk-triton:retainVariantProperties=false` omits the property, if SageMaker rejects it when an endpoint
-        is created: CloudFormation's reference has the sentence "use this property only when updating endpoint
-            resources".
+        Without `RetainAllVariantProperties`, an update sets every variant back to its initial count
+        (aws/aws-cdk#23151). The property would also keep the weights, and a changed weight would have no effect, so the
+        weights are excluded. If SageMaker rejects the property when an endpoint is created, the context value
+        `cdk-triton:retainVariantProperties=false` omits it: CloudFormation's reference has the sentence "use this
+        property only when updating endpoint resources".
 
         Args:
             variant_name: the variant that is scaled.

@@ -1,4 +1,4 @@
-"""Warns of updates that would not go as intended.
+"""Warns about updates that would not go as intended.
 
 Most warnings need the complete app: rollback alarms and limits of scaling come after the endpoint.
 """
@@ -36,7 +36,7 @@ KEPT_COUNT_WARNING = "cdk-triton:InstanceCountKept"
 
 @jsii.implements(IAspect)
 class UpdateWarnings:
-    """Warns, when the app is complete, of updates that would not go as intended.
+    """Warns, when the app is complete, about updates that would not go as intended.
 
     Args:
         endpoint: the endpoint, which gets the warnings.
@@ -118,7 +118,7 @@ class UpdateWarnings:
 def warn_about_alarms(
     notes: Annotations, policy: DeploymentPolicy, alarms: Sequence[cloudwatch.IAlarm], most: float
 ) -> None:
-    """Warn of a wait without alarms, and of alarms that need longer than the wait.
+    """Warn about a wait without alarms, and about alarms that take longer than the wait.
 
     Args:
         notes: the annotations of the updated resource.
@@ -158,7 +158,7 @@ def warn_about_step(
     unit: tuple[str, str] = ("instance", "instances"),
     other: str = "choose another step, use AllAtOnce",
 ) -> None:
-    """Warn of a first step whose share of the instances SageMaker does not accept.
+    """Warn about a first step whose share of the instances SageMaker does not accept.
 
     Args:
         notes: the annotations of the updated resource.

@@ -22,7 +22,7 @@ from cdk_triton.sagemaker.limits import MAX_RESERVATION_ARN_LENGTH, RESERVATION_
 __all__ = ["check_reservation", "check_reservations", "reservation_property"]
 
 PREFERENCE: Final = "capacity-reservations-only"
-"""The one value of CapacityReservationPreference: no instance starts outside the reservation."""
+"""The only value of CapacityReservationPreference: no instance starts outside the reservation."""
 
 TRAINING_PLAN: Final = "training-plan"
 
@@ -89,7 +89,7 @@ def check_reservations(scope: Construct, path: str, reservations: Mapping[str, s
 
 
 def reservation_property(arn: str | None) -> sagemaker.CfnEndpointConfig.CapacityReservationConfigProperty | None:
-    """The reservation of a variant as an endpoint configuration writes it."""
+    """The reservation of a variant in the form of an endpoint configuration."""
     if arn is None:
         return None
     return sagemaker.CfnEndpointConfig.CapacityReservationConfigProperty(

@@ -55,7 +55,8 @@ class EndpointVariant(Construct, VariantMetrics):
     def metric_dimensions(self) -> Mapping[str, str]:
         """The dimensions `EndpointName` and `VariantName`.
 
-        A literal endpoint name is not a reference, so CloudFormation may create an alarm before the endpoint.
+        A literal endpoint name is not a reference. So an alarm on these metrics does not depend on the endpoint, and
+        CloudFormation can create it first.
         """
         given = self._endpoint.endpoint_name
         name = self._endpoint.attr_endpoint_name if given is None or has_token(given) else given
@@ -67,7 +68,7 @@ class EndpointVariant(Construct, VariantMetrics):
         return self._instance_count
 
     def auto_scale_instance_count(self, *, min_capacity: int, max_capacity: int) -> ScalableInstanceCount:
-        """Scale the number of instances with the load. Each variant of an endpoint scales by itself.
+        """Scale the number of instances with the load. Each variant of an endpoint scales independently.
 
         Args:
             min_capacity: the fewest instances: at least 1, or at least 0 for an asynchronous endpoint.

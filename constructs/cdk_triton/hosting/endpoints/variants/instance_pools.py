@@ -1,7 +1,7 @@
 """Instance pools: one variant on up to five instance types, each with the model that was built for its GPU.
 
 SageMaker starts instances of the first type that has capacity ("Deploy to multiple instance types with instance pools"
-in its developer guide, realtime-endpoints-heterogeneous, read in November 2026). Each pool may name a model of its own
+in its developer guide, realtime-endpoints-heterogeneous, read in November 2026). Each pool can name a model of its own
 (`ModelNameOverride`), which is how every GPU gets its own TensorRT plan.
 """
 
@@ -37,8 +37,8 @@ def check_pools(what: str, models: Sequence[ITritonModel], routing_strategy: str
         routing_strategy: the strategy that the variant was given.
 
     Raises:
-        ConfigurationError: there are too many pools, or one is a multi-model one; two have the same instance type, or
-            different images, repositories or limits of a request; or pools do not support the routing strategy.
+        ConfigurationError: there are too many pools, or one is multi-model; two have the same instance type, or
+            different images, repositories or limits for a request; or pools do not support the routing strategy.
     """
     if len(models) > MAX_INSTANCE_POOLS:
         raise ConfigurationError(

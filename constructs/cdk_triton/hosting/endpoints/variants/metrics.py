@@ -1,10 +1,10 @@
-"""The metrics that SageMaker publishes of a variant. `monitoring` has the thresholds.
+"""The metrics that SageMaker publishes about a variant. `monitoring` has the thresholds.
 
 Source of names, namespaces, units and meanings: "Amazon SageMaker AI metrics in Amazon CloudWatch" in SageMaker's
-developer guide, read in November 2026. All have the dimensions `EndpointName` and `VariantName`, those of a multi-model
-endpoint too: no metric is per target model. Those of an inference component have `InferenceComponentName` instead.
-Those of the queue of an asynchronous endpoint have `EndpointName` alone; "Alarms and logs for tracking metrics from
-asynchronous endpoints" has the list of all that such an endpoint publishes.
+developer guide, read in November 2026. All metrics have the dimensions `EndpointName` and `VariantName`, even those of
+a multi-model endpoint: no metric is per target model. The metrics of an inference component have
+`InferenceComponentName` instead. The metrics of an asynchronous endpoint's queue have only `EndpointName`; "Alarms and
+logs for tracking metrics from asynchronous endpoints" lists all metrics of such an endpoint.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COMPONENTS = "/aws/sagemaker/InferenceComponents"
 
 PER_MILLISECOND = 1_000
 PER_SECOND = 1_000_000
-"""Microseconds, in which SageMaker publishes times."""
+"""The microseconds of a second: SageMaker publishes times in microseconds."""
 
 PER_PERCENT = 0.01
 """An average of counts is a share, from 0 to 1."""
@@ -57,7 +57,7 @@ class MetricOptions(TypedDict, total=False):
     Attributes:
         account: the account that publishes the metric; by default the endpoint's.
         color: the colour in graphs, such as `#00ff00`, or one of `cloudwatch.Color`.
-        dimensions_map: other dimensions than those of the endpoint's variant or component.
+        dimensions_map: dimensions other than those of the endpoint's variant or component.
         id: an identifier in the expressions of a dashboard.
         label: the text in graphs.
         period: the period of one datapoint; a minute by default, because SageMaker publishes once a minute.
@@ -93,7 +93,7 @@ def _takes_options(method: _Method) -> _Method:
 
 
 class InvocationMetrics:
-    """The metrics of what callers invoke, a variant or an inference component, as methods; each once a minute.
+    """The metrics that a variant and an inference component share, as methods; SageMaker publishes each once a minute.
 
     Every method takes the options of a metric of the CDK, such as `statistic`, `period`, `label` and `color`.
     """
@@ -185,8 +185,8 @@ class InvocationMetrics:
 class ComponentMetrics(InvocationMetrics):
     """The metrics of one inference component, with the one dimension `InferenceComponentName`.
 
-    Those of its utilization are normalised: the share of what its copies have reserved, 0 to 100 whatever the number of
-    GPUs ("SageMaker AI inference component metrics").
+    The utilization metrics are normalised: the share of what the component's copies have reserved, 0 to 100 whatever
+    the number of GPUs ("SageMaker AI inference component metrics").
     """
 
     @_takes_options
@@ -250,7 +250,7 @@ class VariantMetrics(InvocationMetrics):
 
         SageMaker does not publish this number, but counts each request as 1 in `Invocations`, and as 1 divided by the
         number of active instances in `InvocationsPerInstance`. The quotient of the two is this number. An expression
-        has only these of a metric's options.
+        supports only the following options of a metric.
 
         Args:
             account: the account that publishes both metrics; by default the endpoint's.
@@ -394,7 +394,7 @@ class EndpointMetrics(VariantMetrics):
 
 
 def of_instance_type(metric: cloudwatch.Metric, instance_type: str) -> cloudwatch.Metric:
-    """A metric of a variant with instance pools, of one instance type alone.
+    """A metric of a variant with instance pools, for only one instance type.
 
     "CloudWatch publishes these metrics with an InstanceType dimension" ("Monitor instance pools",
     realtime-endpoints-heterogeneous in SageMaker's developer guide).

@@ -60,7 +60,7 @@ class TritonVariant:
         model: a `TritonModel` or `TritonMultiModel`. With `fallback_models`, it is the first instance pool.
         fallback_models: up to four single models for other instance types, in order of preference. SageMaker uses a
             type if the types before it have no capacity.
-        variant_name: the variant's name, unique within the endpoint. Callers may send it as `TargetVariant`.
+        variant_name: the variant's name, unique within the endpoint. Callers can send it as `TargetVariant`.
         initial_instance_count: the number of instances that the variant starts with, at least 1.
         initial_weight: the share of the requests that name no variant, relative to the other variants' weights. With
             weight 0, the variant gets none of these requests. For a shadow variant: the share of the requests that
@@ -80,8 +80,8 @@ class TritonVariant:
             scale-out adds. Those instances fail to start if the reservation is full. When a training plan ends,
             requests fail. Not allowed with `fallback_models`, because a reservation has one instance type.
         instance_provision_timeout: how long SageMaker looks for instances, over all instance types together, 300 to
-            3600 seconds. After that, the deployment or the change of the instance count fails. The download of the
-            model and the start of the container do not count. None: SageMaker's default, which AWS does not document.
+            3600 seconds. After that, the deployment or the change of the instance count fails. The time excludes the
+            model download and the container start. None: SageMaker's default, which AWS does not document.
 
     Raises:
         ConfigurationError: a value is out of its range, or SageMaker rejects a volume size for an instance type; the
@@ -181,7 +181,7 @@ class TritonVariant:
 
 
 def production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-    """The variant as an endpoint configuration writes it, a shadow as well."""
+    """The variant or shadow in the form of an endpoint configuration."""
     pools, timeouts = instance_pools(variant.models), default_timeouts(max(model.size for model in variant.models))
     strategy = POOL_ROUTING if pools is not None and variant.routing_strategy is None else variant.routing_strategy
     provision = variant.instance_provision_timeout
@@ -220,14 +220,14 @@ def default_timeouts(size: int) -> tuple[int | None, int | None]:
     enough, and nothing is set.
 
     The download: AWS recommends a higher timeout from 40 GB on and does not document the default ("SageMaker AI
-    endpoint parameters for large model inference"). So from there on it is SageMaker's maximum. A timeout that is too
-    long only delays the report of a failure.
+    endpoint parameters for large model inference"). So from 40 GB on, the timeout is SageMaker's maximum. A timeout
+    that is too long only delays the report of a failure.
 
     The size of a multi-model endpoint is 0, because an instance starts without a model. So no ensemble changes the
     timeouts, and thereby the endpoint.
 
     Returns:
-        Both, None where SageMaker's default fits.
+        Both timeouts, each None if SageMaker's default fits.
     """
     start = None
     if size > SMALL_BYTES:

@@ -44,11 +44,11 @@ NETWORKS_WARNING = "cdk-triton:VariantsInDifferentNetworks"
 def production_variants(
     model: ITritonModel | None, variants: Sequence[TritonVariant] | None
 ) -> tuple[TritonVariant, ...]:
-    """The production variants that an endpoint was given, in either of the two ways.
+    """The production variants that an endpoint was given, by either of the two arguments.
 
     Raises:
-        ConfigurationError: both or neither of the two, two variants of one name, more of them than SageMaker takes, or
-            no variant with a weight.
+        ConfigurationError: both or neither of the two are given, two variants have the same name, there are more
+            variants than SageMaker accepts, or no variant has a weight.
     """
     if (model is None) == (variants is None):
         given = "neither model= nor variants=" if model is None else "both model= and variants="
@@ -73,7 +73,7 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
 
     One production variant and one shadow: API reference, CreateEndpointConfig, `ShadowProductionVariants`. No
     multi-model endpoints: "Exclusions" of shadow tests in SageMaker's developer guide. No instance pools: the guide
-    names single-model endpoints and inference components (realtime-endpoints-heterogeneous), and no page has both.
+    names single-model endpoints and inference components (realtime-endpoints-heterogeneous), and no page mentions both.
 
     Raises:
         ConfigurationError: SageMaker would reject the shadow.
@@ -109,7 +109,7 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
 
 
 def warn_about_shadow(construct: IConstruct, shadow: TritonVariant | None) -> None:
-    """Warn of a shadow that gets no copies of requests but costs money."""
+    """Warn about a shadow that gets no copies of requests but costs money."""
     if shadow is not None and shadow.initial_weight == 0:
         Annotations.of(construct).add_warning_v2(
             SHADOW_WARNING,
@@ -121,9 +121,9 @@ def warn_about_shadow(construct: IConstruct, shadow: TritonVariant | None) -> No
 def warn_about_storage(
     construct: IConstruct, variants: Sequence[TritonVariant], encryption_key: kms.IKey | None
 ) -> None:
-    """Warn of a volume's size or key if an instance type has disks of its own instead of a volume.
+    """Warn about a volume's size or key if an instance type has local disks instead of a volume.
 
-    A key is no error, because the sources differ: according to CloudFormation's reference of `KmsKeyId`,
+    A key is not an error, because the sources differ: according to CloudFormation's reference of `KmsKeyId`,
     CreateEndpointConfig fails with such an instance type. According to the newer API reference, the key does not
     encrypt its disks. And some organisations allow no endpoint configuration without a key
     (aws/sagemaker-python-sdk#3677).
@@ -153,9 +153,9 @@ def _types_with_disks(variants: Sequence[TritonVariant]) -> tuple[str, ...]:
 
 
 def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
-    """Warn if models differ in subnets or isolation, which AWS neither allows nor forbids, and no example does.
+    """Warn if models differ in subnets or isolation. AWS neither allows nor forbids that, and no example does it.
 
-    Security groups may differ: each model in a VPC has its own by default.
+    Security groups can differ: each model in a VPC has its own by default.
     """
     models = [(variant.variant_name, model) for variant in variants for model in variant.models]
     if len(models) == 1:
@@ -183,7 +183,7 @@ def _network_settings(model: ITritonModel) -> str | None:
 
 
 def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant]) -> None:
-    """Acknowledge a configuration without a key if an instance type supports none."""
+    """Acknowledge a configuration without a key if an instance type does not support a key."""
     if types := _types_with_disks(variants):
         reason = (
             f"CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such as "
@@ -193,9 +193,10 @@ def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant
 
 
 def warn_about_target_models(construct: IConstruct, production: Sequence[TritonVariant]) -> None:
-    """Warn if a request that names no variant may reach one without its target model.
+    """Warn if a request that names no variant may reach a variant that does not have its target model.
 
-    For example, one of two multi-model variants has a newer ensemble, or one of two variants has a single model.
+    For example, only one of two multi-model variants has the new version of an ensemble, or one of two variants has a
+    single model.
     """
     reached = [v for v in production if is_token(v.initial_weight) or v.initial_weight > 0]
     served = [set(variant.model.target_models.values()) for variant in reached]
@@ -223,8 +224,8 @@ def check_environments(
         encryption_key: the KMS key of the instances' volumes.
 
     Raises:
-        ConfigurationError: a model is certainly in another account or region, or the key in another region or not a
-            symmetric one.
+        ConfigurationError: a model is certainly in another account or region, or the key is in another region or is not
+            symmetric.
     """
     here = stack_of(scope)
     reason = (
@@ -243,11 +244,11 @@ def check_environments(
 
 
 def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
-    """Warn of a model in another stack than the endpoint, because it can be created but never changed.
+    """Warn about a model that is not in the endpoint's stack, because it can be created but never changed.
 
-    A changed model has another name, which its stack would export while the endpoint's stack still imports the old one.
-    CloudFormation rejects that. With a weak reference of the CDK, CloudFormation would delete the old model while the
-    endpoint runs it, or while a rollback may need it.
+    A changed model has another name, which its stack would export while the endpoint's stack still imports the old
+    name. CloudFormation rejects that. With a weak reference of the CDK, CloudFormation would delete the old model while
+    the endpoint runs it, or while a rollback may need it.
     """
     here = stack_of(construct)
     for model in (model for variant in variants for model in variant.models):

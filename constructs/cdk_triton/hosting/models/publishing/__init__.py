@@ -1,1 +1,1 @@
-"""Publishing outside of stacks: a state machine, its functions, and who may start it."""
+"""Publishing without a deployment: a state machine, its functions, and the permission to start it."""

@@ -33,8 +33,8 @@ def declared_recipes(
     """Check the recipes of a publisher and choose their builder; None without recipes.
 
     Raises:
-        ConfigurationError: a recipe is not one of this library's or is declared twice, or the number of builds is not a
-            count; the store belongs to another app, or has no builder with the platform's GPU.
+        ConfigurationError: a recipe is not from this library or is declared twice, or the number of builds is out of
+            its range; the store belongs to another app, or has no builder with the platform's GPU.
     """
     if not 1 <= max_builds <= MAX_BUILDS:
         raise ConfigurationError(

@@ -7,7 +7,8 @@
 
 A publisher without recipes does not have the states in brackets. Each child of `Builds` is a batch, which is one build.
 The functions are those of `lambda/artifacts/publishing.py`. The map has one child execution for each ensemble, because
-an inline map has 40 at a time and one history of 25,000 events for all ("Orchestrating large-scale parallel workloads",
+an inline map runs 40 iterations at a time, in one history of 25,000 events ("Orchestrating large-scale parallel
+workloads",
 https://docs.aws.amazon.com/step-functions/latest/dg/concepts-orchestrate-large-scale-parallel-workloads.html).
 
 After a failed task, a state records the reason, and `Count` fails the execution in the end. So one bad ensemble does
@@ -15,8 +16,8 @@ not stop the others. A child can fail nevertheless, because `States.ALL` catches
 `States.DataLimitExceeded` ("Handling errors in Step Functions workflows"). By default the first child that fails ends
 the map run, which stops the other children. So each map has `ALL_FAILURES`.
 
-A child returns `{}`, and a ResultWriter stores the results, although nothing reads them, because without one a map
-fails when its results exceed 256 KiB ("Quotas related to state machine executions").
+A child returns `{}`, and a ResultWriter stores the results. Nothing reads them, but without a ResultWriter, a map fails
+when its results exceed 256 KiB ("Quotas related to state machine executions").
 
 No `ResultPath` is null, because `Stack.to_json_string` drops null values (aws-cdk-lib 2.275).
 """
@@ -34,14 +35,14 @@ __all__ = ["MAX_CHANGE_MINUTES", "Builds", "Functions", "definition"]
 MAX_CHANGE_MINUTES: Final = 15
 """The longest time of a function ("Lambda quotas"). Its speed on AWS was not measured. On the machine of the
 benchmarks, a processor unpacks and hashes 96 to 105 MB/s (docs/many_ensembles.md), and a function of 512 MB has 0.29 of
-one."""
+a processor."""
 
 WAITING_ATTEMPTS: Final = 1000
-"""The number of repeated calls of a function that Lambda did not run, in the end one every half minute. An account
-without a free execution only slows publishing down."""
+"""The number of retries of a function that Lambda did not run, in the end one every half minute. If the account has no
+free execution, publishing is only slower."""
 
 FAULT_ATTEMPTS: Final = 8
-"""The number of repeated calls of a function after a fault that may pass, or after the end of its process."""
+"""The number of retries of a function after a transient fault, or after the end of its process."""
 
 _END: Final = {"Type": "Pass", "Result": {}, "End": True}
 
@@ -109,7 +110,7 @@ def definition(
         bucket: the name of the store's bucket.
         prefix: the prefix of the object keys that the machine writes.
         platform: the label of the platform. An execution keeps it while a deployment changes the functions.
-        partition: the partition of the state machine, as in `aws`.
+        partition: the partition of the state machine, such as `aws`.
         max_concurrency: the number of ensembles that are changed at a time.
         builds: the builds of a publisher with recipes, or None.
     """
@@ -157,7 +158,7 @@ class _MapStorage:
     def map(
         self, items: str, max_concurrency: int, selector: Mapping[str, str], child: Mapping[str, Any], after: str
     ) -> dict[str, Any]:
-        """A distributed map. `after` follows it, also if an error ends it early."""
+        """A distributed map. `after` follows it, even if an error ends it early."""
         return {
             "Type": "Map",
             "MaxConcurrency": max_concurrency,

@@ -21,9 +21,9 @@ LOG_DELIVERY_SERVICE = "delivery.logs.amazonaws.com"
 
 
 def encryption(key: kms.IKey | None) -> sfn.CfnStateMachine.EncryptionConfigurationProperty:
-    """Encrypt with a key, or with AWS's own.
+    """Encrypt with a key, or with AWS's own key.
 
-    AWS's own key is also written out, because a machine keeps its key when the property is removed ("Changing
+    AWS's own key is also named explicitly, because a machine keeps its key when the property is removed ("Changing
     Encryption" in the CDK's page on Step Functions).
     """
     if key is None:
@@ -32,10 +32,10 @@ def encryption(key: kms.IKey | None) -> sfn.CfnStateMachine.EncryptionConfigurat
 
 
 def let_log_delivery_decrypt(scope: IConstruct, key: kms.IKey) -> None:
-    """Let the log delivery service decrypt the events of an encrypted state machine, or warn that it must.
+    """Let the log delivery service decrypt the events of an encrypted state machine, or warn that it needs permission.
 
     The role of the machine encrypts each event for the delivery, and the encryption context names the logs of the
-    account. The service decrypts with the same context, and may do nothing else with the key.
+    account. The service decrypts with the same context, and can do nothing else with the key.
     """
     context = stack_of(scope).format_arn(service="logs", resource="*", arn_format=ArnFormat.COLON_RESOURCE_NAME)
     condition = {"StringLike": {"kms:EncryptionContext:SourceArn": context}}

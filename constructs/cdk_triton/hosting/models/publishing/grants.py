@@ -38,7 +38,7 @@ class Served(NamedTuple):
 
     @property
     def network(self) -> Network | None:
-        """The network of the store's functions in a VPC; None also for a store of another app, where it is unknown."""
+        """The network of the store's functions in a VPC; None also if it is unknown, as for a store of another app."""
         return self.store._network if isinstance(self.store, TritonArtifactStore) else None
 
 

@@ -50,7 +50,7 @@ LOG_DELIVERY = (
     "logs:DescribeResourcePolicies",
     "logs:DescribeLogGroups",
 )
-"""Permissions of a state machine that logs ("Logging Express and Standard workflows"), which cannot name log groups."""
+"""Permissions of a state machine that logs ("Logging Express and Standard workflows"); they cannot name log groups."""
 
 MAX_CONCURRENCY = 10_000
 """Parallel child executions of a distributed map ("Quotas related to state machine executions")."""
@@ -59,8 +59,8 @@ MAX_CONCURRENCY = 10_000
 class TritonPublisher(Construct):
     """A state machine that publishes ensembles, rolls them back and unpublishes them; see `add_publisher`.
 
-    It changes the archives below the prefix of one `TritonMultiModel`, for its present platform, and the catalogue, but
-    neither a stack nor an endpoint. With `next_platform`, a second state machine does the same for the next platform,
+    It changes the catalogue, and the archives below one `TritonMultiModel`'s prefix for the present platform. It
+    changes no stack and no endpoint. With `next_platform`, a second state machine does the same for the next platform,
     below a prefix that no endpoint serves yet.
 
     Attributes:
@@ -115,13 +115,14 @@ class TritonPublisher(Construct):
     def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to publish, roll back and unpublish.
 
-        The principal may read the template of this stack, and write below `staging/publish/<fleet>/<its aws:userid>/`
-        of the store. It may start, follow and stop executions of this state machine, which does everything else. It may
-        read the catalogue, and the reasons why ensembles failed. It may use the store's KMS key, which encrypts the
+        The principal can read the template of this stack, and write below `staging/publish/<fleet>/<its aws:userid>/`
+        of the store. It can start, follow and stop executions of this state machine, which does everything else. It can
+        read the catalogue, and the reasons why ensembles failed. It can use the store's KMS key, which encrypts the
         uploads, the catalogue and the executions. The permissions cover the second state machine of `next_platform`,
         but neither other publishers of the store nor the uploads of other callers.
 
-        With recipes, the principal controls what a build does, and other stacks with the same keys adopt the result.
+        With recipes, the principal controls what a build does. Other stacks that compute the same artifact key use the
+        archive that this build produced.
         """
         grant = grant_publish(grantee, self._served, self._machine)
         return grant if self.next is None else grant.combine(self.next.grant_publish(grantee))
@@ -129,15 +130,15 @@ class TritonPublisher(Construct):
     def grant_publish_all(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to run `cdk-triton fleet publish --all`: to publish, and to read what is published.
 
-        The command checks each archive for the next platform, so the principal may read the archives of this
-        `TritonMultiModel`. With recipes, the principal may also read the sources of all archives in the store whose
-        builds a publisher ordered.
+        The command checks each archive for the next platform, so the principal can read the archives of this
+        `TritonMultiModel`. With recipes, the principal can also read the sources of all archives in the store that were
+        built for a publisher.
         """
         is_built = self._recipes is not None
         return self.grant_publish(grantee).combine(grant_read_published(grantee, self._served, is_built=is_built))
 
     def _function(self, made: HandlerFunctions, name: str) -> str:
-        """Make a function with its own role, and return its ARN."""
+        """Create a function with its own role, and return its ARN."""
         store, multi_model, platform = self._served
         statements, reasons = self._statements(name)
         id = name.capitalize()
@@ -323,7 +324,7 @@ def add_publisher(
     next_platform: ServingPlatform | None = None,
     runbook_url: str | None = None,
 ) -> TritonPublisher:
-    """Make the publisher of a `TritonMultiModel`, its child `Publisher`, and one for a next platform, `NextPublisher`.
+    """Create the publisher of a `TritonMultiModel`, its child `Publisher`; for a next platform also `NextPublisher`.
 
     Args:
         scope: the `TritonMultiModel`.
@@ -335,8 +336,8 @@ def add_publisher(
         runbook_url: the page that the alarms link to; None: the address in the context, if there is one.
 
     Raises:
-        ConfigurationError: there is a publisher; the store promotes from another one; the concurrency is not a count;
-            the next platform serves the same archives; or the runbook is not the address of a page.
+        ConfigurationError: there is a publisher; the store promotes from another store; the concurrency is out of its
+            range; the next platform serves the same archives; or the runbook is not the address of a page.
     """
     if scope.node.try_find_child("Publisher") is not None:
         raise ConfigurationError(

@@ -1,8 +1,8 @@
 """The interface of builders, and the common part of its implementations.
 
-A builder is a value: the service, the machine, the time limit. The artifact store makes its resources, because a build
-outlives the stack that started it. In every service, a job reads a folder of the store's bucket and writes another, in
-the image that serves.
+A builder is a value: the service, the machine, the time limit. The artifact store creates the builder's resources,
+because a build can outlive the stack that started it. In every service, a job runs in the image that serves, reads one
+folder of the store's bucket and writes another.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Builder(Protocol):
 
     @property
     def _kind(self) -> Literal["codebuild", "processing"]:
-        """The name of the service in plans and in the handler."""
+        """The name of the service in build plans and in the handler."""
 
     @property
     def _timeout_minutes(self) -> int:
@@ -82,7 +82,7 @@ class Builder(Protocol):
         """The instance type and the volume in GB of a job; None where the service offers no choice."""
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
-        """Make the resources of its jobs below `scope`, for a store with this bucket."""
+        """Create the resources of its jobs below `scope`, for a store with this bucket."""
 
 
 def minutes(
@@ -142,7 +142,7 @@ def build_role(
 
 
 def key_statement(key: kms.IKey) -> Statement:
-    """Permission to encrypt and decrypt with a key. An upload in parts also decrypts."""
+    """Permission to encrypt and decrypt with a key. A multipart upload needs both."""
     return Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn])
 
 

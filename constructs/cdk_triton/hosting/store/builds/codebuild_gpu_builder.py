@@ -46,9 +46,10 @@ MAX_QUEUED_MINUTES = 8 * 60
 """CodeBuild takes 5 minutes to 8 hours (QueuedTimeoutInMinutes of AWS::CodeBuild::Project)."""
 
 PLACEHOLDER_IMAGE: Final = "public.ecr.aws/amazonlinux/amazonlinux:2023"
-"""A project must have an image, but no build runs in it, because each one names the image of its model.
+"""A project must have an image, but no build runs in it, because each build names the image of its model.
 
-Its name is the same in each region, also in China and GovCloud, where SageMaker has older images of Triton or none.
+The image has the same name in each region, even in China and GovCloud, where SageMaker has only older images of Triton
+or none.
 """
 
 BUILD_SPEC: Final = {
@@ -56,7 +57,7 @@ BUILD_SPEC: Final = {
     "phases": {"build": {"commands": ["mkdir -p out", "python3 program.pyz . out"]}},
     "artifacts": {"base-directory": "out", "files": ["**/*"]},
 }
-"""The service downloads the staged folder and uploads `out`, also after a failed build; the program does the rest."""
+"""The service downloads the staged folder and uploads `out`, even after a failed build; the program does the rest."""
 
 
 @checked
@@ -135,7 +136,7 @@ class CodeBuildGpuBuilder(Builder):
         return None, None
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
-        """Make the project `Project`, its `Role` and its log group `Logs`.
+        """Create the project `Project`, its `Role` and its log group `Logs`.
 
         Raises:
             ConfigurationError: the builder's own key is in another region.

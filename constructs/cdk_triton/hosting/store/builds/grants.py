@@ -1,6 +1,6 @@
 """The permissions that the builds of one model need beyond those of the store, in policies of the model's stack.
 
-They are inline policies of roles in the store's stack, which does not know this model.
+They are inline policies of roles in the store's stack, which is deployed before this model.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def allow_inputs(scope: Construct, files: Iterable[S3File], role: iam.IRole) -> 
     """Let the store's handler read what a model's builds need from S3.
 
     Raises:
-        ConfigurationError: a key would be a pattern in IAM.
+        ConfigurationError: IAM would read an object key as a pattern.
     """
     if arns := sorted({object_arn(file) for file in files}):
         inline_grant(scope, _INPUTS, role, ["s3:GetObject"], arns)
 
 
 def object_arn(file: S3File) -> str:
-    """The one object that a recipe reads.
+    """The ARN of the one object that a recipe reads.
 
     Raises:
         ConfigurationError: IAM would read the object key as a pattern.
@@ -71,7 +71,7 @@ def inline_grant(
     actions: Sequence[str],
     resources: Sequence[str],
 ) -> iam.Policy:
-    """Allow a role of the store something, by a policy of a model's stack.
+    """Give a role of the store permissions, by a policy of a model's stack.
 
     Args:
         scope: the model.

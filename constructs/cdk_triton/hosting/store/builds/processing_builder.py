@@ -54,7 +54,7 @@ MAX_VOLUME_GB = 16384
 @checked
 @dataclass(frozen=True, kw_only=True)
 class SageMakerProcessingBuilder(Builder):
-    """Builds in SageMaker Processing jobs. Processing offers the GPU of nearly every endpoint.
+    """Builds in SageMaker Processing jobs, which can run on the GPUs of nearly all endpoint instance types.
 
     Jobs get the tags of the store's bucket.
 
@@ -63,8 +63,9 @@ class SageMakerProcessingBuilder(Builder):
             Processing does not offer it.
         timeout: how long a job may run, from 10 minutes to 36 hours; by default 2 hours. A job may run longer than a
             deployment waits; the next deployment then finds it.
-        volume: the size of a job's disk, 1 to 16384 GiB; by default 100 GiB. Instance types with a local disk (all of
-            ml.g4dn, ml.g5 and ml.g6) cannot have more than this disk, which is 125 GB for ml.g4dn.xlarge.
+        volume: the size of a job's disk, 1 to 16384 GiB; by default 100 GiB. On instance types with a local disk (all
+            of ml.g4dn, ml.g5 and ml.g6), the volume cannot be larger than that disk, which has 125 GB on
+            ml.g4dn.xlarge.
         vpc: the VPC that jobs run in. From it, jobs must reach S3 and the hosts that recipes download from.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
         security_groups: security groups in the VPC; by default a new security group.

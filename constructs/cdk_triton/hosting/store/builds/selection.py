@@ -24,11 +24,11 @@ class BuilderChoice:
     """The builders of a store, in order of preference.
 
     Args:
-        store: the store's construct, whose region decides about CodeBuild.
+        store: the store's construct, whose region determines whether CodeBuild is among the defaults.
         builders: the builders. None: CodeBuild, if the region is known to have its GPUs, and Processing.
 
     Raises:
-        ConfigurationError: two builders are of one kind.
+        ConfigurationError: two builders are of the same kind.
     """
 
     def __init__(self, store: Construct, builders: Sequence[Builder] | None) -> None:
@@ -48,7 +48,7 @@ class BuilderChoice:
         """The first builder that has the platform's GPU.
 
         Raises:
-            ConfigurationError: none has.
+            ConfigurationError: no builder of the store has it.
         """
         builder = next((b for b in self.builders if b._unsupported_reason(platform, self._region) is None), None)
         if builder is None:

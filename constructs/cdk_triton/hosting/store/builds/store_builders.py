@@ -77,9 +77,10 @@ class StoreBuilders:
         return {kind: service.role for kind, service in self._services.items()}
 
     def start_by(self, function: lambda_.Function) -> None:
-        """Create the function that starts jobs after the permissions of their roles and their networks.
+        """Create the function that starts jobs only after the permissions of the jobs' roles and the jobs' networks.
 
-        Its role cannot wait, because the policy of the store's key may name it, and the logs of builds need the key.
+        The function's role is created before them, because the policy of the store's key may name the role, and the
+        logs of builds need the key.
         """
         function.node.add_dependency(*self.roles.values())
         for kind, service in self._services.items():
@@ -92,7 +93,7 @@ class StoreBuilders:
         """Choose the builder for a platform, and grant what its builds need: the image, and the inputs from S3.
 
         Raises:
-            ConfigurationError: no builder can.
+            ConfigurationError: no builder of the store has the platform's GPU.
         """
         builder = self._choice.builder_for(scope, platform)
         self._allow_pull(scope, platform, self._services[builder._kind].role)
