@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -214,15 +215,21 @@ def test_the_handler_never_loses_patience_and_hears_of_rejections() -> None:
 
 
 class SlowHandler:
-    """A double of the store's function, which needs as many polls as it gives answers; it keeps the events."""
+    """A double of the store's function, which needs as many polls as it gives answers; it keeps the events.
 
-    def __init__(self, *answers: dict[str, Any]) -> None:
+    A text among the answers is the code of an error with which Lambda does not run the function.
+    """
+
+    def __init__(self, *answers: dict[str, Any] | str) -> None:
         self._answers = list(answers)
         self.events: list[dict[str, Any]] = []
 
     def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803 - boto3's
+        answer = self._answers.pop(0)
+        if isinstance(answer, str):
+            raise ClientError({"Error": {"Code": answer, "Message": "not now"}}, "Invoke")
         self.events.append(json.loads(Payload))
-        return {"Payload": Body(json.dumps(self._answers.pop(0)).encode())}
+        return {"Payload": Body(json.dumps(answer).encode())}
 
 
 class Body:
@@ -265,6 +272,38 @@ def test_it_asks_until_it_is_done_as_the_provider_does(
     assert ("0 min" in lines[-2], "33 min" in lines[-1]) == (True, True)
     for line in lines[-2:]:
         messages.record("cdk-triton artifacts", line)
+
+
+@pytest.mark.parametrize(
+    ("answers", "pauses"),
+    [
+        (["ResourceNotReadyException", "CodeArtifactUserPendingException", {"IsComplete": True}], [10, 10]),
+        (["ResourceNotReadyException"] * 61, [10] * 60),
+        (["KMSDisabledException"], []),
+    ],
+    ids=["ready in time", "never ready", "another error"],
+)
+def test_a_function_that_was_idle_for_weeks_is_called_again(
+    messages: Messages,
+    world: World,
+    synthesise: Synthesise,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[dict[str, Any] | str],
+    pauses: list[float],
+) -> None:
+    store = open_store(world.stack)
+    handler, client = SlowHandler(*answers), store.aws.client
+    monkeypatch.setattr(store.aws, "client", lambda service: handler if service == "lambda" else client(service))
+    lines: list[str] = []
+    waited: list[float] = []
+    stack = read_stack(synthesise(b"one"), "Models", PSEUDO)
+
+    with nullcontext() if isinstance(answers[-1], dict) else pytest.raises(ClientError):
+        running.run(store, stack, "123456789012", wait=waited.append, say=lines.append)
+
+    assert waited == pauses
+    for line in (each for each in lines if each.startswith("Lambda")):
+        messages.record("cdk-triton artifacts", line.replace(store.function, "FUNCTION"))
 
 
 def test_a_plan_that_builds_needs_its_sources_and_the_program(synthesise: Synthesise) -> None:

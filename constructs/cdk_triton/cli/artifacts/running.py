@@ -12,12 +12,15 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from botocore.exceptions import ClientError
+
 from cdk_triton.cli.artifacts.assembly import Planned, StackAssembly
 from cdk_triton.cli.artifacts.aws import in_parallel
 from cdk_triton.cli.artifacts.contents import find, read_locks
 from cdk_triton.cli.artifacts.publishing import Publisher
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.errors import ConfigurationError, StoreError
+from cdk_triton.protocol.invocation import CALL_AGAIN
 
 __all__ = ["WAITED_SECONDS", "run"]
 
@@ -27,6 +30,9 @@ because CloudFormation would; here nothing limits the time. But a request that a
 first 3 minutes, the handler takes a missing permission for one that IAM has not propagated yet, and a build that failed
 before the request began is built again. So the request began 40 minutes ago at most, which is far more than the time
 between two polls."""
+
+_CALL_PAUSE_SECONDS: Final = 10
+_CALLS: Final = 60
 
 _TOLD_SECONDS: Final = 300
 """A line at least this often, for a person and for a CI that ends what is silent."""
@@ -77,7 +83,7 @@ def _publish(store: Store, stack: StackAssembly, planned: Planned, publisher: Pu
 def _poll(store: Store, planned: Planned, wait: Callable[[float], object], say: Callable[[str], None]) -> None:
     began = time.time()
     told, told_at = "", 0.0
-    while (pause := _pause(store, planned, began)) is not None:
+    while (pause := _pause(store, planned, began, wait, say)) is not None:
         line = _progress(store, planned)
         if line != told or time.time() - told_at >= _TOLD_SECONDS:
             told, told_at = line, time.time()
@@ -85,11 +91,14 @@ def _poll(store: Store, planned: Planned, wait: Callable[[float], object], say: 
         wait(pause)
 
 
-def _pause(store: Store, planned: Planned, began: float) -> float | None:
+def _pause(
+    store: Store, planned: Planned, began: float, wait: Callable[[float], object], say: Callable[[str], None]
+) -> float | None:
     """One poll, with the event that the store's provider sends: the seconds until the next one; None after the last.
 
     Raises:
         StoreError: the function failed; its text is the handler's sentence.
+        ClientError: Lambda does not run the function.
     """
     event = {
         "RequestType": "Create",
@@ -99,12 +108,29 @@ def _pause(store: Store, planned: Planned, began: float) -> float | None:
         "ResourceProperties": planned.properties,
         "StartedAt": max(began, time.time() - WAITED_SECONDS),
     }
-    answer = store.aws.client("lambda").invoke(FunctionName=store.function, Payload=json.dumps(event).encode())
+    answer = _invoke(store, json.dumps(event).encode(), wait, say)
     payload: Any = json.loads(answer["Payload"].read() or b"null")
     if answer.get("FunctionError"):
         reason = payload.get("errorMessage") if isinstance(payload, dict) else None
         raise StoreError(str(reason or f"the function {store.function} failed and gave no reason"))
     return None if payload["IsComplete"] else float(payload["Seconds"])
+
+
+def _invoke(store: Store, event: bytes, wait: Callable[[float], object], say: Callable[[str], None]) -> Any:
+    """Call the store's function; one that nobody called for weeks needs some minutes until Lambda runs it again."""
+    client = store.aws.client("lambda")
+    for attempt in range(_CALLS):
+        try:
+            return client.invoke(FunctionName=store.function, Payload=event)
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code not in CALL_AGAIN:
+                raise
+        if attempt == 0:
+            minutes = _CALLS * _CALL_PAUSE_SECONDS // 60
+            say(f"Lambda does not run {store.function} yet ({code}): calling again for up to {minutes} minutes")
+        wait(_CALL_PAUSE_SECONDS)
+    return client.invoke(FunctionName=store.function, Payload=event)
 
 
 def _progress(store: Store, planned: Planned) -> str:

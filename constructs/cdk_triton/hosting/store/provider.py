@@ -22,6 +22,7 @@ from cdk_triton.hosting.access.vpc_endpoints import await_network
 from cdk_triton.hosting.naming.acknowledgements import acknowledge, acknowledge_nist, skip_checkov
 from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.stacks import stack_of
+from cdk_triton.protocol.invocation import CALL_AGAIN
 
 __all__ = ["NOT_RUN", "HandlerFunctions", "endpoint_states", "handler_code", "lambda_role", "log_writing", "provider"]
 
@@ -29,14 +30,13 @@ WAITER_SECONDS = 58 * 60
 """For a handler that never finishes: it should give up after 50 minutes, and a custom resource has an hour."""
 
 NOT_RUN = (
-    "Lambda.TooManyRequestsException",
-    "Lambda.ServiceException",
+    *(f"Lambda.{error}" for error in CALL_AGAIN),
     "Lambda.AWSLambdaException",
     "Lambda.SdkClientException",
     "Lambda.ClientExecutionTimeoutException",
 )
-"""The errors of Step Functions if Lambda did not run or finish a function, because of throttling or faults of Lambda
-("Handle transient Lambda service exceptions")."""
+"""The errors of Step Functions if Lambda did not run or finish a function, because it is not ready yet, or because of
+throttling or faults of Lambda ("Handle transient Lambda service exceptions")."""
 
 UNAVOIDABLE = {
     "LambdaConcurrency": "Lambda rejects a reservation that leaves an account fewer than 100 unreserved executions, "
@@ -181,9 +181,13 @@ def _definition(function_arn: str) -> dict[str, Any]:
         "Resource": function_arn,
         # Repeated during the whole life of the waiter, so an account without a free execution only slows a deployment
         # down.
-        "Retry": [{**again, "MaxAttempts": WAITER_SECONDS, "JitterStrategy": "FULL"}],
+        "Retry": [
+            {**again, "MaxAttempts": WAITER_SECONDS, "JitterStrategy": "FULL"},
+            {"ErrorEquals": ["ArtifactError"], "MaxAttempts": 0},  # the answer of the handler
+            # An error that Lambda did not have when this was written, or the end of the handler's process.
+            {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 5, "BackoffRate": 2, "MaxAttempts": 5},
+        ],
     }
-    whatever = {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 5, "BackoffRate": 2, "MaxAttempts": 5}
     return {
         "StartAt": "Poll",
         "TimeoutSeconds": WAITER_SECONDS,
@@ -202,7 +206,7 @@ def _definition(function_arn: str) -> dict[str, Any]:
                 "Default": "Wait",
             },
             "Wait": {"Type": "Wait", "SecondsPath": "$.Polled.Seconds", "Next": "Poll"},
-            "Answer": {**task, "Retry": [*task["Retry"], whatever], "End": True},
+            "Answer": {**task, "End": True},
         },
     }
 
