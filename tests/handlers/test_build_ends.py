@@ -71,6 +71,19 @@ def test_a_processing_job_that_failed_by_no_fault_of_ours_is_tried_once_more(clo
     assert cloud.live_jobs() == {}
 
 
+def test_an_internal_error_before_a_job_in_a_vpc_began_starts_no_second_job(cloud: Cloud, messages: Messages) -> None:
+    stack = deploy(cloud, PROCESSING)
+    poll(stack)
+    cloud.processing.end(job(cloud), "FAULT", began=False)
+
+    failure = poll(stack).failure
+
+    assert failure is not None
+    assert "CloudTrail shows the calls that were denied" in failure
+    messages.record("the build of a pool", failure)
+    assert cloud.live_jobs() == {}
+
+
 @pytest.mark.parametrize("plan", [ONE, PROCESSING], ids=["codebuild", "processing"])
 def test_a_build_that_no_machine_is_free_for_says_how_to_build_before_the_deployment(
     cloud: Cloud, plan: int, messages: Messages

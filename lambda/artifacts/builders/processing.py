@@ -24,6 +24,12 @@ _USED_UP = re.compile(r"current utilization of [1-9]")
 'ml.g5.2xlarge for processing job usage' is 1 Instances, with current utilization of 1 Instances and a request delta of
 1 Instances". If nothing is in use, the request alone is above the limit, and waiting does not help."""
 
+_ROLE_OR_NETWORK = (
+    "SageMaker also answers so if the job's role, subnets or security groups do not let it use the VPC; CloudTrail "
+    "shows the calls that were denied"
+)
+"""For a job in a VPC that ended before its instance had started (aws/sagemaker-python-sdk#3026)."""
+
 INPUT, OUTPUT = "/opt/ml/processing/input", "/opt/ml/processing/output"
 DEFAULT_VOLUME_GB = 100
 
@@ -173,6 +179,9 @@ class ProcessingBuilder:
         status, ended = found["ProcessingJobStatus"], found.get("ProcessingEndTime")
         message = "; ".join(found[name] for name in ("FailureReason", "ExitMessage") if found.get(name))
         detail = f"{message} ({NO_CAPACITY})" if message.startswith("CapacityError") else message
+        again = message.startswith(("InternalServerError", "CapacityError"))
+        if message.startswith("InternalServerError") and self._network and not found.get("ProcessingStartTime"):
+            again, detail = False, f"{message} ({_ROLE_OR_NETWORK})"
         return Progress(
             job=job,
             status=status,
@@ -181,7 +190,7 @@ class ProcessingBuilder:
             message=detail,
             link=address_of_log(self._client, _console(self._client.meta.region_name, job), f"processing-{job}"),
             log=None,
-            again=message.startswith(("InternalServerError", "CapacityError")),
+            again=again,
         )
 
 

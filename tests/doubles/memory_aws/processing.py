@@ -22,6 +22,7 @@ class _Job:
     status: str = "InProgress"
     ended: float | None = None
     message: str = ""
+    began: bool = True
 
 
 class Processing:
@@ -52,9 +53,10 @@ class Processing:
         self._expire()
         return {name: name for name, job in self._jobs.items() if job.ended is None}
 
-    def end(self, job: str, status: str, message: str = "") -> None:
-        """End a job, with CodeBuild's word for it."""
+    def end(self, job: str, status: str, message: str = "", *, began: bool = True) -> None:
+        """End a job, with CodeBuild's word for it; it may never have begun on its instance."""
         found = self._jobs[job]
+        found.began = began
         found.status, found.ended = STATUS[status], self._clock.now
         found.message = "InternalServerError: We encountered an internal error." if status == "FAULT" else message
 
@@ -118,6 +120,8 @@ class Processing:
             "ProcessingResources": job.request["ProcessingResources"],
             "CreationTime": clock.date(),
         }
+        if job.began:
+            described["ProcessingStartTime"] = clock.date()
         if job.ended is not None:
             clock.now = job.ended
             described["ProcessingEndTime"] = clock.date()

@@ -28,11 +28,13 @@ __all__ = [
     "acknowledge_network",
     "allow_function_network",
     "allow_network",
+    "allow_processing_network",
     "build_network",
     "check_network",
     "connections",
     "function_network",
     "model_network",
+    "network_of",
     "network_statements",
     "vpc_config",
 ]
@@ -52,6 +54,14 @@ DESCRIBE_NETWORK = (
     "ec2:DescribeSubnets",
     "ec2:DescribeVpcs",
 )
+
+PROCESSING_NETWORK = (
+    *DESCRIBE_NETWORK,
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    *SAGEMAKER_PERMISSION,
+)
+"""SageMaker's list for the role of a Processing job in a VPC."""
 
 FUNCTION_NETWORK = (
     "ec2:AssignPrivateIpAddresses",
@@ -202,14 +212,20 @@ def connections(model: Construct, network: Network | None) -> ec2.Connections:
     return network.connections
 
 
+def network_of(store: object) -> Network | None:
+    """The network of a store's functions in a VPC; None also for a store of another app, where it is unknown."""
+    network: Network | None = getattr(store, "_network", None)
+    return network
+
+
 def network_statements(
     scope: Construct, network: Network, *, permission: Sequence[str], authorized: str | None = None
 ) -> list[Statement]:
     """The statements for network interfaces of a service, in these subnets and security groups only.
 
-    The actions are those of "CreateModel API: Execution Role Permissions" and of the corresponding pages for Processing
-    and CodeBuild; the service authorization reference of EC2 lists their resources and condition keys. The subnets of a
-    shared VPC belong to its owner.
+    The actions are those of "CreateModel API: Execution Role Permissions" and of the corresponding page for CodeBuild;
+    the service authorization reference of EC2 lists their resources and condition keys. The subnets of a shared VPC
+    belong to its owner.
 
     Args:
         scope: the construct that needs the interfaces.
@@ -247,6 +263,19 @@ def allow_network(
     acknowledge_network(role)
 
 
+def allow_processing_network(role: iam.Role) -> None:
+    """Allow SageMaker to put Processing jobs into a VPC, by the role's own policy.
+
+    SageMaker validates the role when a job is created, and its guide forbids to name resources: "Don't scope in the
+    policy with any conditions or resource filters. Otherwise, the validation checks that occur during the creation of
+    the processing job fail" ("CreateProcessingJob API: Execution Role Permissions",
+    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-roles.html).
+    """
+    allow(role, Statement(actions=PROCESSING_NETWORK, resources=["*"]))
+    reason = "SageMaker's guide requires these ec2 actions on every resource, and rejects a job whose role names some."
+    _acknowledge_everything(role, reason)
+
+
 def allow_function_network(role: iam.Role) -> None:
     """Allow Lambda to put a function into a VPC, by the role's own policy, and deny the same to the function's code.
 
@@ -266,6 +295,10 @@ def allow_function_network(role: iam.Role) -> None:
         Statement(actions=FUNCTION_NETWORK, resources=["*"], conditions=by_code, effect="Deny"),
     )
     reason = "Lambda's guide requires these ec2 actions on every resource; the code of the functions may not use them."
+    _acknowledge_everything(role, reason)
+
+
+def _acknowledge_everything(role: iam.Role, reason: str) -> None:
     acknowledge_wildcards(role, {"*": reason})
     for policy in role.node.find_all():
         if isinstance(policy, iam.CfnManagedPolicy):

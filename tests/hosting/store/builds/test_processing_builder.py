@@ -80,7 +80,11 @@ class TestItsOwnKey:
         key = self.store(ireland)
 
         by_job, by_handler = (grants(ireland, role) for role in ("StoreProcessingRole", "StoreIsCompleteRole"))
-        assert {f"kms:{action} on {key}" for action in ("Decrypt", "GenerateDataKey", "CreateGrant")} <= by_job
+        by_services = '{"Bool": {"kms:GrantIsForAWSResource": "true"}}'
+        assert {line for line in by_job if key in line} == {
+            *(f"kms:{action} on {key}" for action in ("Decrypt", "Encrypt", "GenerateDataKey")),
+            f"kms:CreateGrant on {key} {by_services}",
+        }
         assert {line for line in by_handler if key in line} == {f"kms:Decrypt on {key}"}
 
     def test_is_granted_to_no_volume_that_rejects_it(

@@ -16,7 +16,7 @@ from constructs import Construct
 from cdk_triton._checked import checked
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.keys import key_behind, require_key
-from cdk_triton.hosting.access.network import allow_network, build_network, check_network
+from cdk_triton.hosting.access.network import allow_processing_network, build_network, check_network
 from cdk_triton.hosting.access.permissions import Statement
 from cdk_triton.hosting.access.trust import sagemaker_processing
 from cdk_triton.hosting.naming.per_construct import arn_of, encryption_key_of
@@ -135,15 +135,22 @@ class SageMakerProcessingBuilder(Builder):
             require_own_region(scope, key, reason)
             families = _families_with_volumes(self.instance_type)
             statements.append(key_statement(key))
-            if families:  # "CreateProcessingJob API: Execution Role Permissions"
-                statements.append(Statement(actions=["kms:CreateGrant"], resources=[key.key_arn]))
+            if families:  # for the volumes of SageMaker, and not for what the code of a build asks for
+                statements.append(
+                    Statement(
+                        actions=["kms:CreateGrant"],
+                        resources=[key.key_arn],
+                        conditions={"Bool": {"kms:GrantIsForAWSResource": "true"}},
+                    )
+                )
             handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[key.key_arn]))
+        if key is not None:  # every output names the key ("CreateProcessingJob API: Execution Role Permissions")
+            statements.append(Statement(actions=["kms:Encrypt"], resources=[key.key_arn]))
         role = build_role(scope, sagemaker_processing(scope), statements, reasons)
         handler_statements.append(_passing(role))
         network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if network is not None:
-            permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
-            allow_network(role, network, permission=permission)
+            allow_processing_network(role)
         settings = {
             "role": role.role_arn,
             "subnets": [] if network is None else list(network.subnets),
