@@ -1,4 +1,4 @@
-"""Copies one object on the server side, in slices, if its key is absent."""
+"""Copies one object in slices, on the server side where S3 can, if its key is absent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from .failure import ArtifactError, NotYetError
-from .storage import LostRaceError, Storage, StoredObject
+from .storage import LostRaceError, OtherRegionError, Storage, StoredObject
 from .turn import Turn, TurnIsOverError
 
 __all__ = ["copy_if_absent", "reading"]
@@ -53,6 +53,7 @@ def copy_if_absent(
     check: Check | None = None,
     *,
     resume: bool = True,
+    part_bytes: int | None = None,
 ) -> StoredObject:
     """Copy `source` to `key` if the key is free; return the object with that key, possibly another committer's.
 
@@ -71,6 +72,7 @@ def copy_if_absent(
         resume: whether an upload that an earlier poll began is resumed. A caller with permission to overwrite the
             source can also give it an earlier date: an object that was uploaded in parts has the date at which its
             upload began.
+        part_bytes: the size of a part; by default `PART_BYTES`.
 
     Raises:
         TurnIsOverError: the time is up; the copied parts are kept.
@@ -80,7 +82,7 @@ def copy_if_absent(
     if source.size == 0:
         raise ArtifactError(f"{source} is empty; delete the object, and deploy again to upload it")
     try:
-        _copy(source, key, metadata, storage, turn, check, resume=resume)
+        _copy(source, key, metadata, storage, turn, check, resume=resume, part_bytes=part_bytes or PART_BYTES)
         log.info("copied %s to %s, %d bytes", source, key, source.size)
     except LostRaceError as error:
         log.info("another deployment was faster: %s", error)
@@ -99,27 +101,32 @@ def _copy(
     check: Check | None,
     *,
     resume: bool,
+    part_bytes: int,
 ) -> None:
-    resumed = resume and source.size > PART_BYTES
+    resumed = resume and source.size > part_bytes
     upload = storage.oldest_upload(key, since=source.modified) if resumed else None
     parts = {} if upload is None else storage.parts(key, upload)
-    for number, first, size in _parts(source.size):
+    for number, first, size in _parts(source.size, part_bytes):
         if number in parts:
             continue
         if turn.is_over():
-            raise TurnIsOverError(f"{len(parts)} of {-(-source.size // PART_BYTES)} parts of {source} are copied")
+            raise TurnIsOverError(f"{len(parts)} of {-(-source.size // part_bytes)} parts of {source} are copied")
         if check is not None:
             check(source, first, size)
         if upload is None:
             upload = storage.begin_upload(key, metadata)
         # A single part has no range, because S3 rejects a range of a source below 5 MB.
         span = f"bytes={first}-{first + size - 1}" if size < source.size else None
-        parts[number] = storage.copy_part(source, key, upload, number, span)
+        try:
+            parts[number] = storage.copy_part(source, key, upload, number, span)
+        except OtherRegionError:
+            with reading(source, turn):
+                parts[number] = storage.send_part(source, key, upload, number, span)
     if upload is not None:
         storage.complete_upload(key, upload, parts)
 
 
-def _parts(total: int) -> Iterator[tuple[int, int, int]]:
+def _parts(total: int, part_bytes: int) -> Iterator[tuple[int, int, int]]:
     """Number, first byte and size of each part."""
-    for number, first in enumerate(range(0, total, PART_BYTES), start=1):
-        yield number, first, min(PART_BYTES, total - first)
+    for number, first in enumerate(range(0, total, part_bytes), start=1):
+        yield number, first, min(part_bytes, total - first)

@@ -17,13 +17,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from .clients import client
 from .failure import PATIENCE_SECONDS, error_code
 
 __all__ = ["ENDPOINT_WAIT", "accepted", "is_settled", "is_wait"]
@@ -35,8 +33,6 @@ BUSY = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
 
 _MISSING = "ValidationException", "ValidationError"
 """The errors of SageMaker and CloudFormation for an endpoint, stack or resource that does not exist."""
-
-_CONFIG = Config(retries={"mode": "standard", "max_attempts": 3}, connect_timeout=5, read_timeout=20)
 
 log = logging.getLogger(__name__)
 
@@ -87,11 +83,9 @@ def _endpoint(event: Mapping[str, Any]) -> str | None:
     return name
 
 
-@cache
 def _sagemaker() -> Any:
-    return boto3.client("sagemaker", config=_CONFIG)
+    return client("sagemaker", attempts=3, read_seconds=20)
 
 
-@cache
 def _cloudformation() -> Any:
-    return boto3.client("cloudformation", config=_CONFIG)
+    return client("cloudformation", attempts=3, read_seconds=20)

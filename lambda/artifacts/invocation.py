@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-import boto3
-from botocore.config import Config
-
 from .builders import Builders, JobService
-from .storage import CONNECTIONS, Storage
+from .clients import CONNECTIONS, client
+from .storage import Storage
 from .turn import Turn
 
 __all__ = ["Each", "Invocation", "running"]
@@ -37,8 +35,7 @@ class _Kinds(Protocol):
 
 def _stack_status(stack: str) -> str:
     # In a VPC without an endpoint for CloudFormation there is no answer, and the poll has other work.
-    patience = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
-    found = boto3.client("cloudformation", config=patience).describe_stacks(StackName=stack)
+    found = client("cloudformation", attempts=2, read_seconds=5).describe_stacks(StackName=stack)
     return str(found["Stacks"][0]["StackStatus"])
 
 

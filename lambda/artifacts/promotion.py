@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 
+from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError
+
 from protocol.layout import ARTIFACT_KEY_METADATA
 from protocol.plan import Commit
 
@@ -18,6 +20,10 @@ from .invocation import Invocation
 from .storage import StoredObject
 
 __all__ = ["promote"]
+
+
+PROMOTED_PART_BYTES = 64 * 1024 * 1024
+"""From another region, a function in a VPC reads each part into its memory of 512 MB, for two archives at a time."""
 
 
 def promote(commit: Commit, invocation: Invocation) -> StoredObject:
@@ -33,7 +39,14 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
             f"the plan promotes {commit.repository!r} from another store, but this artifact store does not promote "
             "from a store; first deploy the stack of this artifact store with promotes_from"
         )
-    found = storage.read(commit.manifest, bucket=origin)
+    try:
+        found = storage.read(commit.manifest, bucket=origin)
+    except (ConnectTimeoutError, EndpointConnectionError) as error:  # nothing else of this request was lost
+        raise ArtifactError(
+            f"the store s3://{origin} does not answer ({error}); a function in a VPC reaches S3 of another region only "
+            "through a NAT gateway, because VPC endpoints serve their own region: give the subnets of this artifact "
+            "store such a route, and deploy again"
+        ) from error
     if found is None:
         raise ArtifactError(
             f"the store s3://{origin} does not have the artifact of {commit.repository!r} that this stack needs "
@@ -48,7 +61,7 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
         )
     check_owner(source, commit.artifact_key)
     metadata = {ARTIFACT_KEY_METADATA: commit.artifact_key, "promoted-from": origin}
-    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn)
+    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn, part_bytes=PROMOTED_PART_BYTES)
     return commit_archive(commit, archive, storage)
 
 

@@ -16,14 +16,12 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 from urllib.request import Request as HttpRequest
 from urllib.request import urlopen
 
-import boto3
-
 from . import endpoint_wait
+from .clients import client
 from .failure import ArtifactError, reason_of, with_log_group
 from .request import Request
 
@@ -56,13 +54,13 @@ def provide(event: Mapping[str, Any], _context: object) -> None:
     if request["RequestType"] == "Delete" and not endpoint_wait.is_wait(event):
         _answer(request, None)  # archives stay
         return
-    client = _states()
+    states = client("stepfunctions")
     try:
         # Lambda may deliver an asynchronous event twice: an execution has the name of its request.
-        client.start_execution(
+        states.start_execution(
             stateMachineArn=os.environ["WAITER"], name=request["RequestId"], input=json.dumps(request)
         )
-    except client.exceptions.ExecutionAlreadyExists:
+    except states.exceptions.ExecutionAlreadyExists:
         log.info("the request %s came twice", request["RequestId"])
 
 
@@ -92,8 +90,3 @@ def _answer(event: Mapping[str, Any], failure: str | None) -> None:
     )
     with urlopen(request, timeout=SECONDS):  # noqa: S310
         log.info("answered %s of %s: %s", event["RequestType"], event["LogicalResourceId"], failure or answer["Status"])
-
-
-@cache
-def _states() -> Any:
-    return boto3.client("stepfunctions")

@@ -28,6 +28,7 @@ from protocol.outcome import Failure, failure_of_execution
 from protocol.publication import MAX_REQUEST_BYTES, Item
 
 from . import catalogue
+from .clients import CONNECTIONS
 from .commits import check_owner, stored
 from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError, for_publisher, is_transient, reason_of
@@ -35,7 +36,7 @@ from .invocation import Each
 from .multi_model_index import open_catalogue, read_index
 from .publication import Place, caller_of, parse_item, parse_request
 from .published_builds import built_commit
-from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject, TooLargeError
+from .storage import LostRaceError, Storage, StoredObject, TooLargeError
 from .turn import Turn
 from .verified_copy import copy_verified, verified
 

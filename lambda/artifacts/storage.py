@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,19 +9,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from .clients import client
 from .failure import ArtifactError, error_code
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["CONNECTIONS", "LostRaceError", "Storage", "StoredObject", "TooLargeError"]
-
-CONNECTIONS = 16
-"""Calls in flight at once; a thousand small archives are copied in minutes instead of half an hour."""
+__all__ = ["LostRaceError", "OtherRegionError", "Storage", "StoredObject", "TooLargeError"]
 
 CHUNK_BYTES = 1024 * 1024
 
@@ -32,8 +27,17 @@ _FORBIDDEN = frozenset({"403", "AccessDenied"})
 _READS = frozenset({"GetObject", "HeadObject"})
 
 
+_CROSS_REGION = "do not support cross-region requests"
+"""In S3's AccessDenied for a copy from another region through a VPC endpoint ("Why can't I copy an object between two
+Amazon S3 buckets?", https://repost.aws/knowledge-center/s3-troubleshoot-copy-between-buckets; boto/boto3#3270)."""
+
+
 class LostRaceError(Exception):
     """The condition of a call did not hold: another caller has written the object, or completed the upload."""
+
+
+class OtherRegionError(Exception):
+    """S3 does not copy from another region if the request passes a VPC endpoint."""
 
 
 class TooLargeError(ArtifactError):
@@ -69,7 +73,7 @@ class Storage:
     @classmethod
     def of_environment(cls) -> Storage:
         """The storage of this function, from its environment variable `STORE_BUCKET`."""
-        return cls(_client(), os.environ["STORE_BUCKET"])
+        return cls(client("s3"), os.environ["STORE_BUCKET"])
 
     def head(self, key: str, *, bucket: str | None = None, version: str | None = None) -> StoredObject | None:
         """The object's description; None if the object does not exist."""
@@ -196,6 +200,7 @@ class Storage:
 
         Raises:
             LostRaceError: the upload has been completed or has expired, or the source has changed.
+            OtherRegionError: S3 cannot copy from this source, which `send_part` can read.
         """
         copied: dict[str, Any] = {} if span is None else {"CopySourceRange": span}
         place: Any = {"Bucket": source.bucket, "Key": source.key, **_version(source.version)}
@@ -210,6 +215,18 @@ class Storage:
                 **copied,
             )
         return answer["CopyPartResult"]["ETag"]
+
+    def send_part(self, source: StoredObject, key: str, upload: str, number: int, span: str | None) -> str:
+        """Read a part and write it, which takes this function's memory and network; else like `copy_part`."""
+        part: dict[str, Any] = {} if span is None else {"Range": span}
+        with _translated(source.bucket, source.key):
+            found = self.s3.get_object(
+                Bucket=source.bucket, Key=source.key, IfMatch=source.etag, **part, **_version(source.version)
+            )
+            body = found["Body"].read()
+        with _translated(self.bucket, key):
+            sent = self.s3.upload_part(Bucket=self.bucket, Key=key, UploadId=upload, PartNumber=number, Body=body)
+        return sent["ETag"]
 
     def complete_upload(self, key: str, upload: str, parts: Mapping[int, str]) -> None:
         """Turn the upload into the object, if the object does not exist.
@@ -227,13 +244,6 @@ class Storage:
             )
 
 
-@functools.cache
-def _client() -> S3Client:
-    # boto3 retries a throttled call; if it is still throttled then, the next poll calls again.
-    retries = Config(retries={"mode": "standard", "max_attempts": 5}, max_pool_connections=CONNECTIONS)
-    return boto3.client("s3", config=retries)
-
-
 def _version(version: str | None) -> Any:
     return {} if version is None else {"VersionId": version}
 
@@ -246,6 +256,8 @@ def _translated(bucket: str, key: str) -> Iterator[None]:
     except ClientError as error:
         if error_code(error) in _LOST:
             raise LostRaceError(f"s3://{bucket}/{key}") from error
+        if _CROSS_REGION in str(error):
+            raise OtherRegionError(f"s3://{bucket}/{key}") from error
         if error_code(error) in _FORBIDDEN and error.operation_name in _READS:
             error.add_note("(if the caller may not list the bucket, a missing object gives the same error)")
         error.add_note(f"(s3://{bucket}/{key})")

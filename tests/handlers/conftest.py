@@ -16,7 +16,7 @@ import pytest
 from moto import mock_aws
 
 import artifacts
-from artifacts import endpoint_wait, storage
+from artifacts import clients
 from build_model.cloud import Cloud, small_parts
 from protocol.plan import Commit, ServedArchives, ServedCopy, StackPlan
 from waiting_account import Account
@@ -129,7 +129,7 @@ class World:
             if next(calls) == number:
                 act()
 
-        client = storage._client()
+        client = clients.client("s3")
         client.meta.events.register(f"{when}.s3", hook)
         try:
             yield
@@ -145,7 +145,7 @@ class World:
             if not operations or model.name in operations:
                 seen.append(model.name)
 
-        client = storage._client()
+        client = clients.client("s3")
         client.meta.events.register("before-call.s3", hook)
         try:
             yield seen
@@ -214,7 +214,7 @@ def _make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], World]
     def make() -> World:
         while mocks:
             mocks.pop().stop()
-        storage._client.cache_clear()
+        clients.client.cache_clear()
         mocks.append(mock_aws())
         mocks[0].start()
         return World()
@@ -222,7 +222,7 @@ def _make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], World]
     yield make
     while mocks:
         mocks.pop().stop()
-    storage._client.cache_clear()
+    clients.client.cache_clear()
 
 
 @pytest.fixture(name="world")
@@ -236,8 +236,6 @@ def _account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(variable, "testing")
     with mock_aws():
-        endpoint_wait._sagemaker.cache_clear()
-        endpoint_wait._cloudformation.cache_clear()
+        clients.client.cache_clear()
         yield Account()
-    endpoint_wait._sagemaker.cache_clear()
-    endpoint_wait._cloudformation.cache_clear()
+    clients.client.cache_clear()

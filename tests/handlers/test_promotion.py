@@ -6,8 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from artifacts import copying
+from artifacts import clients
 from artifacts.failure import ArtifactError
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def test_a_handler_that_is_killed_before_the_manifest_leaves_a_promotion_that_sa
 def test_a_large_archive_is_promoted_in_parts_over_several_polls(
     world: World, promotion: Promotion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "PART_BYTES", 5 * 1024 * 1024)
+    monkeypatch.setattr("artifacts.promotion.PROMOTED_PART_BYTES", 5 * 1024 * 1024)
     text = world.ensemble("text", size=12 * 1024 * 1024)
     promotion.commit_there(text)
     promotion.production()
@@ -199,6 +200,46 @@ def test_a_large_archive_is_promoted_in_parts_over_several_polls(
 
     world.assert_committed(text)
     assert world.versions(text.archive) == [text.content("as tested")]
+
+
+@pytest.mark.slow
+def test_an_archive_of_another_region_is_read_and_written_if_s3_does_not_copy_it(
+    world: World, promotion: Promotion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request through a VPC endpoint cannot copy from another region."""
+    monkeypatch.setattr("artifacts.promotion.PROMOTED_PART_BYTES", 5 * 1024 * 1024)
+    text = world.ensemble("text", size=12 * 1024 * 1024)
+    promotion.commit_there(text)
+    promotion.production()
+    event = promotion.plan(text)
+
+    def reject(**_: object) -> None:
+        error = {"Code": "AccessDenied", "Message": "VPC endpoints do not support cross-region requests"}
+        raise ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": 403}}, "UploadPartCopy")
+
+    client = clients.client("s3")
+    client.meta.events.register("before-call.s3.UploadPartCopy", reject)
+    with world.counted("UploadPart") as sent:
+        assert not world.poll(event, world.context([300_000, 300_000, 300_000, 1]))
+        assert world.poll(event)
+
+    assert sent
+    assert world.versions(text.archive) == [text.content("as tested")]
+
+
+def test_a_store_that_does_not_answer_ends_the_request(messages: Messages, world: World, promotion: Promotion) -> None:
+    text = world.ensemble("text")
+    promotion.commit_there(text)
+    promotion.production()
+    event = promotion.plan(text)
+
+    def no_route(params: dict[str, Any], **_: object) -> None:
+        if TESTED in params["url"]:
+            raise ConnectTimeoutError(endpoint_url=f"https://{TESTED}.s3.amazonaws.com")
+
+    clients.client("s3").meta.events.register("before-call.s3.GetObject", no_route)
+    with messages.raises(ArtifactError):
+        world.poll(event)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from moto import mock_aws
 
 import artifacts
-from artifacts import provider
+from artifacts import clients
 
 ARTIFACTS, WAIT = "Custom::TritonArtifacts", "Custom::TritonEndpointWait"
 ANSWER_BYTES = 4096
@@ -80,7 +80,7 @@ def _formation(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudFormation]:
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(variable, "testing")
     with mock_aws():
-        provider._states.cache_clear()
+        clients.client.cache_clear()
         formation = CloudFormation()
         monkeypatch.setenv("WAITER", formation.waiter)
         thread = threading.Thread(target=formation.server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -89,7 +89,7 @@ def _formation(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudFormation]:
         formation.server.shutdown()
         formation.server.server_close()
         thread.join()
-    provider._states.cache_clear()
+    clients.client.cache_clear()
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])

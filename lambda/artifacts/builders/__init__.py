@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import boto3
-from botocore.config import Config
-
+from ..clients import client
 from ..failure import ArtifactError
 from .builder import Job, JobService, Progress
 from .codebuild import CodeBuildBuilder
 from .processing import ProcessingBuilder
 
 __all__ = ["Builders", "Job", "JobService", "Progress"]
-
-
-@functools.cache
-def _client(service: str) -> Any:
-    config = Config(retries={"mode": "standard", "max_attempts": 5})
-    return boto3.client(service, config=config)  # type: ignore[call-overload]  # the stubs know only names written out
 
 
 class Builders:
@@ -34,7 +25,7 @@ class Builders:
         client: makes the boto3 client of a service.
     """
 
-    def __init__(self, settings: Mapping[str, Any], bucket: str, client: Callable[[str], Any] = _client) -> None:
+    def __init__(self, settings: Mapping[str, Any], bucket: str, client: Callable[[str], Any] = client) -> None:
         self._settings = settings
         self._bucket = bucket
         self._client = client

@@ -15,7 +15,7 @@ import pytest
 from moto import mock_aws
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 
-from artifacts import publishing, storage
+from artifacts import clients, publishing, storage
 from cdk_triton.hosting.models.publishing.definition import Builds, Functions, definition
 from cdk_triton.protocol import layout
 from golden_messages import Messages
@@ -69,7 +69,7 @@ def _functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[FunctionDouble]:
         monkeypatch.setenv(name, value)
     functions = FunctionDouble()
     monkeypatch.setattr(lambda_eval_utils, "boto_client_for", lambda **_: functions)
-    storage._client.cache_clear()
+    clients.client.cache_clear()
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
         boto3.client("s3").create_bucket(Bucket=STORE)
         document = definition(ARNS, bucket=STORE, prefix=PREFIX, platform=PLATFORM, partition="aws", max_concurrency=8)
@@ -77,7 +77,7 @@ def _functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[FunctionDouble]:
         client = boto3.client("stepfunctions")
         client.create_state_machine(name="publisher", definition=json.dumps(document), roleArn=role)
         yield functions
-    storage._client.cache_clear()
+    clients.client.cache_clear()
 
 
 def upload(publication: str, **archives: bytes) -> None:
