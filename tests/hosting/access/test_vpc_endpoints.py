@@ -16,6 +16,7 @@ from cdk_triton import (
     CodeBuildGpuBuilder,
     SageMakerProcessingBuilder,
     TritonArtifactStore,
+    TritonEndpoint,
     TritonModel,
     TritonMultiModel,
     add_vpc_endpoints,
@@ -92,6 +93,14 @@ def exported(stack: cdk.Stack, id: str) -> ec2.IVpc:
     """An isolated VPC that another app exports, by a token of its own."""
     known: Any = ISOLATED_VPC | {"vpc_id": cdk.Fn.import_value("vpc")}
     return ec2.Vpc.from_vpc_attributes(stack, id, **known)
+
+
+def scaled_endpoint(world: World, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+    """An endpoint that is scaled, of a store whose functions run in a VPC."""
+    store = TritonArtifactStore(stack, "Store", vpc=vpc, vpc_subnets=IN_ISOLATED)
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model)
+    endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=2)
 
 
 def said(stack: cdk.Stack, path: str = "*") -> list[str]:
@@ -184,6 +193,18 @@ class TestThatThereIsNoWayOutIsSaid:
             messages.record("cdk-triton:NoWayOut", sentence)
             assert "s3, ecr.api, ecr.dkr" in sentence
 
+    def test_of_the_wait_for_a_scaled_endpoint(
+        self, messages: Messages, world: World, stack: cdk.Stack, isolated: ec2.Vpc
+    ) -> None:
+        scaled_endpoint(world, stack, isolated)
+        for service in ("S3", "DYNAMODB"):
+            isolated.add_gateway_endpoint(service, service=getattr(ec2.GatewayVpcEndpointAwsService, service))
+        isolated.add_interface_endpoint("States", service=ec2.InterfaceVpcEndpointAwsService.STEP_FUNCTIONS)
+
+        (sentence,) = said(stack)
+        messages.record("cdk-triton:NoWayOut", sentence)
+        assert "cloudformation, sagemaker.api" in sentence
+
 
 class TestNothingIsSaid:
     def test_with_a_nat_gateway(self, make: Make, stack: cdk.Stack) -> None:
@@ -270,6 +291,12 @@ class TestNothingIsSaid:
 
         assert not said(stack)
 
+    def test_of_no_wait_with_the_endpoints(self, world: World, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+        scaled_endpoint(world, stack, isolated)
+        add_vpc_endpoints(isolated, store_functions=True)
+
+        assert not said(stack)
+
 
 class TestWhatRunsThereWaits:
     @staticmethod
@@ -285,6 +312,17 @@ class TestWhatRunsThereWaits:
         functions = world.resources(stack, "AWS::Lambda::Function").values()
         (found,) = (each for each in functions if each["Properties"]["Handler"] == "artifacts.is_complete")
         return dict(found)
+
+    def test_a_wait_before_the_deletion_of_a_scaled_endpoint(
+        self, world: World, stack: cdk.Stack, isolated: ec2.Vpc
+    ) -> None:
+        """So that CloudFormation keeps the VPC endpoints until the wait has run."""
+        scaled_endpoint(world, stack, isolated)
+        add_vpc_endpoints(isolated, store_functions=True)
+
+        waits = world.resources(stack, "Custom::TritonEndpointWait")
+        (deletion,) = (each for name, each in waits.items() if "BeforeDeletion" in name)
+        assert self.awaited(world, stack, deletion) == {"TritonCloudformation", "TritonSagemakerApi"}
 
     @pytest.mark.parametrize("first", [True, False])
     def test_a_model(self, make: Make, world: World, stack: cdk.Stack, isolated: ec2.Vpc, first: bool) -> None:
@@ -421,3 +459,27 @@ class TestVpcEndpoints:
         for endpoint in world.resources(stack, "AWS::EC2::VPCEndpoint").values():
             subnets = endpoint["Properties"]["SubnetIds"]
             assert [subnet["Ref"][:15] for subnet in subnets] == ["OwnPublicSubnet", "OwnPublicSubnet"]
+
+
+class TestEveryAddressOfTheVpcIsLetIn:
+    """A subnet may be in another CIDR block than the first one, as is common for clusters of containers."""
+
+    @staticmethod
+    def let_in(world: World, stack: cdk.Stack) -> list[Any]:
+        rules = world.only(stack, GROUP)["Properties"]["SecurityGroupIngress"]
+        assert {(rule["FromPort"], rule["ToPort"]) for rule in rules} == {(443, 443)}
+        return [rule["CidrIp"] for rule in rules]
+
+    def test_of_an_imported_vpc(self, world: World, stack: cdk.Stack) -> None:
+        blocks = ["10.0.1.0/24", "100.64.0.0/18"]
+        known: Any = VPC | {"private_subnet_ipv4_cidr_blocks": blocks}
+        add_vpc_endpoints(ec2.Vpc.from_vpc_attributes(stack, "Vpc", **known))
+
+        assert self.let_in(world, stack) == ["10.0.0.0/16", "100.64.0.0/18"]
+
+    def test_of_a_vpc_that_gets_another_block(self, world: World, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+        add_vpc_endpoints(isolated)
+        ec2.CfnVPCCidrBlock(stack, "More", vpc_id=isolated.vpc_id, cidr_block="100.64.0.0/16")
+
+        first, second = self.let_in(world, stack)
+        assert (list(first), second) == (["Fn::GetAtt"], "100.64.0.0/16")

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk.assertions import Annotations, Match
 from cdk_nag import AwsSolutionsChecks
 
-from cdk_triton import CodeBuildGpuBuilder, TritonArtifactStore, TritonModel, TritonMultiModel
+from cdk_triton import CodeBuildGpuBuilder, TritonArtifactStore, TritonModel, TritonMultiModel, add_vpc_endpoints
 from cdk_triton.artifacts import artifact_key
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import ImportedArtifactStore
@@ -61,6 +63,23 @@ def allowed(statements: list[dict[str, Any]], flattened: Callable[[Any], str]) -
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
         for resource in (statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]])
     }
+
+
+@pytest.mark.parametrize("subnets", ["PRIVATE_ISOLATED", "PRIVATE_WITH_EGRESS"])
+def test_a_store_without_a_route_to_another_region_is_warned(messages: Messages, live: cdk.Stack, subnets: str) -> None:
+    kind = getattr(ec2.SubnetType, subnets)
+    nat = int(kind is ec2.SubnetType.PRIVATE_WITH_EGRESS)
+    vpc = ec2.Vpc(live, "Vpc", max_azs=2, nat_gateways=nat)
+    add_vpc_endpoints(vpc, store_functions=True)
+    where = ec2.SubnetSelection(subnet_type=kind)
+    TritonArtifactStore(live, "Store", promotes_from=imported(live), vpc=vpc, vpc_subnets=where)
+
+    pattern = Match.string_like_regexp("NoRouteToSourceStore")
+    found = [str(each.entry.data) for each in Annotations.from_stack(live).find_warning("*", pattern)]
+
+    assert len(found) == 1 - nat
+    for sentence in found:
+        messages.record("cdk-triton:NoRouteToSourceStore", sentence)
 
 
 def test_a_model_is_promoted_without_an_archive_among_the_assets(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Network, collapse_addresses
 from typing import Final
 
 import jsii
 from aws_cdk import Annotations, Aspects, CfnResource, IAspect
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
 from cdk_triton._checked import checked
@@ -18,9 +20,11 @@ from cdk_triton.hosting.naming.acknowledgements import acknowledge, acknowledge_
 from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.stacks import stack_of
 
-__all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network", "await_vpc_endpoints"]
+__all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network", "await_route_to", "await_vpc_endpoints"]
 
 NO_WAY_OUT_WARNING: Final = "cdk-triton:NoWayOut"
+
+PROMOTION_WARNING: Final = "cdk-triton:NoRouteToSourceStore"
 
 VPC_ENDPOINTS: Mapping[str, str] = {
     "s3": "archives, and what builds read and write",
@@ -55,15 +59,17 @@ REQUIRED: Mapping[str, Sequence[str]] = {
     "builds": ("s3", "ecr.api", "ecr.dkr"),
     "functions": ("s3", "states"),
     "platform checks": ("cloudformation",),
+    "waits for scaled endpoints": ("cloudformation", "sagemaker.api"),
 }
 """The services that each part needs to start. Without the others it starts, but its logs and metrics are missing.
 
 For instances, `host-vpc` requires only S3. This library does not set the `ImageConfig` of a Model, whose
 `RepositoryAccessMode` is `Vpc` for a private registry in the VPC and `Platform` for an image in ECR. Builds use ECR
 from inside the VPC. To check a platform change of published ensembles, the functions read the status of the stack.
+They read the name and the status of an endpoint that is being scaled, and wait for 50 minutes if there is no answer.
 """
 
-_OF_THE_STORE: Final = ("functions", "platform checks")
+_OF_THE_STORE: Final = ("functions", "platform checks", "waits for scaled endpoints")
 """The parts that the functions of a store do."""
 
 
@@ -149,6 +155,37 @@ def await_vpc_endpoints(resource: CfnResource, network: Network, who: IConstruct
     Aspects.of(resource).add(_EgressCheck(network, who, what))
 
 
+def await_route_to(bucket: s3.IBucket, network: Network, who: Construct) -> None:
+    """Warn if functions in a VPC certainly have no route to a bucket that may be in another region.
+
+    A VPC endpoint serves its own region only, and an imported bucket does not say which region it is in.
+
+    Args:
+        bucket: the bucket that the functions read.
+        network: the subnets and security groups of the functions.
+        who: the store, which is warned.
+    """
+    Aspects.of(who).add(_RouteCheck(bucket, network, who))
+
+
+@jsii.implements(IAspect)
+class _RouteCheck:
+    """Looks for a route to the internet, when the app is complete."""
+
+    def __init__(self, bucket: s3.IBucket, network: Network, who: Construct) -> None:
+        self._bucket, self._network, self._who = bucket, network, who
+
+    def visit(self, node: IConstruct) -> None:
+        if node is not self._who or not _isolated(self._network, node.node.root.node.find_all()):
+            return
+        Annotations.of(self._who).add_warning_v2(
+            PROMOTION_WARNING,
+            f"{path_of(self._who)} promotes from {path_of(self._bucket)}, but vpc_subnets of "
+            f"{self._network.vpc.node.path} have no route to the internet, and VPC endpoints reach S3 of their own "
+            "region only. Select subnets with a NAT gateway, or acknowledge this if both stores are in one region",
+        )
+
+
 @jsii.implements(IAspect)
 class _EgressCheck:
     """Looks for routes and VPC endpoints by which subnets reach AWS, when the app is complete."""
@@ -193,12 +230,12 @@ def _vpc_endpoints(vpc: ec2.IVpc, constructs: Iterable[IConstruct]) -> Iterator[
             yield from ((service, each) for service in services if name.endswith(f".{service}"))
 
 
-def _is_in_vpc(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
+def _is_in_vpc(resource: ec2.CfnVPCEndpoint | ec2.CfnVPCCidrBlock, vpc: ec2.IVpc) -> bool:
     """Compares the texts of the ids, because each import of a VPC may make a token of its own."""
-    if endpoint.vpc_id == vpc.vpc_id:
+    if resource.vpc_id == vpc.vpc_id:
         return True
-    theirs, ours = stack_of(endpoint), stack_of(vpc)
-    text = json.dumps(theirs.resolve(endpoint.vpc_id))
+    theirs, ours = stack_of(resource), stack_of(vpc)
+    text = json.dumps(theirs.resolve(resource.vpc_id))
     if text != json.dumps(ours.resolve(vpc.vpc_id)):
         return False
     # These name something else in each stack, and an export is another in each environment.
@@ -250,6 +287,32 @@ def _add_vpc_endpoints(
     return added
 
 
+def _further_blocks(vpc: ec2.IVpc) -> list[str]:
+    """The CIDR blocks of imported subnets that are not in the VPC's primary block, so in another block of the VPC."""
+    try:
+        primary = IPv4Network(vpc.vpc_cidr_block)
+        subnets = [*vpc.public_subnets, *vpc.private_subnets, *vpc.isolated_subnets]
+        blocks = {IPv4Network(subnet.ipv4_cidr_block) for subnet in subnets}
+    except (RuntimeError, ValueError):  # jsii's, of a subnet imported without its block; a token
+        return []
+    return [str(block) for block in collapse_addresses(blocks) if not block.subnet_of(primary)]
+
+
+@jsii.implements(IAspect)
+class _LaterBlocks:
+    """Lets in the CIDR blocks that the app associates with the VPC, when the app is complete."""
+
+    def __init__(self, vpc: ec2.IVpc) -> None:
+        self._vpc = vpc
+
+    def visit(self, node: IConstruct) -> None:
+        if not isinstance(node, ec2.SecurityGroup):
+            return
+        for each in node.node.root.node.find_all():
+            if isinstance(each, ec2.CfnVPCCidrBlock) and each.cidr_block and _is_in_vpc(each, self._vpc):
+                node.add_ingress_rule(ec2.Peer.ipv4(each.cidr_block), ec2.Port.tcp(443), "from within the VPC")
+
+
 def _id(service: str) -> str:
     return f"Triton{''.join(part.capitalize() for part in service.split('.'))}"
 
@@ -259,7 +322,9 @@ def _endpoints_group(vpc: ec2.IVpc) -> ec2.SecurityGroup:
     scope = vpc.node.scope if isinstance(vpc.node.scope, Construct) else stack_of(vpc)
     description = "cdk-triton: VPC endpoints of AWS services"
     group = ec2.SecurityGroup(scope, f"{vpc.node.id}TritonEndpoints", vpc=vpc, description=description)
-    group.add_ingress_rule(ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.tcp(443), "from within the VPC")
+    for block in (vpc.vpc_cidr_block, *_further_blocks(vpc)):
+        group.add_ingress_rule(ec2.Peer.ipv4(block), ec2.Port.tcp(443), "from within the VPC")
+    Aspects.of(group).add(_LaterBlocks(vpc))
     reason = "Only the VPC's own addresses, on port 443; cdk-nag cannot read a CIDR by reference."
     acknowledge(group, {"EC23": reason})
     acknowledge_nist(group, dict.fromkeys(("EC2RestrictedCommonPorts", "EC2RestrictedSSH"), reason))

@@ -27,7 +27,7 @@ from cdk_triton.protocol import layout
 from cdk_triton.protocol.plan import Commit, ServedArchives, ServedCopy, StackPlan
 from cdk_triton.sagemaker import ServingPlatform
 
-__all__ = ["artifact_resource", "provider_of"]
+__all__ = ["artifact_resource", "delivering_store"]
 
 MAX_METADATA_BYTES = 256 * 1024
 """The size of the names in the metadata, enough for a thousand names of a hundred characters. A template has at most 1
@@ -124,9 +124,10 @@ def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -
         made.add_metadata(layout.TARGET_MODELS_METADATA, summary)
 
 
-def provider_of(model: object) -> str | None:
-    """The service token of a model's store; None for a model of a user's own class."""
-    return getattr(model, "_service_token", None)
+def delivering_store(model: object) -> ITritonArtifactStore | None:
+    """The store of a model of this library; None for an imported model, or a model of a user's own class."""
+    store: ITritonArtifactStore | None = getattr(model, "_store", None)
+    return store
 
 
 def _commit(artifact: Artifact, platform: ServingPlatform, metadata: Mapping[str, str]) -> Commit:

@@ -71,7 +71,6 @@ class ServedModel(Resource):
         self._image = container_image(self, platform)
         self._assembly = CloudAssembly(self)
         self._store = store_of(self, store)
-        self._service_token = self._store.service_token
 
     def _deliver(
         self,

@@ -99,15 +99,16 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:ComponentMemory",
         "a component may reserve more memory than an instance offers",
         "A host keeps a part of the instance's memory for itself, and AWS does not document how much. If no instance "
-        "has enough free memory, the component fails to start. Lower memory=, or try it in your account and "
-        "acknowledge the warning.",
+        "has enough free memory, the component fails to start. Lower memory=, or try the present value in your account "
+        "and acknowledge the warning.",
         "Inference components",
     ),
     ConstructCode(
         "cdk-triton:ComponentOfOtherModel",
         "a component runs a model that is not a TritonModel of the app",
         "The network, the archive and the image of such a model cannot be checked. Give it the network of the other "
-        "components, and grant components.role the permissions of its own role.",
+        "components. Grant components.role the permissions that the model's own role has, because AWS does not "
+        "document which of the two roles SageMaker uses.",
         "Inference components",
     ),
     ConstructCode(
@@ -276,25 +277,34 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "Inference components",
     ),
     ConstructCode(
+        "cdk-triton:NoRouteToSourceStore",
+        "the functions of a store in a VPC may not reach the store that it promotes from",
+        "VPC endpoints serve their own region only. So a store in a VPC without a route to the internet cannot promote "
+        "from another region. Select subnets with a NAT gateway, or acknowledge this if both stores are in one region.",
+        "Network and data",
+    ),
+    ConstructCode(
         "cdk-triton:NoWayOut",
-        "the subnets of a model have no route to an AWS service that the model needs",
-        "An instance without a route to S3 waits for its archive until the start fails. Call add_vpc_endpoints(vpc), "
-        "or select subnets with a NAT gateway.",
+        "a model, a builder or a store is in subnets without a route to an AWS service that it needs",
+        "An instance without a route to S3 waits for its archive until the start fails, and builds and the functions "
+        "of a store wait until they time out. Call add_vpc_endpoints(vpc), for a store with store_functions=True, or "
+        "select subnets with a NAT gateway.",
         "Network and data",
     ),
     ConstructCode(
         "cdk-triton:NothingScales",
         "the number of instances has limits, but no policy scales it",
-        "Without a policy or a schedule, the number does not change within its limits. Call a scale_on_ method of the "
-        "object that auto_scale_instance_count returned.",
+        "Without a policy or a schedule, nothing changes the number of instances within these limits. Call a scale_on_ "
+        "method of the object that auto_scale_instance_count returned.",
         "Scaling",
     ),
     ConstructCode(
         "cdk-triton:PayloadsExceedInstance",
         "the largest requests of an asynchronous endpoint do not fit into an instance",
         "An instance may get several requests of the size max_payload at a time, and Triton keeps three copies of a "
-        "request in JSON. They need more memory than the instance has, or the requests and the model need more space "
-        "than the volume has. Lower max_payload or max_concurrent_invocations_per_instance, or use a larger instance.",
+        "request in JSON. The copies need more memory than the instance has, or the requests and the model need more "
+        "space than the volume has. Lower max_payload or max_concurrent_invocations_per_instance, or use a larger "
+        "instance.",
         "Asynchronous endpoints",
     ),
     ConstructCode(

@@ -23,6 +23,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.keys import require_store_keys
 from cdk_triton.hosting.access.network import function_network
 from cdk_triton.hosting.access.permissions import Statement, allow
+from cdk_triton.hosting.access.vpc_endpoints import await_route_to
 from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.naming.per_construct import arn_of, encryption_key_of, path_of
 from cdk_triton.hosting.naming.references import protects_nothing
@@ -220,6 +221,8 @@ class TritonArtifactStore(Construct):
         self._builds.start_by(is_complete)
         if promotes_from is not None:
             allow_promotion(self, self.handler_role, promotes_from)
+            if self._network is not None:
+                await_route_to(promotes_from.bucket, self._network, self)
         self._handler_arn = is_complete.function_arn
         self.service_token = provider(self, made, is_complete)
         if export_prefix is not None:

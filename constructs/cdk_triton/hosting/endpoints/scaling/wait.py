@@ -12,6 +12,8 @@ from aws_cdk import CfnResource, CustomResource, Duration
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from cdk_triton.hosting.access.network import Network
+from cdk_triton.hosting.access.vpc_endpoints import await_vpc_endpoints
 from cdk_triton.hosting.naming.logical_ids import change_id_with
 
 __all__ = ["EndpointWait"]
@@ -33,6 +35,7 @@ class EndpointWait(Construct):
         endpoint: the endpoint's L1 construct.
         config: the L1 construct of the endpoint's configuration.
         service_token: the provider of the artifact store of the endpoint's models.
+        network: the network of that store's functions; None for Lambda's own.
     """
 
     def __init__(
@@ -43,12 +46,15 @@ class EndpointWait(Construct):
         endpoint: sagemaker.CfnEndpoint,
         config: sagemaker.CfnEndpointConfig,
         service_token: str,
+        network: Network | None,
     ) -> None:
         super().__init__(scope, id)
         self._token = service_token
         self.deletion = self._resource("BeforeDeletion", {"EndpointName": endpoint.attr_endpoint_name})
         of_name = self.deletion.node.default_child
         assert isinstance(of_name, CfnResource)  # as CDK makes it
+        if network is not None:  # not before the update: the policy of a VPC endpoint may name the endpoint
+            await_vpc_endpoints(of_name, network, scope, "waits for scaled endpoints")
         self._update = self._resource(
             "BeforeUpdate",
             {"EndpointConfigName": config.attr_endpoint_config_name, "NameIsIdOf": of_name.logical_id},

@@ -11,12 +11,13 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.access.network import network_of
 from cdk_triton.hosting.access.permissions import Statement
 from cdk_triton.hosting.endpoints.data_capture import warn_about_scaling
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.endpoints.updates.rollback_alarms import check_rollback_alarm, warn_about_stack
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
-from cdk_triton.hosting.models.delivery import provider_of
+from cdk_triton.hosting.models.delivery import delivering_store
 from cdk_triton.hosting.naming.per_construct import path_of
 
 if TYPE_CHECKING:  # slow to import, and only needed with policies, alarms or scaling
@@ -191,9 +192,9 @@ class EndpointUpdates:
         class, do not wait.
         """
         if self._wait is None:
-            tokens = (provider_of(model) for variant in self._served for model in variant.models)
-            token = next((each for each in tokens if each is not None), None)
-            if token is None:
+            stores = (delivering_store(model) for variant in self._served for model in variant.models)
+            store = next((each for each in stores if each is not None), None)
+            if store is None:
                 Annotations.of(self._scope).add_warning_v2(
                     NO_WAIT_WARNING,
                     f"{path_of(self._scope)} is scaled, but no artifact store of this app delivers its models. So "
@@ -206,7 +207,12 @@ class EndpointUpdates:
             from cdk_triton.hosting.endpoints.scaling.wait import EndpointWait
 
             self._wait = EndpointWait(
-                self._scope, "Wait", endpoint=self._endpoint, config=self._config, service_token=token
+                self._scope,
+                "Wait",
+                endpoint=self._endpoint,
+                config=self._config,
+                service_token=store.service_token,
+                network=network_of(store),
             )
             self._tell_wait()
         # The wait before the deletion begins only when nothing scales any more.

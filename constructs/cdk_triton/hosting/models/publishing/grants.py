@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 
-from cdk_triton.hosting.access.network import Network
+from cdk_triton.hosting.access.network import Network, network_of
 from cdk_triton.hosting.access.permissions import Statement
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.imported import keys_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
-from cdk_triton.hosting.store.store import TritonArtifactStore
 from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
 
@@ -39,7 +38,7 @@ class Served(NamedTuple):
     @property
     def network(self) -> Network | None:
         """The network of the store's functions in a VPC; None also if it is unknown, as for a store of another app."""
-        return self.store._network if isinstance(self.store, TritonArtifactStore) else None
+        return network_of(self.store)
 
 
 def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnStateMachine) -> iam.Grant:
