@@ -8,11 +8,14 @@ output, and the export stays (`resolveValue` in `core/lib/private/refs.js` of aw
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
-from aws_cdk import CfnOutput, Fn, Stack
+from aws_cdk import CfnOutput, Fn, IResolvable, Reference, Stack, Tokenization
 from constructs import Construct
 
-__all__ = ["name_of_export", "protects_nothing", "refers_weakly", "weak_reference"]
+from cdk_triton.hosting.naming.stacks import stack_of
+
+__all__ = ["keep_exports", "name_of_export", "protects_nothing", "refers_weakly", "weak_reference"]
 
 STRENGTH = "@aws-cdk/core:defaultCrossStackReferences"
 
@@ -35,6 +38,26 @@ def weak_reference(producer: Stack, value: str) -> str:
     existing = scope.node.try_find_child(id)
     output = existing if isinstance(existing, CfnOutput) else CfnOutput(scope, id, value=value)
     return Fn.get_stack_output(producer.stack_name, producer.get_logical_id(output), producer.region)
+
+
+def keep_exports(scope: Construct, values: Iterable[str]) -> None:
+    """Export values of the construct's stack, whether or not another stack uses them now.
+
+    The CDK exports a value while another stack uses it. `cdk deploy --all` deploys the stack with the exports first, so
+    it fails when a feature that needed one is removed: "Export … cannot be deleted as it is in use by …". A weak
+    reference has no export, and a nested stack exports through its parent.
+    """
+    stack = stack_of(scope)
+    if protects_nothing(stack) or stack.nested_stack_parent is not None:
+        return
+    for value in values:
+        if any(_is_of(stack, token) for token in Tokenization.reverse_string(value).tokens):
+            stack.export_value(value)
+
+
+def _is_of(stack: Stack, token: IResolvable) -> bool:
+    """Whether a token is an attribute of a resource of this stack, and not, say, of a key of another one."""
+    return isinstance(token, Reference) and stack_of(token.target).node.path == stack.node.path
 
 
 def name_of_export(producer: Stack, value: str) -> str:

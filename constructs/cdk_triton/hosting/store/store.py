@@ -26,7 +26,7 @@ from cdk_triton.hosting.access.permissions import Statement, allow
 from cdk_triton.hosting.access.vpc_endpoints import await_route_to
 from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.naming.per_construct import arn_of, encryption_key_of, path_of
-from cdk_triton.hosting.naming.references import protects_nothing
+from cdk_triton.hosting.naming.references import keep_exports, protects_nothing
 from cdk_triton.hosting.naming.stacks import are_deployed_together, stack_of
 from cdk_triton.hosting.store.bucket import (
     check_bucket,
@@ -235,6 +235,19 @@ class TritonArtifactStore(Construct):
                 builders=self.build_roles,
                 had_key=bool(self.former_keys),
             )
+        keep_exports(
+            self,
+            [
+                self.bucket.bucket_name,
+                arn_of(self.bucket),
+                self.service_token,
+                self._handler_arn,
+                *(role.role_name for role in (self.handler_role, *self.build_roles.values())),
+                *([] if encryption_key is None else [encryption_key.key_arn]),
+                *(key.key_arn for key in self.former_keys),
+                *([] if self._network is None else [*self._network.subnets, *self._network.security_groups]),
+            ],
+        )
 
     @staticmethod
     def from_bucket(
