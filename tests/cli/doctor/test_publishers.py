@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA
+from cdk_triton.cli.doctor.publishers import LOG_POLICY, LOG_SUBJECT
 
 SUBJECT = "publishers"
 
@@ -52,3 +53,19 @@ def test_a_region_without_the_quota(doctor: Any, aws: Any, assembly: Any) -> Non
     for operation in ("ListServiceQuotas", "ListAWSDefaultServiceQuotas"):
         aws.answers(operation, {"Quotas": []})
     assert doctor("--app", assembly("Serving", _template(8), [])).graded(SUBJECT) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("names", "grade"),
+    [
+        pytest.param(["own"], "ok", id="space for one"),
+        pytest.param([f"own{number}" for number in range(10)], "error", id="full"),
+        pytest.param([*(f"own{number}" for number in range(9)), LOG_POLICY], "ok", id="the policy is there"),
+    ],
+)
+def test_the_policy_by_which_a_publisher_writes_its_log(
+    names: list[str], grade: str, doctor: Any, aws: Any, assembly: Any
+) -> None:
+    aws.answers("DescribeResourcePolicies", {"resourcePolicies": [{"policyName": name} for name in names]})
+    found = doctor("--app", assembly("Serving", _template(8), []))
+    assert found.graded(LOG_SUBJECT) == grade

@@ -1,4 +1,4 @@
-"""Compares the functions that the publishers of an app run at once with the account's concurrent executions."""
+"""Compares what the publishers of an app need with the quotas of the account: executions, and policies of logs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.capacity import LAMBDA_QUOTA
 from cdk_triton.cli.doctor.quotas import quotas, request_of, unlisted
 
-__all__ = ["SUBJECT", "publisher_descriptions", "publishers"]
+__all__ = ["LOG_POLICY", "LOG_SUBJECT", "SUBJECT", "publisher_descriptions", "publishers"]
 
 SUBJECT = "publishers"
+LOG_SUBJECT = "logs of publishers"
+
+LOG_POLICY = "AWSLogDeliveryWrite20150319"
+_MAX_LOG_POLICIES = 10
 
 
 def publishers(account: Account, app: Path) -> Iterator[Answer]:
@@ -40,6 +44,7 @@ def publishers(account: Account, app: Path) -> Iterator[Answer]:
     }
     if not found:
         return
+    yield _log_policy(account)
     quota = quotas(account, "lambda", [LAMBDA_QUOTA]).get(LAMBDA_QUOTA)
     if quota is None:
         yield unlisted(SUBJECT, LAMBDA_QUOTA, account)
@@ -56,6 +61,26 @@ def publishers(account: Account, app: Path) -> Iterator[Answer]:
         found=f"max_concurrency of {listed(greedy)} is up to {most}, but {limit}, so other functions of the region are "
         "throttled while ensembles are published",
         fix=f"choose a smaller max_concurrency, or {request_of(quota, account, 2 * most)}",
+    )
+
+
+def _log_policy(account: Account) -> Answer:
+    """Whether Step Functions can let the state machine of a publisher write its log.
+
+    It changes this resource policy of the account, or creates it. The log group of a publisher is below
+    `/aws/vendedlogs/states/`, which takes no space in it ("Logging using CloudWatch Logs" in the guide of Step
+    Functions; "Resource policies" in "CloudWatch Logs quotas").
+    """
+    pages = account.client("logs").get_paginator("describe_resource_policies").paginate()
+    names = [policy["policyName"] for page in pages for policy in page["resourcePolicies"]]
+    found = f"the region has {len(names)} of {_MAX_LOG_POLICIES} resource policies of CloudWatch Logs"
+    if LOG_POLICY in names or len(names) < _MAX_LOG_POLICIES:
+        return Answer(subject=LOG_SUBJECT, state=State.OK, found=found)
+    return Answer(
+        subject=LOG_SUBJECT,
+        state=State.ERROR,
+        found=f"{found}, but not {LOG_POLICY}, which Step Functions creates for the log of a publisher",
+        fix=f"delete one that nothing uses, such as `aws logs delete-resource-policy --policy-name {names[0]}`",
     )
 
 

@@ -13,7 +13,6 @@ reading its length takes another.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,9 +25,10 @@ from constructs import Construct
 from cdk_triton.hosting.naming.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.naming.logical_ids import digest_of
 from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_of
-from cdk_triton.hosting.naming.stacks import root_stack, stack_of
+from cdk_triton.hosting.naming.service_names import unique_name
+from cdk_triton.hosting.naming.stacks import stack_of
 
-__all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_policy", "policy_name"]
+__all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_policy"]
 
 ROLE_WARNING = "cdk-triton:RoleNotGranted"
 
@@ -40,9 +40,6 @@ TOKEN_CHARACTERS = 150
 
 PSEUDO_CHARACTERS = {"AWS.Partition": 10, "AWS.Region": 15, "AWS.AccountId": 12}
 """The lengths of values that AWS has everywhere: `aws-us-gov`, `us-isof-south-1`, and an account."""
-
-NAME_CHARACTERS = 80
-"""The readable part of an inline policy's name: of its 128 ("IAM and AWS STS quotas"), region and hashes need 40."""
 
 _TOKEN = re.compile(r"[$#]\{Token\[([^]]*)\.\d+\]\}")
 
@@ -107,7 +104,7 @@ def inline_policy(
     decisive: object = None,
 ) -> iam.Policy:
     """A policy for the user's own roles, with a warning for roles that do not accept changes; see `managed_policy`."""
-    document, name = _document(statements), policy_name(scope, id)
+    document, name = _document(statements), unique_name(scope, id)
     parent, own_id = (scope, id) if decisive is None else _replaceable(scope, id, document, decisive)
     if parent is not scope:
         name += own_id  # under the same name, the new policy would replace the old one and be deleted with it
@@ -182,22 +179,6 @@ def _flat(value: Any) -> str:
 def add_statements(policy: iam.ManagedPolicy | iam.Policy, statements: Iterable[Statement]) -> None:
     """Add statements to a policy."""
     policy.add_statements(*(iam.PolicyStatement.from_json(statement.json) for statement in statements))
-
-
-def policy_name(
-    scope: Construct,
-    id: str,
-) -> str:
-    """A name for an inline policy of a role that other stacks, apps and regions can also use.
-
-    The inline policies of a role need different names: a second policy with the same name overwrites the first. The
-    CDK's name is the logical id, which may be the same in several stacks. So this name consists of the stack's name,
-    the path and the region.
-    """
-    stack = root_stack(stack_of(scope))
-    place = "/".join((stack.stack_name, scope.node.path[len(stack.node.path) :], id))
-    readable = re.sub(r"[^\w+=,.@-]+", "-", place, flags=re.ASCII)[:NAME_CHARACTERS]
-    return f"{readable}-{stack.region}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
 
 
 def _replaceable(scope: Construct, id: str, document: iam.PolicyDocument, decisive: object) -> tuple[Construct, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,6 +131,28 @@ def test_the_machine_calls_the_four_functions_and_logs_everything(fleet: Fleet) 
     metrics = [each["MetricStat"]["Metric"]["MetricName"] for each in alarm["Properties"]["Metrics"][1:]]
     assert metrics == ["ExecutionsFailed", "ExecutionsAborted", "ExecutionsTimedOut"]
     assert publisher.alarm.node.path.endswith("Publisher/Failures")
+
+
+def test_the_log_group_takes_no_space_in_the_policy_of_the_account(world: World) -> None:
+    """Its name has the prefix of Step Functions' guide, and no other publisher has it."""
+    fleet = Fleet(world)
+    fleet.add_publisher(next_platform=NEXT)
+    TritonMultiModel(fleet.stack, "Other, @ Fleet", platform=world.platform, store=fleet.store).add_publisher()
+    twin = cdk.Stack(fleet.app, "Twin", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+    TritonMultiModel(twin, "Fleet", platform=world.platform, store=fleet.store).add_publisher()
+
+    groups = [
+        group
+        for stack in (fleet.stack, twin)
+        for group in Template.from_stack(stack).find_resources("AWS::Logs::LogGroup").values()
+    ]
+    names = [group["Properties"]["LogGroupName"] for group in groups]
+
+    assert len(set(names)) == len(groups) == 4
+    for name in names:
+        assert re.fullmatch(r"/aws/vendedlogs/states/[a-zA-Z0-9_./#-]+", name)
+        assert len(name) <= 512
+    assert {group["DeletionPolicy"] for group in groups} == {"Delete"}
 
 
 def test_the_alarms_contain_the_first_step_or_the_address_of_the_runbook(messages: Messages, world: World) -> None:

@@ -30,6 +30,7 @@ from cdk_triton.hosting.naming.acknowledgements import (
 )
 from cdk_triton.hosting.naming.per_construct import arn_of, encryption_key_of, path_of
 from cdk_triton.hosting.naming.runbooks import alarm_description, runbook_of
+from cdk_triton.hosting.naming.service_names import unique_name
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
 from cdk_triton.protocol import layout
@@ -90,6 +91,10 @@ class TritonPublisher(Construct):
         log_group = logs.LogGroup(
             self,
             "Logs",
+            # An account has a resource policy of 5,120 characters that names the log group of each state machine which
+            # is not below this prefix ("Avoiding Amazon CloudWatch Logs resource policy size restrictions",
+            # https://docs.aws.amazon.com/step-functions/latest/dg/bp-cwl.html). So only this resource has a name.
+            log_group_name=f"/aws/vendedlogs/states/{unique_name(self, 'Logs')}",
             retention=logs.RetentionDays.THREE_MONTHS,
             removal_policy=RemovalPolicy.DESTROY,
             encryption_key=encryption_key_of(served.store.bucket),
@@ -256,21 +261,25 @@ class TritonPublisher(Construct):
         )
         machine.node.add_dependency(role)
         # A map starts executions of its own machine, whose ARN its role can only have in a policy that comes later.
-        children = executions_arn(machine, "/*")
+        # Its guide has the pattern `<name>:*` and, for a redrive, `<name>/<label>:*` ("IAM policies for using
+        # Distributed Map states").
+        runs, children = executions_arn(machine, ":*"), executions_arn(machine, "/*")
         managed_policy(
             inside,
             "MapPermissions",
             [role],
             [
                 Statement(["states:StartExecution"], [machine.ref]),
-                Statement(["states:DescribeExecution", "states:StopExecution"], [children]),
+                Statement(
+                    ["states:DescribeExecution", "states:RedriveExecution", "states:StopExecution"], [children, runs]
+                ),
             ],
         )
         why = "Each execution has objects with its own name, which is not known at synth."
         reasons = dict.fromkeys(imported_objects_arns(self, bucket, own), why)
         reasons |= {
             "*": "The actions of log deliveries do not support resource-level permissions.",
-            children: "Step Functions makes the id of a map run when the map run starts.",
+            **dict.fromkeys((children, runs), "Step Functions makes the id of a map run when the map run starts."),
         }
         acknowledge_wildcards(inside, reasons)
         acknowledge(inside, {"SF2": "Tracing is for requests of users. The log has every state of every execution."})

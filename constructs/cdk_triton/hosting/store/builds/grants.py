@@ -14,8 +14,8 @@ from constructs import Construct
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.images import PULL_ACTIONS, ContainerImage
-from cdk_triton.hosting.access.permissions import policy_name
 from cdk_triton.hosting.naming.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.naming.service_names import unique_name
 
 __all__ = ["GRANT_IDS", "allow_inputs", "allow_pull", "inline_grant", "object_arn"]
 
@@ -81,7 +81,7 @@ def inline_grant(
         resources: the ARNs of their resources.
     """
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
-    policy = iam.Policy(scope, id, policy_name=policy_name(scope, id), statements=[statement], roles=[role])
+    policy = iam.Policy(scope, id, policy_name=unique_name(scope, id), statements=[statement], roles=[role])
     reason = "A role can have ten managed policies only, and each model whose builds need a grant adds a policy."
     acknowledge_nist(policy, {"IAMNoInlinePolicy": reason})
     return policy
