@@ -16,10 +16,14 @@ DIFFERENCES = {
         "CloudFormation cancels running work when a resource fails. Here no work is cancelled.",
         "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE, and no event for a "
         "resource if only its Metadata, DeletionPolicy or UpdateReplacePolicy changes.",
-        "The cleanup of an update tries each deletion once, but CloudFormation three times.",
+        "In the cleanup of an update, CloudFormation tries each deletion three times. Here each deletion is tried "
+        "once.",
         "Macros, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are rejected.",
         "All Lambda functions together have 10 concurrent executions, as in a new account.",
-        "IAM, bucket, queue and key policies are recorded, but never enforced. Nothing is encrypted.",
+        "IAM, bucket, queue and key policies are recorded, but never enforced. Nothing is encrypted. So the check of a "
+        "role by CreateModel or CreateProcessingJob in a VPC is missing, too.",
+        "A function is never inactive, however long nobody calls it. VPC endpoints are recorded only, so no request to "
+        "another region fails because of them. The resource policy of CloudWatch Logs has no limit.",
         "Auto scaling, alarms, schedules and lifecycle rules are recorded, but never act.",
         "The state is in memory and is lost when the process ends. S3 objects above 5 MB are in unnamed temporary "
         "files.",
@@ -28,8 +32,8 @@ DIFFERENCES = {
         "Instance type and count of an endpoint configuration are recorded, and one server answers for each variant. "
         "The number of free instances has no limit, unless `cdk-triton local capacity` limits a type. If instances are "
         "missing, deployments and copies of components fail at once, without waiting for "
-        "`VariantInstanceProvisionTimeoutInSeconds`. Scaling adds instances to the pool that serves, regardless of the "
-        "capacity.",
+        "`VariantInstanceProvisionTimeoutInSeconds`. When the instance count of a variant grows, the instances are "
+        "added to the pool that serves, whatever `cdk-triton local capacity` allows.",
         "An endpoint is `Updating` for three seconds while its number of instances changes. Weights that "
         "UpdateEndpointWeightsAndCapacities sets take effect at once; in SageMaker, the endpoint is `Updating` for a "
         "change of weights, too.",
@@ -45,17 +49,17 @@ DIFFERENCES = {
         "start the process again.",
         "A server loads or unloads one model at a time, and never unloads a model that a request waits for. AWS does "
         "not document how SageMaker orders loads.",
-        "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as "
-        "sums, counts and extremes. Percentiles are missing, and so is the utilization of CPU, GPU, memory and disk. "
-        "`InvocationsPerInstance` counts one instance, whatever their number.",
-        "Asynchronous endpoints also publish the metrics of their queue every 5 s, `ExpiredRequests` and "
-        "`InvocationFailures`. An instance gets 4 requests at a time unless the configuration sets a number. To scale "
-        "to zero instances and back, use UpdateEndpointWeightsAndCapacities; at zero, the server keeps running, but "
-        "requests wait.",
+        "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as sums, "
+        "counts and extremes. Percentiles are missing, and so is the utilization of CPU, GPU, memory and disk. "
+        "`InvocationsPerInstance` is computed as if the variant had one instance.",
+        "Asynchronous endpoints also publish `ExpiredRequests`, `InvocationFailures` and, every 5 s, the metrics of "
+        "their queue. An instance gets 4 requests at a time unless the configuration sets a number. To scale to zero "
+        "instances and back, use UpdateEndpointWeightsAndCapacities; at zero, the server keeps running, but requests "
+        "wait.",
         "The answer of an asynchronous request is stored without the container's content type, and a failure as the "
         "text of a ModelError; AWS does not document the form of either object. Notifications do not include answers.",
-        "Data capture writes a file for each captured invocation before it is answered, and none for failed ones. "
-        "SageMaker collects invocations for minutes.",
+        "Data capture writes a file for each captured invocation before the caller gets the answer, and no file for "
+        "failed invocations. SageMaker collects invocations for minutes.",
         "A shadow's answers are neither compared nor captured.",
     ),
     "Models": (
@@ -64,9 +68,9 @@ DIFFERENCES = {
         "limit.",
         "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x; an image has the Python "
         "of its release (3.8, 3.10 or 3.12) and its own numpy. The models can import the standard library, numpy, "
-        "their own files and an environment that is unpacked. As in an image, they cannot import packages of your "
-        "virtual environment. The few other packages of an image, such as SciPy from 26.01 on, are missing here. The "
-        "stand-ins for backends can import the packages of the interpreter that runs the local AWS.",
+        "their own files and, if they have one, their own environment. As in an image, they cannot import packages of "
+        "your virtual environment. The few other packages of an image, such as SciPy from 26.01 on, are missing here. "
+        "The stand-ins for backends can import the packages of the interpreter that runs the local AWS.",
         "Triton 24.10 does not work with numpy 2. If an unpacked environment has numpy 2, outputs of numbers are empty "
         "(0 bytes), and a request with strings ends the model's process.",
         "The configuration of an ONNX model is not completed from its file, so `config.pbtxt` must contain inputs and "
@@ -84,9 +88,9 @@ DIFFERENCES = {
         "A build or a processing job runs in bash on this machine, without a container, so it can read this machine's "
         "files. Its image is only a name. Its `python3` is the Python that runs the local AWS, and its PATH is that "
         "of this machine.",
-        "`WheelEnvironment` packs for the Python that runs the local AWS instead of the image's, because the models "
-        "run with it. The build prints this difference, and its manifest names a stand-in for Python. pip reads your "
-        "configuration files, and the `PIP_` variables with which the local AWS was started.",
+        "The models run with the Python that runs the local AWS, so `WheelEnvironment` packs for this Python instead "
+        "of the image's. The build prints this difference, and its manifest names a stand-in for Python. pip reads "
+        "your configuration files, and the `PIP_` variables with which the local AWS was started.",
         "The stand-ins for the tools of an image have the options of the Triton release in the image's tag, or of "
         "24.10 if the tag has none.",
         "In a build, shell variables that are not exported, functions and background processes end with their phase. "
@@ -99,10 +103,10 @@ DIFFERENCES = {
         "quotas of other services fail.",
         "BatchGetImage finds the images of this library's table in the accounts of SageMaker's Triton images. No "
         "other operation finds them.",
-        "JSONPath definitions run if their tasks call Lambda functions, as those of a publisher do. An expression in "
-        "JSONata, a task that waits for its job (`.sync`) and a direct call of CodeBuild or SageMaker fail. A direct "
-        "call of another service (`aws-sdk:`) uses boto3's parameter names, and its errors have different names than "
-        "on AWS.",
+        "State machines with JSONPath definitions run if their tasks call Lambda functions, as those of a publisher "
+        "do. An expression in JSONata, a task that waits for its job (`.sync`) and a direct call of CodeBuild or "
+        "SageMaker fail. A direct call of another service (`aws-sdk:`) uses boto3's parameter names, and its errors "
+        "have different names than on AWS.",
         "A distributed map never compares its failures with a threshold, so the map does not fail if a child fails, "
         "and its ResultWriter writes a manifest without results. Thresholds in percent, batches of items, child "
         "executions of the type EXPRESS, and inputs other than a JSON file are rejected.",

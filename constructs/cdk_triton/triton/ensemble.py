@@ -61,7 +61,8 @@ class EnsembleGraph:
     Attributes:
         steps: the steps, in the order of the file.
         tensors: the tensors by name: the inputs, then the outputs, then the tensors that only steps use. Each group is
-            in the order of the file; the tensors of a step's map are in the order of the map's keys.
+            in the order of the file. Only the tensors of one step's map are sorted by the keys of the map, because
+            protobuf keeps no order in a map.
     """
 
     steps: tuple[EnsembleStep, ...]

@@ -181,18 +181,19 @@ def test_another_runtime_is_rejected_by_name(local_aws: LocalAws, rejected: Reje
 def test_a_function_that_cannot_be_unpacked_fails_with_a_sentence(
     messages: Messages, monkeypatch: pytest.MonkeyPatch, local_aws: LocalAws, role: str, cause: int
 ) -> None:
-    make_function(local_aws, role, "full", "def handler(event, context):\n    return 1\n")
+    name = f"fails-by-{cause}"
+    make_function(local_aws, role, name, "def handler(event, context):\n    return 1\n")
 
     def fail(*_: Any) -> None:
         raise OSError(cause, os.strerror(cause), "functions/full")
 
     monkeypatch.setattr("cdk_triton_local.lambdas.runtime.LambdaRuntime._unpack", fail)
     with pytest.raises(ClientError) as failed:
-        invoke(local_aws, "full", 1)
+        invoke(local_aws, name, 1)
     assert failed.value.response["Error"]["Code"] == "ServiceException"
     messages.record("ServiceException", failed.value.response["Error"]["Message"])
     monkeypatch.undo()
-    assert invoke(local_aws, "full", 1) == (1, None)
+    assert invoke(local_aws, name, 1) == (1, None)
 
 
 @pytest.mark.parametrize("name", ["../../out", "a/b", "a b", "x" * 200])
