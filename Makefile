@@ -84,5 +84,5 @@ $(VENV)/installed: requirements.lock requirements-bootstrap.lock pyproject.toml
 
 node_modules/installed: package-lock.json package.json $(VENV)/installed
 	@echo "Installing the CDK CLI into node_modules ..."
-	@npm ci --silent --no-audit --no-fund
+	@npm ci --loglevel=error --no-progress --no-audit --no-fund
 	@touch $@

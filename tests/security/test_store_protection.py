@@ -74,7 +74,7 @@ class TestAKey:
         [
             ("StoreIsCompleteRole", {"kms:Decrypt", "kms:GenerateDataKey"}),
             ("StoreCodeBuildRole", {"kms:Decrypt", "kms:GenerateDataKey"}),
-            ("StoreProcessingRole", {"kms:Decrypt", "kms:GenerateDataKey"}),
+            ("StoreProcessingRole", {"kms:Encrypt", "kms:Decrypt", "kms:GenerateDataKey"}),
             ("ModelRole", {"kms:Decrypt"}),
             ("StoreProvideRole", set()),
         ],

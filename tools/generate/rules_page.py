@@ -27,10 +27,11 @@ HEAD = """\
 # The rules
 
 `cdk-triton validate` and the constructs look for these faults; `cdk-triton explain CT101` prints the text of a rule.
-The server or SageMaker would reject a repository with an **error**, or would not serve it as you intend. A repository
-with a **warning** may work, and you can [acknowledge](validate.md#acknowledge-a-warning) it. A code keeps its meaning,
-and the code of a removed rule is not used again. Codes that begin with `cdk-triton:` are
-[the codes of the constructs](construct_codes.md).
+The server or SageMaker would reject a repository with an **error**, or would not serve it as you intend. If
+that depends on something that the checks cannot see, such as the packages of your own image, the finding is a
+**warning**, which you can [acknowledge](validate.md#acknowledge-a-warning). A code keeps its meaning, and the code of a
+removed rule is not used again. Codes that begin with `cdk-triton:` are [the codes of the
+constructs](construct_codes.md).
 """
 AREA = """\
 <!-- written by `make generate` -->

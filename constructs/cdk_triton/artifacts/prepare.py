@@ -25,7 +25,7 @@ from cdk_triton.triton.server_options import loaded_models
 __all__ = ["Prepared", "findings_of", "prepare", "prepared_document"]
 
 _QUESTION: Final = "prepared 1"
-"""The number is raised when `prepared_document` returns other members, so that older answers are not read."""
+"""The number is raised when `prepared_document` returns other members, so that older cached answers are not used."""
 
 BROKEN_PROMISE: Final = "cdk-triton:ProducedFile"
 
@@ -36,13 +36,13 @@ class Prepared:
 
     Attributes:
         repository: the repository.
-        platform: what serves it.
+        platform: the platform that serves it.
         findings: the findings of `ModelRepository.check`, and those about files that no recipe makes.
         errors: why its recipes cannot be built: the faults of single recipes or, if there are none, of their
             combination.
-        backends: the backend of each model, by the model's name; empty if no configuration has it.
+        backends: the backend of each model, by the model's name; an empty text if the configuration names none.
         entry_model: the name of the model that callers invoke; None if the repository leaves it open.
-        keys: the keys that name it.
+        keys: its artifact key and its other keys.
         files: the SHA-256 of each file of its archive, by path.
         build: what a build makes of it; None without recipes, or with errors.
     """
@@ -74,7 +74,7 @@ class Prepared:
 
     @cached_property
     def s3_files(self) -> Mapping[str, S3File]:
-        """The files that its build reads from S3, by the path that they get."""
+        """The files that its build reads from S3, by their path in the build."""
         return {} if self.build is None else s3_files(recipes_of(self.repository))
 
     def changed(self, when: str) -> ArchiveError:
@@ -98,13 +98,14 @@ def prepare(
     Args:
         repository: the repository.
         mode: how an endpoint serves it.
-        platform: what serves it.
+        platform: the platform that serves it.
         environment: the container's settings.
-        uncompressed: whether its files are served as they are, which gives a different artifact key.
+        uncompressed: whether its files are served without an archive, which gives a different artifact key.
 
     Raises:
         ArchiveError: a file cannot be read or is written to at this moment.
-        ConfigurationError: a path or a recipe contains a CDK token, or a recipe is not one.
+        ConfigurationError: a path or a recipe contains a CDK token, or an entry of the repository's recipes is not a
+            recipe.
     """
     found = cached_answer(
         [repository],

@@ -299,8 +299,8 @@ class RepositoryClient:
             **options: options of `TritonClient.infer`; `SingleRequestOptions` lists them.
 
         Raises:
-            ConfigurationError: the model has no input or output of that name, an input is missing, or its type or shape
-                differs from `config.pbtxt`; nothing was sent.
+            ConfigurationError: `inputs` or the option `outputs` names an input or output that the model does not have,
+                an input is missing, or its type or shape differs from `config.pbtxt`; nothing was sent.
             InvocationError: `TritonClient.infer` raises it, or an output's type differs from `config.pbtxt`.
         """
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
@@ -319,8 +319,8 @@ class RepositoryClient:
             **options: options of `infer` that apply to each request; `RequestOptions` lists them.
 
         Raises:
-            ConfigurationError: the model has no output of that name, or `concurrency` is not a whole number of at least
-                1.
+            ConfigurationError: the option `outputs` names an output that the model does not have, or `concurrency` is
+                not a whole number of at least 1.
         """
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
         return self.client._infer_many(

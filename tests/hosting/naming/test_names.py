@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-NO_NAME_OF_A_RESOURCE = {"MetricName", "EndpointConfigName"}
-"""Properties that say which metric is watched and which configuration is used."""
+NO_NAME_OF_A_RESOURCE = {"MetricName", "EndpointConfigName", "ServiceName"}
+"""Properties that say which metric is watched, which configuration is used, and which service a VPC endpoint is for."""
 
 
 def test_only_what_the_user_names_and_what_cloudformation_wants_named_has_a_name(world: World) -> None:
@@ -40,6 +40,7 @@ def test_only_what_the_user_names_and_what_cloudformation_wants_named_has_a_name
         ("AWS::SageMaker::Endpoint", "EndpointName"),  # endpoint_name=
         ("AWS::SSM::Parameter", "Name"),  # ssm_parameter_path=
         ("AWS::ApplicationAutoScaling::ScalingPolicy", "PolicyName"),
+        ("AWS::Logs::LogGroup", "LogGroupName"),  # of a publisher, with a prefix that the account's log policy needs
         ("AWS::IAM::Policy", "PolicyName"),  # inline, where a role has no room for a managed one
         ("AWS::SageMaker::InferenceComponent", "InferenceComponentName"),  # without capitals; has the stack's id
         ("AWS::SageMaker::InferenceComponent", "EndpointName"),  # the endpoint that it belongs to

@@ -45,7 +45,7 @@ MAX_SUBNETS, MAX_SECURITY_GROUPS = 16, 5
 """The maximum numbers in a VpcConfig of SageMaker, CodeBuild and Lambda, in botocore's models."""
 
 SAGEMAKER_PERMISSION = ("ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission")
-"""The actions by which SageMaker gives an interface to its own account, and takes it back."""
+"""The actions by which SageMaker lets its own AWS account use an interface, and ends that."""
 
 DESCRIBE_NETWORK = (
     "ec2:DescribeDhcpOptions",
@@ -96,7 +96,7 @@ def check_network(vpc: ec2.IVpc | None, vpc_subnets: object, security_groups: ob
     """Reject subnets and security groups without their VPC.
 
     Raises:
-        ConfigurationError: there is no VPC.
+        ConfigurationError: subnets or security groups are given, but no VPC.
     """
     if vpc is None and (vpc_subnets is not None or security_groups):
         raise ConfigurationError("vpc_subnets and security_groups need a vpc: give vpc= too, or remove both")
@@ -111,7 +111,8 @@ def build_network(
     """The network of builds, by default with a new security group that allows all outbound and no inbound traffic.
 
     Raises:
-        ConfigurationError: the VPC is certainly in another region.
+        ConfigurationError: the VPC is certainly in another region, a subnet or security group is certainly in another
+            VPC, or `vpc_subnets` select no subnet or too many.
     """
     if vpc is None:
         return None
@@ -131,8 +132,7 @@ def function_network(
     """The network of a store's functions, by default with a new security group, as for builds.
 
     Raises:
-        ConfigurationError: subnets or security groups are given without a VPC, or the VPC is certainly in another
-            region.
+        ConfigurationError: as for builds, or subnets or security groups are given without a VPC.
     """
     check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
@@ -168,8 +168,8 @@ def model_network(
             outbound and no inbound traffic. Requests reach the container through SageMaker, not through the VPC.
 
     Raises:
-        ConfigurationError: subnets or security groups are given without a VPC or belong to another VPC, or SageMaker
-            would reject them.
+        ConfigurationError: subnets or security groups are given without a VPC or are certainly in another VPC, the VPC
+            is certainly in another region, or SageMaker would reject the subnets or security groups.
     """
     check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
@@ -221,17 +221,19 @@ def network_of(store: object) -> Network | None:
 def network_statements(
     scope: Construct, network: Network, *, permission: Sequence[str], authorized: str | None = None
 ) -> list[Statement]:
-    """The statements for network interfaces of a service, in these subnets and security groups only.
+    """The statements that let a service use network interfaces, in these subnets and security groups only.
 
     The actions are those of "CreateModel API: Execution Role Permissions" and of the corresponding page for CodeBuild;
-    the service authorization reference of EC2 lists their resources and condition keys. The subnets of a shared VPC
-    belong to its owner.
+    the service authorization reference of EC2 lists their resources and condition keys. The ARNs of the subnets contain
+    the account of the VPC, because the subnets of a shared VPC belong to its owner.
 
     Args:
         scope: the construct that needs the interfaces.
         network: the subnets and security groups.
-        permission: the actions by which the service gives an interface to its own account.
-        authorized: the service that can get an interface, if the service sets `ec2:AuthorizedService`.
+        permission: the actions on the permissions of an interface, such as `ec2:CreateNetworkInterfacePermission`, by
+            which the service lets its own AWS account use the interface.
+        authorized: the only service that `permission` may let use an interface. None: no limit, for a service that does
+            not set the condition key `ec2:AuthorizedService`.
     """
     interfaces = _interfaces(scope)
     subnets = [_arn(scope, "subnet", subnet, account=network.vpc.env.account) for subnet in network.subnets]
@@ -374,7 +376,10 @@ def _check_membership(
 
 
 def _is_of_another_vpc(resource: ec2.CfnSecurityGroup | ec2.CfnSubnet, vpc: ec2.IVpc) -> bool:
-    """Whether that is certain: both ids are literals or of VPCs of the app, and neither is the dummy of a lookup."""
+    """Whether a security group or a subnet is certainly in another VPC.
+
+    It is certain if both VPC ids are literals or ids of VPCs of the app, and neither is the dummy value of a lookup.
+    """
     stack = stack_of(resource)
     theirs, ours = stack.resolve(resource.vpc_id), stack.resolve(vpc.vpc_id)
     if theirs == ours or "vpc-12345" in (theirs, ours):

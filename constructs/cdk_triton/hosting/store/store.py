@@ -235,19 +235,20 @@ class TritonArtifactStore(Construct):
                 builders=self.build_roles,
                 had_key=bool(self.former_keys),
             )
-        keep_exports(
-            self,
-            [
-                self.bucket.bucket_name,
-                arn_of(self.bucket),
-                self.service_token,
-                self._handler_arn,
-                *(role.role_name for role in (self.handler_role, *self.build_roles.values())),
-                *([] if encryption_key is None else [encryption_key.key_arn]),
-                *(key.key_arn for key in self.former_keys),
-                *([] if self._network is None else [*self._network.subnets, *self._network.security_groups]),
-            ],
-        )
+        if id != DEFAULT_STORE_ID:  # no other stack refers to the store that `store_of` makes
+            keep_exports(
+                self,
+                [
+                    self.bucket.bucket_name,
+                    arn_of(self.bucket),
+                    self.service_token,
+                    self._handler_arn,
+                    *(role.role_name for role in (self.handler_role, *self.build_roles.values())),
+                    *([] if encryption_key is None else [encryption_key.key_arn]),
+                    *(key.key_arn for key in self.former_keys),
+                    *([] if self._network is None else [*self._network.subnets, *self._network.security_groups]),
+                ],
+            )
 
     @staticmethod
     def from_bucket(

@@ -97,7 +97,7 @@ class CapacityWarnings:
             )
 
     def _beyond_capacity(self, new: Callable[[TritonComponent], int]) -> tuple[str, int]:
-        """The components whose new copies do not fit beside all initial copies, and the instances that they need."""
+        """The components whose new copies do not fit beside all initial copies, and the number of instances needed."""
         copies = initial_copies(self._components)
         needed = {
             each.node.id: instances_for([*copies, *[each.requirements] * new(each)], self._instance)

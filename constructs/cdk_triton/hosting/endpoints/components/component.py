@@ -55,14 +55,14 @@ class TritonComponent(Resource, ComponentMetrics):
     Args:
         scope: the parent.
         id: the construct's id.
-        endpoint: the endpoint.
+        endpoint: the `TritonComponents` that hosts the component.
         endpoint_resource: the endpoint's L1 construct.
         role: the role of the endpoint's configuration.
         model: the model that the component serves.
         requirements: the GPUs, vCPUs and memory that one copy reserves.
         copies: the number of copies that the component starts with.
         given_name: the endpoint's name, if the user gave one.
-        variant_name: the endpoint's variant.
+        variant_name: the name of the endpoint's only variant.
         deployment_policy: how SageMaker updates the component. None: SageMaker decides.
         ssm_parameter_path: the endpoint's path in the Parameter Store, if it has one.
     """
@@ -126,7 +126,7 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def component_name(self) -> str:
-        """The component's name, for `InferenceComponentName` of InvokeEndpoint: a token, read from the ARN."""
+        """The component's name, for `InferenceComponentName` of InvokeEndpoint: a token that reads it from the ARN."""
         return name_in_arn(self.component_arn)
 
     @property
@@ -138,8 +138,8 @@ class TritonComponent(Resource, ComponentMetrics):
     def metric_dimensions(self) -> Mapping[str, str]:
         """The dimension `InferenceComponentName`.
 
-        Its value is the literal name, not a reference. So an alarm on this metric does not depend on the component, and
-        CloudFormation can create it first.
+        Its value is the name that the library generates, and not a reference to the component. So an alarm on these
+        metrics does not depend on the component, and CloudFormation can create the alarm first.
         """
         return {"InferenceComponentName": self._name}
 
@@ -150,13 +150,13 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def min_copies(self) -> int:
-        """The fewest copies that the scaling limits and every schedule allow."""
+        """The fewest copies that scaling limits or schedules allow; `copies` if that is known only at deployment."""
         fewest, _ = self._copy_range()
         return self.copies if fewest is None else fewest
 
     @property
     def max_copies(self) -> int:
-        """The most copies that the scaling limits and every schedule allow."""
+        """The most copies that scaling limits or schedules allow; `copies` if that is known only at deployment."""
         _, most = self._copy_range()
         return self.copies if most is None else most
 

@@ -95,7 +95,7 @@ class TritonComponents(Resource):
             copy; some regions reject 0.
         max_instance_count: the most instances. An update of a component needs free GPUs, or one more instance.
         initial_instance_count: the number of instances that the endpoint starts with; by default `min_instance_count`,
-            and at least 1.
+            but at least 1.
         endpoint_name: the name of the endpoint; by default, CloudFormation generates a name.
         encryption_key: a KMS key of the endpoint's region that encrypts the EBS volumes of the instances. Instance
             types with local disks have no such volume.
@@ -213,8 +213,8 @@ class TritonComponents(Resource):
             The component, with its name, metrics, scaling and grants.
 
         Raises:
-            ConfigurationError: a copy needs more than one instance has, or all copies need more than
-                `max_instance_count` instances have; the model is a multi-model model, or has another platform or
+            ConfigurationError: a copy needs more than one instance has, or the first copies of all components need more
+                than `max_instance_count` instances have; the model is a multi-model model, or has another platform or
                 network; the deployment policy counts instances; the endpoint or the model has too many components; `id`
                 is empty or taken; or a number is out of its range.
         """

@@ -1,7 +1,7 @@
 """Limits the number of components of an endpoint and of a model, and rejects ids that are taken.
 
 A role can have ten managed policies ("IAM and AWS STS quotas"). An update attaches new policies before it detaches the
-old ones.
+old ones, so the role can have only five different policies.
 """
 
 from __future__ import annotations

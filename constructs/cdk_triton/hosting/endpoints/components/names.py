@@ -6,9 +6,9 @@ match in Upper case" in pkg/job/maxdimassociator/associator_sagemaker_test.go). 
 generates names with capitals. So a name from the ARN would differ from the name that InvokeEndpoint, CloudWatch and
 Application Auto Scaling use. A name without capitals is the same everywhere.
 
-A fixed name does no harm, because CloudFormation never replaces a component (its schema has no `createOnlyProperties`).
-The name contains the id of the stack, so it differs in another stack, and in the same stack after it is deleted and
-created again.
+A fixed name would make the replacement of a resource fail, but CloudFormation never replaces a component (its schema
+has no `createOnlyProperties`). The name contains the id of the stack, so it differs in another stack, and in the same
+stack after it is deleted and created again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def generated_name(scope: Construct, endpoint_name: str | None) -> str:
 
     Args:
         scope: the component.
-        endpoint_name: the user's name of the endpoint, or None. A component cannot move to another endpoint.
+        endpoint_name: the user's name of the endpoint, or None. Another endpoint gives another name, because a
+            component cannot move to it.
     """
     readable = re.sub(r"[^a-z0-9]+", "-", scope.node.id.lower())[:READABLE_CHARACTERS].strip("-")
     digest = digest_of(stack_of(scope), [scope.node.path, endpoint_name])

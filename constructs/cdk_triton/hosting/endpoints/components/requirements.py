@@ -31,7 +31,7 @@ def copy_requirements(
         cpus: the number of vCPUs. None: the copy reserves no vCPUs.
 
     Raises:
-        ConfigurationError: a number is out of the range of SageMaker's API, or an empty instance has less.
+        ConfigurationError: a number is out of the range of SageMaker's API, or is more than an empty instance has.
     """
     check_count(f"accelerators of {what}", accelerators, 1, "because a GPU is not shared between copies or components")
     if memory.is_unresolved():
@@ -66,10 +66,10 @@ def check_count(what: str, count: object, least: int, why: str) -> None:
         what: what messages call it.
         count: the number.
         least: the least that it may be.
-        why: the reason for that, as the end of a sentence.
+        why: the reason for `least`, as the end of a sentence.
 
     Raises:
-        ConfigurationError: the count is not a whole number of that size.
+        ConfigurationError: the count is not a whole number, or is below `least`.
     """
     reject_token(count, what)
     if not is_whole(count, least):

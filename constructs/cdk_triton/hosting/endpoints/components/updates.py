@@ -46,7 +46,7 @@ def check_policy(what: str, policy: Rolling | None) -> None:
 
 
 def batch_copies(part: Capacity, copies: int) -> int:
-    """The number of copies in a part of a component; 1 if it is known only at deployment."""
+    """The number that a `Capacity` means for a component with so many copies; 1 if it is known only at deployment."""
     if part.percent is not None and not is_token(part.percent):
         return math.ceil(copies * part.percent / 100)
     return min(copies, 1 if part.copies is None or is_token(part.copies) else part.copies)

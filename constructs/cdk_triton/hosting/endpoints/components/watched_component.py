@@ -67,8 +67,9 @@ COMPONENT_RULES: Final = (
         evaluated=4,
     ),
 )
-"""The rows of a component. Requests without a copy are a fault only if they continue: from zero, the first copy took
-nine and a half minutes, including the start of an instance. These minutes touch three periods of five minutes."""
+"""The alarms of a component. Requests without a copy are a fault only if they continue: from zero, the first copy took
+nine and a half minutes, including the start of an instance. These minutes touch three periods of five minutes, so the
+alarm needs four."""
 
 
 class WatchedComponent(Watched):
