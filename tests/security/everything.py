@@ -25,7 +25,6 @@ from cdk_triton import (
     TritonModel,
     TritonMultiModel,
     TritonVariant,
-    add_vpc_endpoints,
 )
 from cdk_triton.artifacts import S3File
 
@@ -44,7 +43,6 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
     """
     artifacts, serving = (cdk.Stack(app, name, env=IRELAND) for name in ("Artifacts", "Serving"))
     vpc = some_vpc(artifacts)
-    add_vpc_endpoints(vpc, store_functions=True)
     store = TritonArtifactStore(
         artifacts,
         "Store",
@@ -130,8 +128,6 @@ def some_vpc(stack: cdk.Stack) -> ec2.IVpc:
         stack,
         "Vpc",
         vpc_id="vpc-0123456789abcdef0",
-        vpc_cidr_block="10.0.0.0/16",
         availability_zones=["eu-west-1a", "eu-west-1b"],
         private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
-        private_subnet_route_table_ids=["rtb-0123456789abcdef0", "rtb-0123456789abcdef1"],
     )

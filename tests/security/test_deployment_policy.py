@@ -9,11 +9,14 @@ import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import aws_cdk as cdk
 import boto3
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 from tests.hosting.conftest import ROOT
-from tests.security.everything import add_everything
+from tests.security.everything import IRELAND, add_everything
 
+from cdk_triton import add_vpc_endpoints
 from cdk_triton_local.cloudformation.resource_types import find
 
 if TYPE_CHECKING:
@@ -45,9 +48,21 @@ def test_the_page_lists_the_actions_of_the_policy() -> None:
 
 
 def test_the_page_has_every_type_of_resource(world: World) -> None:
+    app = world.app()
+    network = cdk.Stack(app, "Network", env=IRELAND)
+    vpc = ec2.Vpc.from_vpc_attributes(
+        network,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
+        vpc_cidr_block="10.0.0.0/16",
+        availability_zones=["eu-west-1a"],
+        private_subnet_ids=["subnet-0123456789abcdef0"],
+        private_subnet_route_table_ids=["rtb-0123456789abcdef0"],
+    )
+    add_vpc_endpoints(vpc, store_functions=True)
     types = {
         resource["Type"]
-        for stack in add_everything(world, world.app())
+        for stack in [*add_everything(world, app), network]
         for resource in Template.from_stack(stack).to_json()["Resources"].values()
     }
 
