@@ -215,7 +215,8 @@ def test_an_archive_of_another_region_is_read_and_written_if_s3_does_not_copy_it
 
     def reject(**_: object) -> None:
         error = {"Code": "AccessDenied", "Message": "VPC endpoints do not support cross-region requests"}
-        raise ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": 403}}, "UploadPartCopy")
+        response: Any = {"Error": error, "ResponseMetadata": {"HTTPStatusCode": 403}}
+        raise ClientError(response, "UploadPartCopy")
 
     client = clients.client("s3")
     client.meta.events.register("before-call.s3.UploadPartCopy", reject)
