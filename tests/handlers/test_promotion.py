@@ -42,6 +42,14 @@ class Promotion:
             self.world.s3.delete_object(Bucket=place["Bucket"], Key=ensemble.asset)
         return self.world.publish_plan({**plan, "commits": [{**c, "asset": None} for c in plan["commits"]]})
 
+    def of_three_parts(self) -> tuple[Ensemble, Event]:
+        """An archive that is promoted in three parts, and production's request for it."""
+        self._environment.setattr("artifacts.promotion.PROMOTED_PART_BYTES", 5 * 1024 * 1024)
+        text = self.world.ensemble("text", size=12 * 1024 * 1024)
+        self.commit_there(text)
+        self.production()
+        return text, self.plan(text)
+
     def production(self) -> None:
         self._environment.setenv("PROMOTES_FROM", TESTED)
 
@@ -185,14 +193,8 @@ def test_a_handler_that_is_killed_before_the_manifest_leaves_a_promotion_that_sa
 
 
 @pytest.mark.slow
-def test_a_large_archive_is_promoted_in_parts_over_several_polls(
-    world: World, promotion: Promotion, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("artifacts.promotion.PROMOTED_PART_BYTES", 5 * 1024 * 1024)
-    text = world.ensemble("text", size=12 * 1024 * 1024)
-    promotion.commit_there(text)
-    promotion.production()
-    event = promotion.plan(text)
+def test_a_large_archive_is_promoted_in_parts_over_several_polls(world: World, promotion: Promotion) -> None:
+    text, event = promotion.of_three_parts()
 
     assert not world.poll(event, world.context([300_000, 300_000, 1]))
     assert world.stored_keys() == set()
@@ -204,14 +206,10 @@ def test_a_large_archive_is_promoted_in_parts_over_several_polls(
 
 @pytest.mark.slow
 def test_an_archive_of_another_region_is_read_and_written_if_s3_does_not_copy_it(
-    world: World, promotion: Promotion, monkeypatch: pytest.MonkeyPatch
+    world: World, promotion: Promotion
 ) -> None:
     """A request through a VPC endpoint cannot copy from another region."""
-    monkeypatch.setattr("artifacts.promotion.PROMOTED_PART_BYTES", 5 * 1024 * 1024)
-    text = world.ensemble("text", size=12 * 1024 * 1024)
-    promotion.commit_there(text)
-    promotion.production()
-    event = promotion.plan(text)
+    text, event = promotion.of_three_parts()
 
     def reject(**_: object) -> None:
         error = {"Code": "AccessDenied", "Message": "VPC endpoints do not support cross-region requests"}

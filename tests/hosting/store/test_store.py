@@ -15,6 +15,7 @@ from aws_cdk.assertions import Annotations, Match, Template
 from artifacts.locks import LEASE_SECONDS
 from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.invocation import CALL_AGAIN
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -202,7 +203,7 @@ def test_a_lease_on_a_build_outlives_the_handler_that_holds_it(
     assert timeout + 30 <= LEASE_SECONDS  # its last call may be on its way
 
 
-def test_the_handler_is_asked_when_it_says_and_again_when_lambda_throttles_it(
+def test_the_handler_is_asked_when_it_says_and_for_an_hour_while_lambda_does_not_run_it(
     store: TritonArtifactStore, stack: cdk.Stack, world: World, flattened: Callable[[Any], Any]
 ) -> None:
     machine = world.only(stack, "AWS::StepFunctions::StateMachine")["Properties"]["DefinitionString"]
@@ -211,7 +212,7 @@ def test_the_handler_is_asked_when_it_says_and_again_when_lambda_throttles_it(
     assert states["Wait"]["SecondsPath"] == "$.Polled.Seconds"
     for name in ("Poll", "Answer"):
         (retrier, *_) = states[name]["Retry"]
-        assert "Lambda.TooManyRequestsException" in retrier["ErrorEquals"]
+        assert {f"Lambda.{error}" for error in CALL_AGAIN} <= set(retrier["ErrorEquals"])
         assert retrier["MaxAttempts"] * retrier["MaxDelaySeconds"] > 55 * 60
 
 
