@@ -235,3 +235,10 @@ def test_a_long_rejection_is_cut_and_logged(
 
     assert formation.answers[0]["Reason"].endswith(f"x... [full text in the log group {GROUP}]")
     assert wrong in caplog.text
+
+
+@pytest.mark.parametrize(("service", "timeout"), [("stepfunctions", 30), ("s3", 300)])
+def test_a_call_without_a_route_ends_before_its_function(formation: CloudFormation, service: str, timeout: int) -> None:
+    """In a VPC, a packet to another region may get no answer at all."""
+    config = clients.client(service).meta.config
+    assert config.connect_timeout * config.retries["total_max_attempts"] < timeout
