@@ -19,6 +19,7 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda
 from artifacts.provider import has_outcome
 from cdk_triton import TritonArtifactStore
 from cdk_triton.protocol.invocation import CALL_AGAIN
+from cdk_triton_local.moto_state import machines
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -78,6 +79,8 @@ class HandlerDouble:
 def _handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandlerDouble]:
     handler = HandlerDouble()
     monkeypatch.setattr(lambda_eval_utils, "boto_client_for", lambda **_: handler)
+    # A local AWS that ran in this process before has left moto machines with a map only.
+    monkeypatch.setattr(machines, "has_map", lambda _: True)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
