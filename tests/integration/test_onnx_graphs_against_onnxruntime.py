@@ -1,6 +1,7 @@
-"""CT170 to CT173 and CT179 against the real ONNX Runtime: what the rules refuse, it refuses; what it takes, they take.
+"""CT170 to CT173, CT179 and CT291 against the real ONNX Runtime.
 
-Faults that only ONNX Runtime sees are allowed: kernels that are missing, and what it finds when it runs a graph.
+What the rules refuse, it refuses; what it takes, they take. Faults that only ONNX Runtime sees are allowed: kernels that
+are missing, and what it finds when it runs a graph.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from cdk_triton.onnx_models.reader.file import onnx_file
 from cdk_triton.onnx_models.reader.graph import onnx_graphs
 from cdk_triton.onnx_models.reader.runtime import OWN_OPSETS, has_operator, known_operators, newest_version
+from cdk_triton.triton import ModelRepository
 from cdk_triton.triton.unreadable import Unreadable
 from sample_repositories.onnx_graphs import REFUSED, TAKEN, UNREGISTERED, graph
 from sample_repositories.onnx_models import INCOMPLETE
@@ -66,6 +68,19 @@ def test_the_rules_take_what_it_takes(name: str, judged: Judged) -> None:
     model = graph(TAKEN[name])
     assert refusal(model) == ""
     assert judged(model) == []
+
+
+@pytest.mark.parametrize("library", ["libcustom.so", "1/libcustom.so", "/opt/ml/model/model/1/libcustom.so"])
+def test_it_rejects_a_library_that_the_loader_does_not_find(tmp_path: Path, library: str) -> None:
+    config, file = tmp_path / "model/config.pbtxt", tmp_path / "model/1/model.onnx"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(graph(next(iter(TAKEN.values()))).SerializeToString())
+    config.write_text(f'backend: "onnxruntime" model_operations {{ op_library_filename: "{library}" }}')
+    (finding,) = ModelRepository.from_directory(tmp_path).check()
+    with pytest.raises(Exception, match="Failed to load library") as refused:
+        onnxruntime.SessionOptions().register_custom_ops_library(library)
+    assert finding.code == "CT291"
+    assert str(refused.value).partition("FAIL : ")[2] in finding.message
 
 
 @pytest.mark.parametrize("name", UNREGISTERED)

@@ -42,6 +42,7 @@ STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
     "CT271": GPU,
     "CT275": BACKEND,
     "CT276": "the server loads it, and ends with the first request",
+    "CT291": BACKEND,
     "CT340": ENDPOINT,
     **dict.fromkeys(("CT602", "CT610"), GPU),
     "CT604": BACKEND,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from cdk_triton.triton.repository import Mode
     from golden_messages import Messages
     from sample_repositories import Write
 
@@ -43,6 +44,23 @@ def test_an_operator_that_is_registered(write: Write, name: str) -> None:
 def test_something_may_register_it(write: Write, config: str) -> None:
     repository = model(write, UNREGISTERED["an operator of one's own"], config)
     assert "CT179" not in [each.code for each in repository.check()]
+
+
+@pytest.mark.parametrize(
+    ("operator", "mode", "word"),
+    [
+        pytest.param("own.Relu", "single", "/opt/ml/model/model/", id="the path of an archive"),
+        pytest.param("own.Relu", "multi", "image of your own", id="an archive without a known path"),
+        pytest.param("TRT.EfficientNMS_TRT", "single", "TensorRT plan", id="a plugin of TensorRT"),
+        pytest.param("mmdeploy.NMS_TRT", "multi", "TensorRT plan", id="a plugin of TensorRT in another domain"),
+    ],
+)
+def test_the_fix_fits_operator_and_endpoint(
+    messages: Messages, write: Write, operator: str, mode: Mode, word: str
+) -> None:
+    findings = [each for each in model(write, HEAD + f"{{ y = {operator}(x) }}").check(mode) if each.code == "CT179"]
+    assert messages.of(findings) == [FOUND]
+    assert word in findings[0].fix
 
 
 def test_many_nodes_are_one_finding(write: Write) -> None:

@@ -16,11 +16,13 @@ from cdk_triton.onnx_models.reader.graph import GraphFault
 from cdk_triton.onnx_models.reader.runtime import has_operator, known_operators, newest_version, operator_since
 from cdk_triton.onnx_models.rules.graphs import judged_models
 from cdk_triton.onnx_models.rules.models import OnnxModelFile
+from cdk_triton.onnx_models.rules.operator_libraries import library_advice
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.findings import Severity
 
 _DOMAIN = "com.microsoft"
-_LIBRARY = "set model_operations.op_library_filename to the library that has this operator"
+# The domains of TensorRT's plugins, in exports for TensorRT and in ONNX Runtime's accelerator.
+_TENSORRT = ("TRT", "trt.plugins")
 
 
 @rule(
@@ -36,7 +38,10 @@ def unregistered_operator(context: CheckContext) -> Iterator[Problem]:
     ONNX Runtime then does not load the file. New versions of ONNX Runtime add operators to the domain `com.microsoft`.
     So the rule uses the operators of the release's ONNX Runtime if a release is given. `ai.onnx.contrib` is the domain
     of ONNX Runtime Extensions. The backend does not enable these extensions, so put their library into the repository
-    and set `op_library_filename`.
+    and write its path into `op_library_filename`. The path is absolute and begins with `/opt/ml/model/`, as CT291
+    describes. On a multi-model endpoint, only a library in an image of your own has a known path.
+
+    An operator such as `EfficientNMS_TRT` is a plugin of TensorRT. Only TensorRT runs it, so build a TensorRT plan.
 
     Example:
         # model/config.pbtxt
@@ -59,7 +64,7 @@ def unregistered_operator(context: CheckContext) -> Iterator[Problem]:
         if each.config.model_operations.op_library_filename or _has_accelerator(each):
             continue
         for fault in verdict.foreign:
-            if (found := _unregistered(fault, context.platform)) is not None:
+            if (found := _unregistered(fault, context.platform, _remedy(each, fault))) is not None:
                 what, fix = found
                 yield each.unloadable(f"{fault.subject} {what}", fault.reason, fix, joint="; ")
 
@@ -69,13 +74,20 @@ def _has_accelerator(each: OnnxModelFile) -> bool:
     return bool(accelerators.gpu_execution_accelerator or accelerators.cpu_execution_accelerator)
 
 
-def _unregistered(fault: GraphFault, platform: ServingPlatform | None) -> tuple[str, str] | None:
+def _remedy(each: OnnxModelFile, fault: GraphFault) -> str:
+    """What to do about an operator that is spelled right, but comes from elsewhere."""
+    if fault.domain in _TENSORRT or fault.operator.endswith("_TRT"):
+        return "build a TensorRT plan from this network, because the operator is a plugin of TensorRT"
+    return f"for a custom operator, {library_advice(each.owner.context, each.owner.model)}"
+
+
+def _unregistered(fault: GraphFault, platform: ServingPlatform | None, remedy: str) -> tuple[str, str] | None:
     """Why nothing registers an operator, and the fix; None if something may register it."""
     known = known_operators(fault.domain)
     if not known:
         near = nearest(fault.domain, [_DOMAIN], at_most=1) if fault.operator in known_operators(_DOMAIN) else []
         what = f"is of the domain {fault.domain!r}, which ONNX Runtime does not register"
-        return what, f"write the domain {near[0]!r} if that is meant, or {_LIBRARY}" if near else _LIBRARY
+        return what, f"write the domain {near[0]!r} if that is meant; {remedy}" if near else remedy
     release = known_release(platform)
     is_read = release is not None and "onnxruntime" not in release.assumed
     version = release.onnxruntime if release is not None and is_read else None
@@ -90,4 +102,4 @@ def _unregistered(fault: GraphFault, platform: ServingPlatform | None) -> tuple[
         return None  # a newer ONNX Runtime may have it
     near = nearest(fault.operator, known, at_most=1)
     what = f"is not in any ONNX Runtime up to {newest_version()}"
-    return what, f"write {near[0]!r} if that is meant, or {_LIBRARY}" if near else _LIBRARY
+    return what, f"write {near[0]!r} if that is meant; {remedy}" if near else remedy
