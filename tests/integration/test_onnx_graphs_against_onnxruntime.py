@@ -1,7 +1,7 @@
 """CT170 to CT173, CT179 and CT291 against the real ONNX Runtime.
 
-What the rules refuse, it refuses; what it takes, they take. Faults that only ONNX Runtime sees are allowed: kernels that
-are missing, and what it finds when it runs a graph.
+What the rules refuse, it refuses; what it takes, they take. Faults that only ONNX Runtime sees are allowed: kernels
+that are missing, and what it finds when it runs a graph.
 """
 
 from __future__ import annotations

@@ -72,6 +72,11 @@ FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
         'backend: "openvino" parameters { key: "NUM_STREAMS" value { string_value: "-1" } }',
         [("CT228", "model/config.pbtxt", 'parameters["NUM_STREAMS"].string_value')],
     ),
+    "CT228 TensorRT": (
+        'backend: "tensorrt" parameters { key: "execution_context_allocation_strategy" value { string_value: '
+        '"DYNAMIC" } }',
+        [("CT228", "model/config.pbtxt", 'parameters["execution_context_allocation_strategy"].string_value')],
+    ),
     "CT229 accelerator on GPUs": (
         'backend: "onnxruntime" optimization { execution_accelerators { gpu_execution_accelerator [ '
         '{ name: "cuda" }, { name: "trt" } ] } }',
@@ -167,6 +172,10 @@ SOUND: Mapping[str, str] = {
         parameters { key: "HINT_BF16" value { string_value: "YES" } }
         parameters { key: "PERFORMANCE_HINT" value { } }
     """,
+    "the strategies of TensorRT": """
+        backend: "tensorrt"
+        parameters { key: "execution_context_allocation_strategy" value { string_value: "ON_PROFILE_CHANGE" } }
+    """,
     "accelerators": """
         backend: "onnxruntime"
         optimization {
@@ -241,3 +250,25 @@ def test_accelerators_belong_to_releases(
     findings = [each for each in repository.check(platform=platform) if each.code in OWN]
     field = "optimization.execution_accelerators.gpu_execution_accelerator"
     assert messages.of(findings) == [("CT229", "model/config.pbtxt", f"{field}{place}") for place in places]
+
+
+@pytest.mark.parametrize(
+    ("release", "value", "is_found"),
+    [
+        ("25.04", "DYNAMIC", False),  # ignored
+        ("25.05", "DYNAMIC", True),
+        ("26.05", "static", True),
+        ("26.05", "STATIC", False),
+        (None, "", True),
+    ],
+)
+def test_the_strategies_of_tensorrt_belong_to_releases(
+    messages: Messages, write: Write, release: str | None, value: str, is_found: bool
+) -> None:
+    key = "execution_context_allocation_strategy"
+    config = f'backend: "tensorrt" parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
+    platform = ServingPlatform(release=release, image=IMAGE, instance_type="ml.g5.2xlarge")
+    repository = write({"model/config.pbtxt": config}, base={})
+    findings = [each for each in repository.check(platform=platform) if each.code in OWN]
+    place = ("CT228", "model/config.pbtxt", f'parameters["{key}"].string_value')
+    assert messages.of(findings) == [place] * is_found

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
-from cdk_triton.checks.derived.releases import is_newer_than_schema
+from cdk_triton.checks.derived.releases import is_newer_than_schema, is_older
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.onnx_models.accelerators import Fault, accelerator_faults
@@ -17,7 +17,10 @@ from cdk_triton.triton.schema import ModelConfig
 
 _TAG = re.compile(r"(?!_)[A-Za-z0-9_]*")
 
-# How a value is read, and what is said of one that cannot be: the backends' own readers.
+_STRATEGY = "execution_context_allocation_strategy"
+
+# How a value is read, and what is said of one that cannot be, with the value, the parameter and the model in it: the
+# backends' own readers.
 _EXPECTED = "expected the parameter '{1}' to be "
 _COUNT: Reader = (  # nothing is as if the parameter were not there
     re.compile(r"|\d+"),
@@ -69,7 +72,18 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
             "LATENCY, THROUGHPUT or CUMULATIVE_THROUGHPUT",
         ),
     },
+    "tensorrt": {
+        _STRATEGY: (
+            re.compile("STATIC|ON_PROFILE_CHANGE"),
+            "Invalid value for '{1}': '{0}' for model instance '{2}'. Supported values are 'STATIC' and "
+            "'ON_PROFILE_CHANGE'.",
+            "STATIC or ON_PROFILE_CHANGE",
+        )
+    },
 }
+
+# Parameter → the first release whose backend reads it: tensorrt_backend, branches r25.04 and r25.05.
+_SINCE = {_STRATEGY: "25.05"}
 
 
 @model_rule(
@@ -162,8 +176,9 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
     """A backend reads some `parameters` as a number, a boolean or one of a few words, and rejects every other value.
 
     The server then does not load the model. The PyTorch and ONNX Runtime backends accept the booleans `true`, `on`,
-    `1`, `false`, `off` and `0`, in upper or lower case. The Python backend accepts only `yes` and `no`. A backend
-    ignores parameters that it does not know.
+    `1`, `false`, `off` and `0`, in upper or lower case. The Python backend accepts only `yes` and `no`. From 25.05 on,
+    the TensorRT backend accepts only `STATIC` and `ON_PROFILE_CHANGE` as `execution_context_allocation_strategy`. A
+    backend ignores parameters that it does not know.
 
     Example:
         # model/config.pbtxt
@@ -176,19 +191,21 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
         parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "yes" } }
 
     Limits:
-        The rule checks only the ONNX Runtime, OpenVINO, PyTorch and Python backends.
+        The rule checks only the ONNX Runtime, OpenVINO, PyTorch, Python and TensorRT backends. If no release is given,
+        the rule assumes a release whose backend reads the parameter.
     """
-    parameters = each.config.parameters
-    if not parameters or is_newer_than_schema(each.context.platform):
+    parameters, platform = each.config.parameters, each.context.platform
+    if not parameters or is_newer_than_schema(platform):
         return
     readers = _READERS.get(known_backend(each.context, each.model), {})
     for name in sorted(set(parameters) & set(readers)):
         value, (accepted, words, values) = parameters[name].string_value, readers[name]
-        if not accepted.fullmatch(value):
+        is_read = platform is None or name not in _SINCE or not is_older(platform, _SINCE[name])
+        if is_read and not accepted.fullmatch(value):
             yield each.unloadable(
                 f'parameters["{name}"].string_value',
                 f"the parameter {name!r} is {value!r}",
-                words.format(value, name),
+                words.format(value, name, each.said_name),
                 f"write {values}, or remove the parameter",
             )
 
