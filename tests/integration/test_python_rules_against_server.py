@@ -1,9 +1,9 @@
 """The rules of Python models before NVIDIA's own Python backend, that of nvidia-pytriton.
 
-They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178, CT181 and CT184. The backend is that of 24.10 with
-Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked without a
-platform. So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a warning about lines that may
-never run.
+They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178, CT181, CT184 and CT191. The backend is that of
+24.10 with Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked
+without a platform. So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a warning about lines that
+may never run.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ COMPLETE = "    @staticmethod\n    def auto_complete_config(c):\n        "
 SOURCE = CLASS + EXECUTE
 READS = "import json\nfrom pathlib import Path\n"
 UTILS = "import triton_python_backend_utils as pb_utils\n"
+REQUEST = "pb_utils.InferenceRequest(model_name='model', requested_output_names=['OUT'], inputs=[])"
+ASKS = f"""
+    def ask(self): {REQUEST}.exec()
+    async def wait(self): await {REQUEST}.async_exec()
+    def """
 
 Files = Mapping[str, str]
 
@@ -200,6 +205,20 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         model(f"{UTILS}{SOURCE}    def initialize(self, args): pb_utils.get_input_config('x')"),
         "AttributeError: module 'triton_python_backend_utils' has no attribute 'get_input_config'",
     ),
+    **{
+        f"{body} too early": ("CT191", model(f"import asyncio\n{UTILS}{SOURCE}{ASKS}{body}"), words)
+        for body, words in (
+            ("initialize(self, args): self.ask()", "BLS is only supported during the 'execute' function."),
+            ("__init__(self): self.ask()", "BLS is only supported during the 'execute' function."),
+            (f"initialize(self, args): {REQUEST}.async_exec()", "RuntimeError: no running event loop"),
+            (
+                "initialize(self, args): asyncio.run(self.wait())",
+                "BLS is only supported during the 'execute' function.",
+            ),
+            ("initialize(self, args): pb_utils.load_model('other')", "Server not ready"),
+            ("initialize(self, args): pb_utils.is_model_ready('other')", "Server not ready"),
+        )
+    },
     "a name that nothing defines": ("CT176", model(f"X = np.zeros(1)\n{SOURCE}"), "name 'np' is not defined"),
     "an annotation that nothing defines": (
         "CT176",

@@ -27,6 +27,7 @@ __all__ = [
     "Module",
     "has_module",
     "imported_modules",
+    "is_loaded_by_model",
     "model_modules",
     "needed_modules",
     "needed_sources",
@@ -226,6 +227,13 @@ def needed_sources(context: CheckContext) -> Iterator[tuple[BackendFile, Mapping
             imported.setdefault(one.owner.path, {})[one.path] = one.source
     for each, source in python_sources(context):
         yield each, {each.path: source, **imported.get(each.path, {})}
+
+
+def is_loaded_by_model(context: CheckContext, name: str) -> bool:
+    """Whether a Python model that the server loads may in turn load a model of this name (`load_model`)."""
+    return any(
+        source.references.may_load(name) for _, sources in needed_sources(context) for source in sources.values()
+    )
 
 
 def has_module(owner: BackendFile, name: str) -> bool:

@@ -1,8 +1,8 @@
-"""The rules CT182, CT183, CT185 and CT186: whether what a Python model names is there."""
+"""The rules CT183, CT185 and CT186: whether what a Python model names is there."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,51 +13,7 @@ if TYPE_CHECKING:
 EXECUTE = "    def execute(self, requests): return []\n"
 CLASS = "class TritonPythonModel:\n"
 IMPORTS = "import triton_python_backend_utils as pb_utils\n"
-CALL = f"{IMPORTS}{CLASS}    def execute(self, requests):\n        pb_utils.InferenceRequest(model_name=NAME).exec()\n"
-ENDING = "        return []\n"
 CALLER = "preprocess"
-
-
-def calling(name: str, more: str = "") -> str:
-    return CALL.replace("NAME", name) + more + ENDING
-
-
-@pytest.mark.parametrize(
-    ("name", "mode", "codes"),
-    [
-        pytest.param("'preproces'", "single", ["CT182"], id="misspelt"),
-        pytest.param("'other'", "single", ["CT182"], id="unlike any"),
-        pytest.param("'spare'", "single", ["CT182", "CT304"], id="never loaded"),
-        pytest.param("'spare'", "multi", ["CT182", "CT304"], id="never loaded, among many"),
-    ],
-)
-def test_a_model_that_is_not_loaded(
-    messages: Messages, write: Write, name: str, mode: Literal["single", "multi"], codes: list[str]
-) -> None:
-    files = {f"{CALLER}/1/model.py": calling(name)}
-    if "spare" in name:
-        files |= {"spare/config.pbtxt": 'backend: "python"', "spare/1/model.py": CLASS + EXECUTE}
-    assert [code for code, _, _ in messages.of(write(files).check(mode=mode))] == codes
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        calling("'preprocess'"),
-        calling("requests[0]"),
-        calling("'other'", "        pb_utils.load_model(model_name='other')\n"),
-        f"if __name__ == '__main__':\n    InferenceRequest(model_name='other')\n{CLASS}{EXECUTE}",
-    ],
-    ids=["a step", "a computed name", "a model that it loads", "as a program"],
-)
-def test_a_model_that_may_be_loaded(write: Write, source: str) -> None:
-    assert write({f"{CALLER}/1/model.py": source}).check() == ()
-
-
-def test_a_model_that_is_loaded_besides(write: Write) -> None:
-    files = {"spare/config.pbtxt": 'backend: "python"', "spare/1/model.py": CLASS + EXECUTE}
-    repository = write({**files, f"{CALLER}/1/model.py": calling("'spare'")})
-    assert repository.check(additional_models=["spare"]) == ()
 
 
 @pytest.mark.parametrize(

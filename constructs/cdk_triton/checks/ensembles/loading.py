@@ -12,6 +12,7 @@ from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.python_models.modules import is_loaded_by_model
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import CONFIG_NAME, Model
 
@@ -259,6 +260,9 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
 
     Instead:
         $ cdk-triton validate . --additional-model explainer
+
+    Limits:
+        The rule skips a model that a Python model loads itself (`load_model`), or may load.
     """
     entry = context.entry
     names = {model.name for model in context.repository.models}
@@ -266,7 +270,7 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
         return  # the model may be the one that is meant
     loaded = {model.name for model in context.loaded_models}
     for model in context.repository.models:
-        if model.name in loaded:
+        if model.name in loaded or is_loaded_by_model(context, model.name):
             continue
         if not model.is_recognisable:
             yield Problem(

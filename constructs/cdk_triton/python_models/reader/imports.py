@@ -1,7 +1,8 @@
-"""The modules and names that a Python model cannot do without: what it imports and uses when it is loaded or called.
+"""The modules and names that a Python model cannot do without: what it imports, uses and asks the server for.
 
-An import or a use counts only if the source shows that it runs: at the top, in the methods that the server calls, and
-in the functions that these call. It does not count under a condition that is open, or where its failure is caught.
+An import, a use or a call of the server counts only if the source shows that it runs: at the top, in the methods that
+the server calls, and in the functions that these call. It does not count under a condition that is open, or where its
+failure is caught.
 """
 
 from __future__ import annotations
@@ -9,16 +10,19 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.calls import own_nodes
 from cdk_triton.python_models.reader.names import bound_names, certain_statements
 from cdk_triton.python_models.reader.uses import Used, evaluated, imported_modules
 
-__all__ = ["Imported", "may_leave", "needed", "statement_imports"]
+__all__ = ["Imported", "ServerCall", "may_leave", "needed", "statement_imports"]
 
 _CALLED = ("__init__", "auto_complete_config", "initialize", "execute", "finalize")
 """The methods of a model that the server calls: python_backend, src/pb_stub.cc."""
+
+_LOADING = ("__init__", "auto_complete_config", "initialize")
 
 # Python's own errors that are none of an import or of a missing name, and that none of these is derived from.
 _MISSING = (ImportError, NameError, AttributeError)
@@ -37,8 +41,15 @@ _PLAIN = frozenset(
 )
 # Context managers that let every error through.
 _TRANSPARENT = frozenset(
-    {"open", "warnings.catch_warnings", "contextlib.redirect_stdout", "contextlib.redirect_stderr"}
+    {
+        *("open", "warnings.catch_warnings", "contextlib.redirect_stdout", "contextlib.redirect_stderr"),
+        *("torch.no_grad", "torch.inference_mode"),
+    }
 )
+_REQUEST = f"{MODULE}.InferenceRequest"
+_OF_MODELS = frozenset({"load_model", "unload_model", "is_model_ready"})
+# What runs the coroutines that it gets, and returns when they are done.
+_RUNNING = frozenset({"asyncio.run", "asyncio.gather"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -61,6 +72,23 @@ class Imported:
     names: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, order=True)
+class ServerCall:
+    """A call of the server that a model certainly makes while the server loads the model.
+
+    Attributes:
+        line: where.
+        name: `exec` or `async_exec` of a request, `load_model`, `unload_model` or `is_model_ready`.
+        method: the method of the model in which the call runs, directly or indirectly.
+        in_coroutine: whether the call runs in a coroutine.
+    """
+
+    line: int
+    name: str
+    method: str
+    in_coroutine: bool
+
+
 def statement_imports(statement: ast.stmt) -> Iterator[Imported]:
     """The modules that an import statement names."""
     if isinstance(statement, ast.Import):
@@ -72,8 +100,8 @@ def statement_imports(statement: ast.stmt) -> Iterator[Imported]:
 
 def needed(
     module: ast.Module, names: Mapping[str, str], model: str, *, lazy: bool
-) -> tuple[tuple[Imported, ...], tuple[Used, ...]]:
-    """The modules and the names that a source certainly needs when the server loads it or calls its model.
+) -> tuple[tuple[Imported, ...], tuple[Used, ...], tuple[ServerCall, ...]]:
+    """What a source certainly needs when the server loads it or calls its model: modules, names and the server itself.
 
     Args:
         module: the source.
@@ -82,7 +110,7 @@ def needed(
         lazy: whether Python does not evaluate annotations.
     """
     walk = _Walk(module, dict(names), model, lazy=lazy)
-    return tuple(walk.found()), tuple(walk.used)
+    return tuple(walk.found()), tuple(walk.used), tuple(sorted(walk.asked))
 
 
 @dataclass(frozen=True)
@@ -95,6 +123,9 @@ class _Scope:
         local: the names that the function defines.
         is_function: whether they are in a function.
         is_loading: whether they run when the module is loaded.
+        method: the method of the model that the server calls to run them; "" if they run at another time, or never.
+        in_coroutine: whether a coroutine runs them.
+        requests: the names that the function gives to requests for other models, and to nothing else.
     """
 
     owner: str = ""
@@ -102,6 +133,9 @@ class _Scope:
     local: frozenset[str] = frozenset()
     is_function: bool = False
     is_loading: bool = False
+    method: str = ""
+    in_coroutine: bool = False
+    requests: frozenset[str] = frozenset()
 
 
 class _Walk:
@@ -109,6 +143,7 @@ class _Walk:
 
     def __init__(self, module: ast.Module, names: dict[str, str], model: str, *, lazy: bool) -> None:
         self.used: list[Used] = []
+        self.asked: set[ServerCall] = set()
         self._lazy = lazy
         self._modules = imported_modules(module)
         self._names = names
@@ -116,18 +151,47 @@ class _Walk:
         self._model = model
         self._functions = _once(each for each in module.body if isinstance(each, Function))
         self._classes = _once(each for each in module.body if isinstance(each, ast.ClassDef))
-        self._pending: list[tuple[Function, str]] = []
+        self._pending: list[tuple[Function, _Scope]] = []
         self._seen: set[Function] = set()
+        self._awaited: set[ast.expr] = set()
 
     def found(self) -> Iterator[Imported]:
         yield from self._body(self._module.body, _Scope(is_loading=True))
+        yield from self._functions_found()
         for name in _CALLED:
-            self._call_method(self._model, name)
-        for function, owner in self._pending:  # grows while we walk
-            arguments = _arguments(function)
-            around = _type_parameters(self._classes.get(owner)) | _type_parameters(function)
-            local = arguments.union(around, *map(bound_names, function.body))
-            yield from self._body(function.body, _Scope(owner, arguments, local, is_function=True))
+            self._call_method(self._model, name, _Scope(self._model, method=name))
+            yield from self._functions_found()
+
+    def _functions_found(self) -> Iterator[Imported]:
+        """Walk through the functions that are called, and those that these call."""
+        while self._pending:
+            function, scope = self._pending.pop(0)
+            yield from self._body(function.body, scope)
+
+    def _scope(self, function: Function, owner: str, caller: _Scope, call: ast.Call | None) -> _Scope:
+        """The scope of a function that statements of another one call."""
+        arguments = _arguments(function)
+        around = _type_parameters(self._classes.get(owner)) | _type_parameters(function)
+        is_coroutine = isinstance(function, ast.AsyncFunctionDef)
+        local = arguments.union(around, *map(bound_names, function.body))
+        scope = _Scope(owner, arguments, local, is_function=True, in_coroutine=is_coroutine or caller.in_coroutine)
+        is_idle = is_coroutine and call not in self._awaited
+        return replace(scope, method="" if is_idle else caller.method, requests=self._requests(function, scope))
+
+    def _requests(self, function: Function, scope: _Scope) -> frozenset[str]:
+        nodes = list(own_nodes(*function.body))
+        set_to = {
+            (node.targets[0], node.targets[0].id)
+            for node in nodes
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+            if len(node.targets) == 1 and self._is_request(node.value, scope)
+        }
+        others = {
+            node.id
+            for node in nodes
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and (node, node.id) not in set_to
+        }
+        return frozenset(name for _, name in set_to) - others - scope.arguments
 
     def _body(self, body: Sequence[ast.stmt], scope: _Scope) -> Iterator[Imported]:
         """The imports of statements that run one after the other."""
@@ -165,6 +229,10 @@ class _Walk:
                 yield body
             case ast.For(iter=ast.Name(id=name), body=body) if name in arguments:  # the requests
                 yield body
+            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int(n))]), body=body) if (
+                n > 0
+            ):
+                yield body
 
     def _catches(self, handler: ast.ExceptHandler) -> bool:
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
@@ -181,8 +249,10 @@ class _Walk:
     def _expressions(self, statement: ast.stmt, scope: _Scope) -> Iterator[Imported]:
         """The modules that calls in a statement import; the walk follows the called functions later."""
         for node in evaluated(statement, lazy=self._lazy, is_function=scope.is_function):
+            self._awaited.update(self._run_by(node))
             if isinstance(node, ast.Call):
-                yield from self._call(node, scope.owner)
+                self._ask(node, scope)
+                yield from self._call(node, scope)
             elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 self._use(node, scope)
 
@@ -205,7 +275,39 @@ class _Walk:
             return f"{before}.{node.attr}" if before else ""
         return ""
 
-    def _call(self, call: ast.Call, owner: str) -> Iterator[Imported]:
+    def _run_by(self, node: ast.AST) -> Iterable[ast.expr]:
+        """The coroutines that an expression runs to their end, if it is itself run."""
+        match node:
+            case ast.Await(value=value):
+                return (value,)
+            case ast.Call(func=ast.Attribute(attr="run_until_complete"), args=arguments):
+                return arguments
+            case ast.Call(func=function, args=arguments) if self._dotted(function) in _RUNNING:
+                return arguments if node in self._awaited or self._dotted(function) == "asyncio.run" else ()
+        return ()
+
+    def _ask(self, call: ast.Call, scope: _Scope) -> None:
+        """Note a call of the server."""
+        match call.func:
+            case ast.Attribute(value=value, attr="exec" | "async_exec" as name) if self._is_request(value, scope):
+                is_asked = name == "exec" or call in self._awaited or not scope.in_coroutine
+            case ast.Attribute(value=value, attr=name) if name in _OF_MODELS:
+                is_asked = self._module_of(value, scope) == MODULE
+            case _:
+                return
+        if is_asked and scope.method in _LOADING:
+            self.asked.add(ServerCall(call.lineno, name, scope.method, scope.in_coroutine))
+
+    def _is_request(self, node: ast.expr, scope: _Scope) -> bool:
+        """Whether an expression is certainly a request for another model."""
+        match node:
+            case ast.Name(id=name):
+                return name in scope.requests
+            case ast.Call(func=ast.Attribute() as function):
+                return self._module_of(function, scope) == _REQUEST
+        return False
+
+    def _call(self, call: ast.Call, scope: _Scope) -> Iterator[Imported]:
         name = self._dotted(call.func)
         if name in ("importlib.import_module", "__import__", "builtins.__import__"):
             match call.args:
@@ -213,26 +315,28 @@ class _Walk:
                     yield Imported(call.lineno, 0, module)
         match call.func:
             case ast.Name(id=called):
-                self._add(self._functions.get(called), "")
-                self._call_method(called, "__init__")
+                self._add(self._functions.get(called), "", scope, call)
+                self._call_method(called, "__init__", scope)
             case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=called):
-                self._call_method(owner, called)
+                self._call_method(scope.owner, called, scope, call)
             case ast.Attribute(value=ast.Name(id=class_name), attr=called):
-                self._call_method(class_name, called, owner if _gives_self(call) else "")
+                self._call_method(class_name, called, scope, call, scope.owner if _gives_self(call) else "")
 
-    def _call_method(self, class_name: str, name: str, owner: str = "") -> None:
+    def _call_method(
+        self, class_name: str, name: str, caller: _Scope, call: ast.Call | None = None, owner: str = ""
+    ) -> None:
         """Walk through a method later; `owner` is the class of the object, if that is another one."""
         found = self._classes.get(class_name)
         if isinstance(found, ast.ClassDef):
             methods = _once(each for each in found.body if isinstance(each, Function))
-            self._add(methods.get(name), owner or class_name)
+            self._add(methods.get(name), owner or class_name, caller, call)
 
-    def _add(self, function: ast.stmt | None, owner: str) -> None:
+    def _add(self, function: ast.stmt | None, owner: str, caller: _Scope, call: ast.Call | None) -> None:
         if isinstance(function, Function) and function not in self._seen:
             self._seen.add(function)
             decorators = (each.func if isinstance(each, ast.Call) else each for each in function.decorator_list)
             if all(self._dotted(each) in _PLAIN for each in decorators) and not _is_generator(function):
-                self._pending.append((function, owner))
+                self._pending.append((function, self._scope(function, owner, caller, call)))
 
     def _dotted(self, node: ast.expr) -> str | None:
         """The whole name in an expression, such as `importlib.import_module`; None for another expression."""

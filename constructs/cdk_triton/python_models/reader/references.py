@@ -65,7 +65,7 @@ class References:
         files: the files that it opens for reading by a relative path.
         numbers: the tensors that it takes from a request and reads as numbers of numpy.
         misused: the parameters, methods and properties that the server's classes do not have, with Python's message.
-        loads_models: whether it may load models itself.
+        loads: the models that it loads itself; None if it may load any model.
         changes_directory: whether it may change the working directory.
     """
 
@@ -73,8 +73,12 @@ class References:
     files: tuple[Reference, ...] = ()
     numbers: tuple[Reference, ...] = ()
     misused: tuple[tuple[Reference, str], ...] = ()
-    loads_models: bool = False
+    loads: frozenset[str] | None = frozenset()
     changes_directory: bool = False
+
+    def may_load(self, model: str) -> bool:
+        """Whether the source may load a model itself."""
+        return self.loads is None or model in self.loads
 
 
 def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Mapping[str, str]) -> References:
@@ -113,9 +117,32 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         tuple(sorted(files)),
         numbers=tuple(sorted(numbers)),
         misused=tuple(sorted(misused)),
-        loads_models="load_model" in attributes,
+        loads=_loaded(nodes),
         changes_directory=bool({"chdir", "fchdir"} & attributes),
     )
+
+
+def _loaded(nodes: Iterable[ast.AST]) -> frozenset[str] | None:
+    """The models that calls of `load_model` name by literals; None if one of them, or another use, may name others."""
+    names, others = set(), 0
+    for node in nodes:
+        match node:
+            case (
+                ast.Call(
+                    func=ast.Attribute(attr="load_model"),
+                    args=[ast.Constant(value=str(name)), *_],
+                )
+                | ast.Call(
+                    func=ast.Attribute(attr="load_model"),
+                    args=[],
+                    keywords=[ast.keyword(arg="model_name", value=ast.Constant(value=str(name))), *_],
+                )
+            ):
+                names.add(name)
+                others -= 1
+            case ast.alias(name="load_model") | ast.Attribute(attr="load_model"):
+                others += 1
+    return None if others else frozenset(names)
 
 
 def _names_of_utils(nodes: Iterable[ast.AST]) -> Iterator[str]:

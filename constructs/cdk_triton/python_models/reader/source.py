@@ -17,7 +17,7 @@ from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.calls import certain_type
 from cdk_triton.python_models.reader.completion import Completion, completions_of
 from cdk_triton.python_models.reader.definitions import RejectedClass, rejected_class
-from cdk_triton.python_models.reader.imports import Imported, needed, statement_imports
+from cdk_triton.python_models.reader.imports import Imported, ServerCall, needed, statement_imports
 from cdk_triton.python_models.reader.initialize import Initialize
 from cdk_triton.python_models.reader.model_class import ModelClass, model_class
 from cdk_triton.python_models.reader.names import (
@@ -106,6 +106,7 @@ class PythonSource:
     initialize: Initialize | None = None
     completions: tuple[Completion, ...] = ()
     relative: frozenset[str] = frozenset()
+    asked: tuple[ServerCall, ...] = ()
 
     @property
     def changes_path(self) -> bool:
@@ -206,7 +207,7 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
     dynamic = is_dynamic(nodes)
     is_open = dynamic or "__getattr__" in defined
     lazy = version >= _LAZY_SINCE or names.get("annotations") == "__future__.annotations"
-    imports, used = needed(module, names, _NAME, lazy=lazy)
+    imports, used, asked = needed(module, names, _NAME, lazy=lazy)
     own = bound if isinstance(bound, ast.ClassDef) and not dynamic else None
     return PythonSource(
         model_class(bound, module, nodes, names, _NAME) if isinstance(bound, ast.ClassDef) else None,
@@ -225,6 +226,7 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         None if own is None else _initialize(own, attributes, names, defined, nodes),
         () if own is None else _completions(own, attributes, names),
         frozenset(_relative(nodes)),
+        () if dynamic else asked,
     )
 
 

@@ -1,4 +1,4 @@
-"""CT182, CT183, CT185 and CT186: whether the models, files, attributes and parameters are there that a model names."""
+"""CT183, CT185 and CT186: whether the files, attributes and parameters are there that a Python model names."""
 
 from __future__ import annotations
 
@@ -7,87 +7,11 @@ from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, below, repository_files
-from cdk_triton.checks.derived.configured import has_argument
 from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.modules import needed_sources, python_sources
 from cdk_triton.triton.findings import Severity
-
-
-@rule(
-    "CT182",
-    Severity.WARNING,
-    "a Python model calls a model that the server does not load",
-    source=backend("python_backend", "src/request_executor.cc", 379, 393),
-)
-def called_model(context: CheckContext) -> Iterator[Problem]:
-    """A Python model sends a request (BLS) to a model that is not in the repository, or that the server does not load.
-
-    The request fails, because the other model is not ready. The server loads the entry model, the models in
-    `additional_models`, and the models that the steps of these models run, at any depth. The server does not look into
-    the source of a Python model. Correct the name, or add the model to `additional_models`. On a multi-model endpoint,
-    make the model a step of the ensemble, or run it on another endpoint.
-
-    Example:
-        $ cdk-triton validate . --default-model pipeline --additional-model classifier
-        # classifier/config.pbtxt
-        backend: "python"
-        # pipeline/config.pbtxt
-        backend: "python"
-        # pipeline/1/model.py
-        import triton_python_backend_utils as pb_utils
-
-        class TritonPythonModel:
-            def execute(self, requests):
-                return [self.ask(request) for request in requests]
-
-            def ask(self, request):
-                return pb_utils.InferenceRequest(model_name="classifyer", inputs=request.inputs()).exec()
-
-    Instead:
-        # pipeline/1/model.py
-        import triton_python_backend_utils as pb_utils
-
-        class TritonPythonModel:
-            def execute(self, requests):
-                return [self.ask(request) for request in requests]
-
-            def ask(self, request):
-                return pb_utils.InferenceRequest(model_name="classifier", inputs=request.inputs()).exec()
-
-    Limits:
-        The rule checks only literal names in the call. The rule skips a model that loads models itself (`load_model`).
-    """
-    if has_argument(context, "--load-model") or has_argument(context, "--model-control-mode"):
-        return
-    suggestions = Suggestions()
-    there = sorted(model.name for model in context.repository.models)
-    loaded = {model.name for model in context.loaded_models}
-    for each, sources in needed_sources(context):
-        if any(source.references.loads_models for source in sources.values()):
-            continue
-        for path, source in sources.items():
-            for called in (one for one in source.references.models if one.name not in loaded):
-                name = called.name
-                why, fix = "is not in the repository", "name a model of the repository"
-                if name in there:
-                    why, fix = "the server never loads", _fix(context, name)
-                elif close := suggestions.closest(name, there):
-                    fix = f"did you mean {close!r}?"
-                yield in_line(
-                    path,
-                    called.line,
-                    f"sends a request to the model {name!r}, which {why}, so {each.model.name!r} gets an error: "
-                    f"Failed for execute the inference request. Model '{name}' is not ready",
-                    fix,
-                )
-
-
-def _fix(context: CheckContext, name: str) -> str:
-    if context.mode == "single":
-        return f"add {name!r} to additional_models"
-    return f"make {name!r} a step of the ensemble, or run {name!r} on its own endpoint"
 
 
 @rule(
