@@ -27,6 +27,15 @@ def warned(repository: Path) -> Path:
     return repository
 
 
+@pytest.fixture
+def unread(repository: Path) -> Path:
+    """The same repository, with a model whose file no rule reads."""
+    config = repository / "echo" / "config.pbtxt"
+    config.write_text(config.read_text().replace('"python"', '"dali"'))
+    (repository / "echo" / "1" / "dali.py").touch()
+    return repository
+
+
 def test_a_clean_repository_ends_with_0(messages: Messages, run: Any, repository: Path) -> None:
     outcome = run("validate", repository)
     assert (outcome.status, outcome.err) == (0, "")
@@ -45,7 +54,7 @@ def test_a_warning_alone_ends_with_0(run: Any, warned: Path) -> None:
 
 def test_json_of_a_clean_repository_is_an_empty_list(run: Any, repository: Path) -> None:
     outcome = run("validate", repository, "--format", "json")
-    assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": []})
+    assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": [], "not_read": []})
 
 
 def test_json_has_the_six_fields_of_the_contract(run: Any, broken: Path) -> None:
@@ -57,10 +66,17 @@ def test_json_has_the_six_fields_of_the_contract(run: Any, broken: Path) -> None
     assert (finding["severity"], finding["path"]) == ("error", "echo/config.pbtxt")
 
 
+def test_json_lists_what_no_rule_read(run: Any, unread: Path) -> None:
+    outcome = run("validate", unread, "--strict", "--format", "json")
+    reason = "the checks do not open files of the backend 'dali'"
+    part = {"path": "echo/1/dali.py", "model": "echo", "reason": reason}
+    assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": [], "not_read": [part]})
+
+
 def test_what_is_acknowledged_is_no_finding(run: Any, warned: Path) -> None:
     (warned / "cdk-triton.toml").write_text('[acknowledge]\nCT112 = "kept for the record"\n')
     outcome = run("validate", warned, "--format", "json")
-    assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": []})
+    assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": [], "not_read": []})
 
 
 def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:

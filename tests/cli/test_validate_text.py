@@ -131,12 +131,12 @@ output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
 """
 
 
-def test_a_plan_without_a_network_is_named(messages: Messages, run: Any, tmp_path: Path) -> None:
+def test_what_no_rule_read_is_named(messages: Messages, run: Any, tmp_path: Path) -> None:
     write(tmp_path, {"network/config.pbtxt": PLAN, "cdk-triton.toml": 'produced = ["network/1/model.plan"]'})
     options = ["--platform", "25.09/ml.g5.xlarge"]
     for preflight in ([], ["--preflight"] if is_installed() else []):
         lines = run("validate", tmp_path, *options, *preflight).out.splitlines()
-        assert lines[1:] == ["    1 plan not checked, no network in the repository: network/1/model.plan"]
+        assert lines[1:] == ["    not read: network/1/model.plan (the network of the plan is not in the repository)"]
     messages.record("cdk-triton validate", lines[1])
 
 

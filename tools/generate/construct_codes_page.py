@@ -20,8 +20,9 @@ At `cdk synth`, the constructs report these findings about an app. Findings abou
 of this page. The command also accepts the prefix `Annotation::`, which the CDK writes before a code in its validation
 report.
 
-{errors} are errors, and every other code is a warning. If the app is correct
-as it is, acknowledge the warning on the construct that it names:
+{errors} are errors, {infos} is an information, and every
+other code is a warning. If the app is correct as it is, acknowledge the warning on the construct that it names, or the
+information with `acknowledge_info`:
 
 ```python
 from aws_cdk import Annotations
@@ -37,7 +38,8 @@ def page(codes: Iterable[ConstructCode]) -> str:
     """The page's whole text."""
     codes = tuple(codes)
     errors = " and ".join(f"`{each.code}`" for each in codes if each.severity is Severity.ERROR)
-    return "\n".join([HEAD.format(errors=errors), _index(codes), *map(_section, codes)])
+    infos = " and ".join(f"`{each.code}`" for each in codes if each.severity == "info")
+    return "\n".join([HEAD.format(errors=errors, infos=infos), _index(codes), *map(_section, codes)])
 
 
 def _index(codes: Iterable[ConstructCode]) -> str:

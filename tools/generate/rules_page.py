@@ -56,10 +56,30 @@ KNOWN_LIMITS = """\
 The checks read files, tables and literals, and do not run a model. So they do not find out:
 
 * how much GPU memory a model uses;
-* the contents of a TensorRT plan, except its header;
 * the requirements of your own backend;
 * the models that a Python model calls by a computed name (BLS);
 * whether the numbers in a tensor have the meaning that the model expects.
+
+The rules check the `config.pbtxt` of every model. What they read of the model's files depends on the backend, and
+`cdk-triton validate` [lists the files that it did not read](validate.md#what-is-not-read):
+
+| backend | the rules read | the rules do not read |
+|---|---|---|
+| ensemble | everything: steps, maps, and the tensors of the models | |
+| `onnxruntime` | the graph with its inputs, outputs and operators; whether the files of weights exist and are long \
+enough | the values of the weights; files in the ORT format |
+| `python` | the source of the model and of its own modules, without running it; the names of the files in a packed \
+environment of up to 256 MiB | what the code computes; the methods of a class that another module defines; compiled \
+modules |
+| `tensorrt` | the network that the plan is built from: that of a recipe, or a `model.onnx` beside the plan | the \
+plan, except its first bytes |
+| `pytorch` | whether the file exists | `model.pt`, `model.pt2`, `model.py` |
+| `fil` | whether the file of the `model_type` exists | the file |
+| `dali` | whether the file exists, and its path. The recipe `DaliPipeline` parses `dali.py` and looks for its \
+decorator at synth, and its build runs DALI | `dali.py`, `model.dali` |
+| `openvino` | whether `model.xml` and its `.bin` file exist | both files |
+| `tensorflow` | whether the saved model or the graph exists | their contents |
+| any other | | the library and all files of the model |
 
 If a release is newer than the schema of the checks, a field that the schema does not have is only a warning (CT102).
 The *Limits* of each rule are in its text, and the claims that no test has checked on AWS in

@@ -15,6 +15,7 @@ from cdk_triton.artifacts.keys import Keys, keys_and_files
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
+from cdk_triton.checks import NotRead
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
@@ -24,7 +25,7 @@ from cdk_triton.triton.server_options import loaded_models
 
 __all__ = ["Prepared", "findings_of", "prepare", "prepared_document"]
 
-_QUESTION: Final = "prepared 1"
+_QUESTION: Final = "prepared 2"
 """The number is raised when `prepared_document` returns other members, so that older cached answers are not used."""
 
 BROKEN_PROMISE: Final = "cdk-triton:ProducedFile"
@@ -38,6 +39,7 @@ class Prepared:
         repository: the repository.
         platform: the platform that serves it.
         findings: the findings of `ModelRepository.check`, and those about files that no recipe makes.
+        not_read: the parts that no rule read.
         errors: why its recipes cannot be built: the faults of single recipes or, if there are none, of their
             combination.
         backends: the backend of each model, by the model's name; an empty text if the configuration names none.
@@ -50,6 +52,7 @@ class Prepared:
     repository: ModelRepository
     platform: ServingPlatform
     findings: tuple[Finding, ...]
+    not_read: tuple[NotRead, ...]
     errors: tuple[str, ...]
     backends: Mapping[str, str]
     entry_model: str | None
@@ -116,6 +119,7 @@ def prepare(
         repository=_without_promised_files(repository),
         platform=platform,
         findings=findings_of(found["findings"]),
+        not_read=tuple(NotRead(*each) for each in found["not_read"]),
         errors=tuple(found["errors"]),
         backends=found["backends"],
         entry_model=found["entry_model"],
@@ -136,7 +140,7 @@ def prepared_document(
     """The content of a `Prepared`, as JSON values; the arguments and errors are those of `prepare`."""
     single = mode == "single"
     named = [*environment.additional_models, *loaded_models(environment.additional_args)]
-    findings = repository.check(
+    report = repository.report(
         mode,
         platform,
         default_model=environment.default_model_name if single else None,
@@ -156,7 +160,8 @@ def prepared_document(
         except ConfigurationError as error:
             errors.append(str(error))
     return {
-        "findings": [_row(each) for each in (*findings, *broken)],
+        "findings": [_row(each) for each in (*report.findings, *broken)],
+        "not_read": [list(each) for each in report.not_read],
         "errors": errors,
         "backends": {model.name: model.backend_name or "" for model in repository.models},
         "entry_model": None if entry is None else entry.name,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cdk_triton.checks.acknowledgements import acknowledgements_of
     from cdk_triton.checks.catalogue import documented_rules, rule_of, rules
     from cdk_triton.checks.context import CheckContext, per_check
+    from cdk_triton.checks.not_read import NotRead, paths_not_read
     from cdk_triton.checks.registry import CRASH, UNREADABLE, Need, Problem, Rule, rule
     from cdk_triton.checks.run import Report, SkippedRule, check_repository
     from cdk_triton.triton.findings import Finding, Severity
@@ -42,6 +43,7 @@ __all__ = [
     "CheckContext",
     "Finding",
     "Need",
+    "NotRead",
     "Problem",
     "Report",
     "Rule",
@@ -50,6 +52,7 @@ __all__ = [
     "acknowledgements_of",
     "check_repository",
     "documented_rules",
+    "paths_not_read",
     "per_check",
     "rule",
     "rule_of",

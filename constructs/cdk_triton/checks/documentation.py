@@ -32,7 +32,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from cdk_triton.triton.findings import Severity
 
@@ -149,14 +149,14 @@ class ConstructCode(NamedTuple):
         title: the finding, in one line.
         reason: why it matters, and what to do.
         page: the title of a page of the user guide, for the guide itself: a wheel does not contain the guide.
-        severity: whether the app may be deployed nevertheless; a warning can be acknowledged.
+        severity: whether the app may be deployed nevertheless; a warning or an information can be acknowledged.
     """
 
     code: str
     title: str
     reason: str
     page: str
-    severity: Severity = Severity.WARNING
+    severity: Severity | Literal["info"] = Severity.WARNING
 
     @property
     def name(self) -> str:

@@ -10,10 +10,10 @@ from cdk_triton._arguments import FLAG, TEXT, TEXTS, listed, require_type
 from cdk_triton.checks.catalogue import rules
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.releases import is_newer_than_schema
+from cdk_triton.checks.not_read import NotRead, not_read
 from cdk_triton.checks.registry import CRASH, Need, Rule
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.platform import PLATFORM, platform_of
-from cdk_triton.tensorrt_models.sources import plans_without_network
 from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.repository import Mode, ModelRepository
@@ -37,15 +37,13 @@ class Report:
         acknowledged: the warnings that the repository's `acknowledgements` cover, in the same order.
         skipped: the rules that need a platform or a preflight that was not given. The repository may have the faults
             that they look for.
-        plans_without_network: the plans of TensorRT models whose network is not in the repository, so that no rule
-            could look at it. A recipe may read it from S3, or from the result of another recipe; `cdk-triton validate`
-            does not have the app's recipes at all.
+        not_read: the parts of the repository that the server would load, but that no rule looked into, by path.
     """
 
     findings: tuple[Finding, ...]
     acknowledged: tuple[Finding, ...]
     skipped: tuple[SkippedRule, ...]
-    plans_without_network: tuple[str, ...] = ()
+    not_read: tuple[NotRead, ...] = ()
 
 
 def check_repository(
@@ -92,7 +90,7 @@ def _run_all(context: CheckContext) -> Report:
         tuple(finding for finding in ordered if finding.code not in acknowledgements),
         tuple(finding for finding in ordered if finding.code in acknowledgements),
         tuple(skipped),
-        plans_without_network(context),
+        not_read(context),
     )
 
 

@@ -57,12 +57,13 @@ def _page_of_constructs(found: ConstructCode) -> str:
     parts = [
         f"{bold(found.code)}  {coloured(found.severity, found.severity)}  {bold(found.title)}",
         _paragraphs(found.reason),
-        "The constructs report this finding at `cdk synth`, but `cdk-triton validate` does not report it.",
+        "The constructs report this at `cdk synth`.",
     ]
     if found.severity is not Severity.ERROR:
+        kind = "warning" if found.severity is Severity.WARNING else "info"
         parts.append(
-            "If the app is right as it is, acknowledge the warning on the construct that the warning names:\n\n"
-            f'    Annotations.of(construct).acknowledge_warning("{found.code}", "the reason")'
+            "If the app is right as it is, acknowledge the finding on the construct that the finding names:\n\n"
+            f'    Annotations.of(construct).acknowledge_{kind}("{found.code}", "the reason")'
         )
     return "\n\n".join(parts)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cdk_triton.checks import Report, Rule, rule_of
+from cdk_triton.checks import NotRead, Report, Rule, rule_of
 from cdk_triton.triton import Finding, ModelRepository
 from cdk_triton.triton.findings import joined, printable
 from cdk_triton.triton.locations import Locations
@@ -29,7 +29,10 @@ _REPOSITORY = "REPOSITORY"
 
 
 def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
-    """A SARIF log with one run: the findings, their rules, and which rules did not run.
+    """A SARIF log with one run: the findings, their rules, the rules that did not run, and what no rule read.
+
+    What did not happen is a notification of the invocation (sections 3.20.21 and 3.20.22). It is not a result with the
+    kind `notApplicable`, because GitHub's list of the properties of a result that it reads has no `kind`.
 
     The log omits acknowledged findings, because GitHub opens an alert even for a suppressed result.
     """
@@ -43,6 +46,7 @@ def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
             {
                 "executionSuccessful": True,
                 "toolConfigurationNotifications": [_skipped(each.rule) for each in report.skipped],
+                "toolExecutionNotifications": [_not_read(each, places) for each in report.not_read],
             }
         ],
         "originalUriBaseIds": {places.base: {"uri": f"{places.top.as_uri()}/"}},
@@ -86,6 +90,14 @@ def _skipped(rule: Rule) -> dict[str, Any]:
     }
 
 
+def _not_read(part: NotRead, places: _SarifPlaces) -> dict[str, Any]:
+    return {
+        "level": "note",
+        "message": {"text": printable(f"{part.path} was not read: {part.reason}")},
+        "locations": [{"physicalLocation": {"artifactLocation": places.address(part.path)}}],
+    }
+
+
 class _SarifPlaces:
     def __init__(self, repository: ModelRepository) -> None:
         root, here = repository.root.resolve(), Path.cwd()
@@ -106,9 +118,10 @@ class _SarifPlaces:
         if place is not None:
             column = place.column
             region = {"startLine": place.line, "startColumn": column, "endColumn": column + place.length}
-        return {"physicalLocation": {"artifactLocation": self._address(finding.path), "region": region}}
+        return {"physicalLocation": {"artifactLocation": self.address(finding.path), "region": region}}
 
-    def _address(self, path: str) -> dict[str, str]:
+    def address(self, path: str) -> dict[str, str]:
+        """The file as the checkout knows it; for a directory, its configuration."""
         # A directory cannot be annotated, but the configuration of its model can, or of the first one.
         file = path
         if path not in self._files:

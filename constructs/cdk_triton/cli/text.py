@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import typer
 
 from cdk_triton._wording import listed
-from cdk_triton.checks import Need, Report
+from cdk_triton.checks import Need, Report, paths_not_read
 from cdk_triton.cli.terminal import bold, coloured, columns_of, cropped, fold, width
 from cdk_triton.triton import Finding, ModelRepository
 from cdk_triton.triton.findings import printable
@@ -127,13 +127,11 @@ def _summary(repository: ModelRepository, report: Report, hidden: Sequence[Findi
 
 def _unchecked_lines(repository: ModelRepository, report: Report) -> Iterator[str]:
     skipped = Counter(each.requires for each in report.skipped)
-    unseen = report.plans_without_network
-    plans = [model for model in repository.models if model.backend_name == "tensorrt"]
-    if len(unseen) >= sum(len(model.served_versions) for model in plans):
+    plans = {model.name: len(model.served_versions) for model in repository.models if model.backend_name == "tensorrt"}
+    if sum(each.model in plans for each in report.not_read) >= sum(plans.values()):
         skipped.pop("preflight", None)  # there is nothing to ask the parser
-    if unseen:
-        text = f"{_counted(len(unseen), 'plan')} not checked, no network in the repository: {listed(unseen)}"
-        yield fold(printable(text), width(), indent=_INDENT, hanging=_INDENT)
+    for reason, paths in paths_not_read(report.not_read).items():
+        yield fold(printable(f"not read: {listed(paths)} ({reason})"), width(), indent=_INDENT, hanging=_INDENT)
     for need, fix in _FIXES.items():
         if skipped[need]:
             yield fold(f"{_counted(skipped[need], 'rule')} skipped, {fix}", width(), indent=_INDENT, hanging=_INDENT)

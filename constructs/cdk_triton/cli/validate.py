@@ -18,7 +18,7 @@ from cdk_triton.cli.platform_option import platform_of
 from cdk_triton.errors import ConfigurationError, RepositoryError, RuleError
 
 if TYPE_CHECKING:
-    from cdk_triton.checks import Report
+    from cdk_triton.checks import NotRead, Report
     from cdk_triton.triton import Finding, ModelRepository
 
 __all__ = ["validate"]
@@ -213,7 +213,7 @@ def _failure_reported(output: FindingsFormat) -> Iterator[None]:
 
             rule = UNREADABLE if isinstance(error, RepositoryError) else CRASH
             message, _, fix = printable(str(error)).rpartition("; ")
-            typer.echo(_as_json([Finding(rule.code, rule.severity, ".", "", message or fix, fix)]))
+            typer.echo(_as_json([Finding(rule.code, rule.severity, ".", "", message or fix, fix)], []))
         elif output is FindingsFormat.SARIF:
             from cdk_triton.cli.sarif import failed_log
 
@@ -223,7 +223,7 @@ def _failure_reported(output: FindingsFormat) -> Iterator[None]:
 
 def _print(output: FindingsFormat, repository: ModelRepository, report: Report, hidden: Sequence[Finding]) -> None:
     if output is FindingsFormat.JSON:
-        typer.echo(_as_json(report.findings))
+        typer.echo(_as_json(report.findings, report.not_read))
     elif output is FindingsFormat.SARIF:
         from cdk_triton.cli.sarif import sarif_log
 
@@ -234,7 +234,7 @@ def _print(output: FindingsFormat, repository: ModelRepository, report: Report, 
         print_report(repository, report, hidden)
 
 
-def _as_json(findings: Sequence[Finding]) -> str:
+def _as_json(findings: Sequence[Finding], not_read: Sequence[NotRead]) -> str:
     # Written out: these names are a contract with other programs, the dataclass is not.
     rows = [
         {
@@ -247,4 +247,6 @@ def _as_json(findings: Sequence[Finding]) -> str:
         }
         for finding in findings
     ]
-    return json.dumps({"findings": rows}, indent=2, ensure_ascii=False)
+    return json.dumps(
+        {"findings": rows, "not_read": [each._asdict() for each in not_read]}, indent=2, ensure_ascii=False
+    )

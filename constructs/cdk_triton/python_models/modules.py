@@ -25,6 +25,7 @@ from cdk_triton.triton.unreadable import Unreadable
 __all__ = [
     "PROVIDED",
     "Module",
+    "Read",
     "has_module",
     "imported_modules",
     "is_loaded_by_model",

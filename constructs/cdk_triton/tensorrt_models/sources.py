@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from cdk_triton._wording import did_you_mean
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.backend_files import backend_files, repository_files
+from cdk_triton.checks.derived.backend_files import repository_files
 from cdk_triton.checks.derived.configured import ConfiguredModel
 from cdk_triton.onnx_models.reader.file import OnnxFile, OnnxTensor, onnx_file
 from cdk_triton.tensorrt_models.recipe import PlanRecipe, Profile, ProfileShapes, configured_profile, open_shape
@@ -32,7 +32,6 @@ __all__ = [
     "ProfileFault",
     "largest_batch",
     "plan_sources",
-    "plans_without_network",
     "profile_fault",
     "unloaded_plan_sources",
 ]
@@ -103,15 +102,6 @@ def _sources(context: CheckContext, models: Iterable[Model]) -> Iterator[PlanSou
             onnx = read if isinstance(read, OnnxFile) else None
             profiles = _configured(model.config) if recipe is None else tuple(recipe._shape_profiles(model.config))
             yield PlanSource(ConfiguredModel(context, model, model.config), directory, network, onnx, profiles, recipe)
-
-
-@per_check
-def plans_without_network(context: CheckContext) -> Iterator[str]:
-    """The plans that the server would load and whose network is not in the repository."""
-    seen = {source.version for source in plan_sources(context)}
-    for each in backend_files(context):
-        if each.backend == "tensorrt" and each.is_there and each.version not in seen:
-            yield str(each.path)
 
 
 def _configured(config: ModelConfig) -> tuple[Profile, ...]:

@@ -128,6 +128,28 @@ def test_a_warning_carries_its_code_and_can_be_acknowledged(messages: Messages, 
     assert warnings("second", "CT111") == []
 
 
+def test_what_no_rule_read_is_one_information_for_each_repository(messages: Messages, world: World) -> None:
+    stack = cdk.Stack(world.app(), "Stack")
+    ensembles = {name: world.repository(name) for name in ("first", "second", "read")}
+    for name in ("first", "second"):
+        root = ensembles[name].root
+        for model in ("preprocess", "network"):
+            config = (root / model / "config.pbtxt").read_text().replace('"python"', '"dali"')
+            (root / model / "config.pbtxt").write_text(
+                config.replace('platform: "onnxruntime_onnx"', 'backend: "dali"')
+            )
+            (root / model / "1" / "dali.py").touch()
+        ensembles[name] = ModelRepository.from_directory(root)
+    TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
+
+    infos = Annotations.from_stack(stack).find_info("/Stack/Fleet", Match.any_value())
+    texts = [str(each.entry.data) for each in infos]
+    assert [text.partition(" (")[0] for text in texts] == ["first", "second"]
+    messages.record("cdk-triton:NotRead", texts[0].replace(str(ensembles["first"].root), "DIR"))
+    assert "preprocess/1/dali.py" in texts[0]
+    assert "network/1/dali.py" in texts[0]
+
+
 def test_every_ensemble_is_checked_and_all_errors_are_told_at_once(world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack")
     bad = {name: world.repository(name, network=MISSPELT) for name in ("first", "second")}

@@ -21,7 +21,7 @@ from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.platform_warnings import warn_about_platform
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import reject_secrets
-from cdk_triton.hosting.naming.findings import report, report_errors
+from cdk_triton.hosting.naming.findings import report, report_errors, report_not_read
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.hosting.store.store import store_of
@@ -97,6 +97,7 @@ class ServedModel(Resource):
             found = prepare(repository, mode, self.platform, settings, uncompressed=uncompressed)
             what = str(repository.root) if mode == "single" else _label(names, repository)
             report(self, found.findings, what=what)
+            report_not_read(self, found.not_read, what=what)
             report_errors(self, [(RECIPE_ERROR, f"{what}: {error}") for error in found.errors])
             prepared |= dict.fromkeys(names, found)
         warn_about_platform(self, self.platform)

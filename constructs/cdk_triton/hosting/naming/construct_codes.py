@@ -292,6 +292,16 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "Network and data",
     ),
     ConstructCode(
+        "cdk-triton:NotRead",
+        "the rules did not read a part of a repository",
+        "The rules do not open the files of some backends, such as PyTorch, DALI and FIL, and the plans of TensorRT "
+        "whose network is not in the repository. A fault in such a file appears when the server loads the model, so "
+        "load it once in the serving image. This is only an information: `cdk synth --strict` ignores it, and "
+        "`cdk-triton validate` lists the same parts.",
+        "Check models and apps",
+        "info",
+    ),
+    ConstructCode(
         "cdk-triton:NothingScales",
         "the number of instances has limits, but no policy scales it",
         "Without a policy or a schedule, nothing changes the number of instances within these limits. Call a scale_on_ "

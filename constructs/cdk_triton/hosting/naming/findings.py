@@ -4,7 +4,7 @@ Errors become validation errors of the construct: `cdk synth` prints each with i
 nested `Stage`, which plain `cdk synth` does not select, the command would exit 0; there, the errors also go through the
 construct tree's own validation, which stops the synthesis itself. Warnings have the finding's code, so that
 `Annotations.of(construct).acknowledge_warning("CT112")` silences them. Findings that the repository itself acknowledges
-are not reported here.
+are not reported here. What no rule has read is one information for each repository, which `--strict` ignores.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ import jsii
 from aws_cdk import Annotations, Stage, Validations
 from constructs import IConstruct, IValidation
 
+from cdk_triton._wording import listed
+from cdk_triton.checks import NotRead, paths_not_read
 from cdk_triton.triton import Finding, Severity
 from cdk_triton.triton.findings import joined, printable
 
-__all__ = ["report", "report_errors"]
+__all__ = ["report", "report_errors", "report_not_read"]
+
+NOT_READ = "cdk-triton:NotRead"
 
 
 def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> bool:
@@ -39,6 +43,13 @@ def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> 
         else:
             Annotations.of(construct).add_warning_v2(finding.code, _sentence(finding, what))
     return report_errors(construct, errors)
+
+
+def report_not_read(construct: IConstruct, parts: Sequence[NotRead], *, what: str) -> None:
+    """Attach an information about the parts of a repository that no rule read; nothing if there are none."""
+    if parts:
+        kinds = "; ".join(f"{listed(paths)} ({reason})" for reason, paths in paths_not_read(parts).items())
+        Annotations.of(construct).add_info_v2(NOT_READ, printable(f"{what}: not read by the checks: {kinds}"))
 
 
 def report_errors(construct: IConstruct, errors: Sequence[tuple[str, str]]) -> bool:

@@ -20,7 +20,7 @@ from cdk_triton.triton.repository import RepositoryFile
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 from cdk_triton.triton.unreadable import Unreadable
 
-__all__ = ["OnnxModelFile", "onnx_models", "onnx_rule", "pairs"]
+__all__ = ["OnnxModelFile", "has_ort_name", "onnx_models", "onnx_rule", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class OnnxModelFile:
 def onnx_models(context: CheckContext) -> Iterator[OnnxModelFile]:
     """The ONNX files that the server would load, without those that CT130 reports and files of another kind."""
     for each in backend_files(context):
-        if each.backend == "onnxruntime" and each.file is not None and not _is_ort(each.file):
+        if each.backend == "onnxruntime" and each.file is not None and not has_ort_name(each.file):
             read = context.contents(onnx_file, each.file)
             if not isinstance(read, Unreadable):
                 yield OnnxModelFile(each.owner, each.file, read)
@@ -66,7 +66,7 @@ onnx_rule = rules_about(onnx_models)
 """Register a rule about each of these files; the parameters are those of `rule`."""
 
 
-def _is_ort(file: RepositoryFile) -> bool:
+def has_ort_name(file: RepositoryFile) -> bool:
     """Whether ONNX Runtime reads the file in its own format; the name decides."""
     return file.path.suffix.lower() == ".ort"
 
@@ -100,13 +100,13 @@ def unreadable_file(each: BackendFile) -> Iterator[Problem]:
     if each.backend != "onnxruntime" or each.file is None:
         return
     reason = "is not in ONNX Runtime's own format: ORT model verification failed"
-    if not _is_ort(each.file):
+    if not has_ort_name(each.file):
         read = each.context.contents(onnx_file, each.file)
         if not isinstance(read, Unreadable):
             return
         reason = read.reason
     is_ort = each.context.contents(is_ort_model, each.file)
-    if is_pointer(each.context, each.file) or (is_ort and _is_ort(each.file)):
+    if is_pointer(each.context, each.file) or (is_ort and has_ort_name(each.file)):
         return
     fault, _, said = reason.partition(": ")
     yield Problem(

@@ -1,0 +1,147 @@
+"""The parts of a repository that no rule looks into, so that nobody takes "no findings" for "everything was read".
+
+The rules judge every `config.pbtxt`. Of the files that backends load, they read ONNX files, Python sources, and the
+networks that TensorRT plans are built from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, is_pointer, model_files
+from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
+from cdk_triton.onnx_models.rules.models import has_ort_name
+from cdk_triton.python_models.environments import environments
+from cdk_triton.python_models.modules import Module, Read, model_modules, python_models
+from cdk_triton.python_models.reader.environment_packages import MAX_BYTES
+from cdk_triton.python_models.reader.source import NotJudged, PythonSource, SyntaxFault
+from cdk_triton.tensorrt_models.sources import PlanSource, plan_sources
+from cdk_triton.triton.model import Model
+
+__all__ = ["NotRead", "not_read", "paths_not_read"]
+
+# Triton's own backends for tests, which load no file (the repositories identity_backend, repeat_backend and
+# square_backend of triton-inference-server).
+_WITHOUT_FILES = ("identity", "repeat", "square")
+
+
+class NotRead(NamedTuple):
+    """A part of a repository that the server would load, but that no rule looked into.
+
+    Attributes:
+        path: the file or directory, relative to the repository, with `/`.
+        model: the name of the model that it belongs to.
+        reason: why the checks did not read it, as a clause; the same for all parts of one kind.
+    """
+
+    path: str
+    model: str
+    reason: str
+
+
+def not_read(context: CheckContext) -> tuple[NotRead, ...]:
+    """The parts that no rule looked into, by path.
+
+    The result omits what a finding is about: missing files, pointers of Git LFS, and files that the checks could not
+    read (CT160, CT174).
+    """
+    found = {*_files(context), *_models_without_known_files(context), *_environments(context)}
+    return tuple(sorted(found))
+
+
+def paths_not_read(parts: Iterable[NotRead]) -> Mapping[str, list[str]]:
+    """Their paths by reason, for one line or sentence for each kind."""
+    paths: dict[str, list[str]] = {}
+    for each in parts:
+        paths.setdefault(each.reason, []).append(each.path)
+    return paths
+
+
+def _files(context: CheckContext) -> Iterator[NotRead]:
+    networks = {source.version: source for source in plan_sources(context)}
+    sources = {file.version: source for file, source in python_models(context)}
+    for each in backend_files(context):
+        if not each.is_there or (each.file is not None and is_pointer(context, each.file)):
+            continue
+        if each.backend == "tensorrt":
+            reason = _reason_of_plan(networks.get(each.version))
+        elif each.file is None and each.files.has(each.path):
+            reason = "the file does not exist before the build"
+        elif each.backend == "python":
+            reason = _reason_of_python(model_modules(context)[each.version], sources.get(each.version))
+        else:
+            reason = _reason_of_file(each)
+        if reason:
+            yield NotRead(str(each.path if each.file is None else each.file.path), each.model.name, reason)
+
+
+def _reason_of_file(each: BackendFile) -> str:
+    if each.backend == "onnxruntime":
+        is_other_format = each.file is not None and has_ort_name(each.file)
+        return "the checks do not read ONNX Runtime's own format" if is_other_format else ""
+    return f"the checks do not open files of the backend {each.backend!r}"
+
+
+def _reason_of_plan(source: PlanSource | None) -> str:
+    if source is None:
+        return "the network of the plan is not in the repository"
+    return "" if source.onnx is not None else f"the network of the plan, {source.network.path}, cannot be read"
+
+
+def _reason_of_python(module: Module | str, source: Read | None) -> str:
+    if not isinstance(module, Module) or isinstance(source, SyntaxFault | NotJudged):
+        return ""  # a finding has it
+    if source is None:
+        return "the module of the model is not a source file"
+    if not isinstance(source, PythonSource):
+        return f"the source {source.reason}"
+    model = source.model
+    if source.may_have_model and not source.instead and (model is None or not (model.is_complete or model.methods)):
+        return (
+            "the class TritonPythonModel, or a base class, is in another module or may be changed by other code, so "
+            "its methods were not checked"
+        )
+    return ""
+
+
+def _models_without_known_files(context: CheckContext) -> Iterator[NotRead]:
+    known = {each.version for each in backend_files(context)}
+    for model in context.loaded_models:
+        reason = _reason_of_model(context, model)
+        if not reason:
+            continue
+        for version in model.served_versions:
+            directory = model.directory / str(version)
+            if version in model.versions and directory not in known:
+                for path in _libraries(context, model, directory) or [directory]:
+                    yield NotRead(str(path), model.name, reason)
+
+
+def _reason_of_model(context: CheckContext, model: Model) -> str:
+    """The reason why the versions of a model without a known file were not read; "" if a finding has it."""
+    platform, backend = completed_pair(context, model)
+    if model.is_ensemble or not backend or backend in _WITHOUT_FILES or (not platform and backend in PLATFORMS):
+        return ""
+    if model.config_error is not None:
+        is_tolerated = model.config is not None
+        return "config.pbtxt has a field that only a newer schema may have" if is_tolerated else ""
+    if model.config is not None and model.config.cc_model_filenames and context.platform is None:
+        return "the GPU determines the file (cc_model_filenames), and no serving platform is given"
+    return f"the checks do not know which files the backend {backend!r} loads"
+
+
+def _libraries(context: CheckContext, model: Model, directory: PurePosixPath) -> list[PurePosixPath]:
+    """The libraries of the model's own backend, in the version's or in the model's directory."""
+    library = f"libtriton_{completed_pair(context, model)[1]}.so"
+    files = model_files(context)[model.name]
+    return [path / library for path in (directory, model.directory) if files.has(path / library)]
+
+
+def _environments(context: CheckContext) -> Iterator[NotRead]:
+    for each in environments(context):
+        if each.archive is not None and each.archive.size > MAX_BYTES:
+            reason = f"the checks do not open packed environments of more than {MAX_BYTES // 2**20} MiB"
+            yield NotRead(str(each.archive.path), each.owner.name, reason)
