@@ -22,6 +22,7 @@ WORDS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1,
 
 def test_defaults_of_a_single_model_container() -> None:
     assert container_variables(ContainerEnvironment(), multi_model=False, default_model="ensemble") == {
+        "PYTHONUNBUFFERED": "1",
         "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "ensemble",
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "ready",
@@ -31,6 +32,7 @@ def test_defaults_of_a_single_model_container() -> None:
 def test_defaults_of_a_multi_model_container() -> None:
     assert container_variables(ContainerEnvironment(), multi_model=True, default_model="ensemble") == {
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "live",
     }
@@ -64,6 +66,7 @@ def test_everything() -> None:
     )
     assert container_variables(environment, multi_model=False, default_model="ensemble") == {
         "HF_HOME": "/tmp/hf",
+        "PYTHONUNBUFFERED": "1",
         "SAGEMAKER_BIND_TO_PORT": "8081",
         "SAGEMAKER_SAFE_PORT_RANGE": "9000-9010",
         "SAGEMAKER_TRITON_ADDITIONAL_ARGS": "--exit-timeout-secs=5 --load-model=vae --load-model=unet",
@@ -251,7 +254,7 @@ def test_an_enumeration_stands_for_its_value() -> None:
 
 class TestLimits:
     def test_number_of_variables(self, messages: Messages) -> None:
-        many = {f"V{i}": "" for i in range(97)}
+        many = {f"V{i}": "" for i in range(96)}
         assert len(container_variables(ContainerEnvironment(variables=many), multi_model=True)) == 100
         with messages.raises(ConfigurationError):
             container_variables(ContainerEnvironment(variables=many | {"W": ""}), multi_model=True)

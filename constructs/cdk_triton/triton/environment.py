@@ -286,6 +286,13 @@ python_backend 09c3537 of 2024-11-01 takes pybind11 2.12.0, whose `initialize_in
 `PyConfig_InitPythonConfig`. That of 2.10.0 takes `PyConfig_InitIsolatedConfig`, which ignores the environment.
 """
 
+_UNBUFFERED: Final = "PYTHONUNBUFFERED"
+"""Set to any text, it lets what a Python model prints reach the log at once.
+
+The container's output is a pipe, for which Python collects 8 KiB first. Python models read the variable from 24.11 on,
+like `NO_BYTECODE`.
+"""
+
 ENVIRONMENT: Final = one(
     lambda value: isinstance(value, ContainerEnvironment),
     "use a ContainerEnvironment, such as ContainerEnvironment(variables={'NAME': 'value'})",
@@ -345,6 +352,7 @@ def container_variables(
         "SAGEMAKER_TRITON_ADDITIONAL_ARGS": " ".join(arguments) or None,
         # Keeps a load of one archive from loading models of other archives again; see `NO_BYTECODE`.
         NO_BYTECODE: 1 if multi_model else None,
+        _UNBUFFERED: 1,
     }
     variables = {key: _server_text(value) for key, value in values.items() if value is not None}
     return _checked_limits(variables | dict(environment.variables))

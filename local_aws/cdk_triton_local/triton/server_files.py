@@ -36,6 +36,14 @@ for directory in {packages!r}:
 from cdk_triton_local.triton.backends.{name} import TritonPythonModel
 """
 
+_PRINTS = """
+# Added by the local AWS: what a model prints reaches the log at once. From release 24.11 on, the variable
+# PYTHONUNBUFFERED, which the container has, does the same; the Python of 24.10 does not read its environment.
+import sys
+sys.stdout.reconfigure(line_buffering=True)
+"""
+"""The end of `triton_python_backend_utils.py`, which the stub imports before the model (src/pb_stub.cc)."""
+
 
 @dataclass(frozen=True)
 class ServerFiles:
@@ -71,6 +79,8 @@ def arrange_server_files(directory: Path) -> ServerFiles:
     backends = tree / "pytriton" / "tritonserver" / "backends"
     shutil.copytree(server / "backends" / "python", backends / "python", ignore=shutil.ignore_patterns("__pycache__"))
     (tree / "nvidia_pytriton.libs").symlink_to(packages / "nvidia_pytriton.libs")
+    with (backends / "python" / "triton_python_backend_utils.py").open("a", encoding="utf-8") as utilities:
+        utilities.write(_PRINTS)
     stub = _stub(server, backends / "python")
     for name in STAND_IN_BACKENDS:
         (backends / name).mkdir()

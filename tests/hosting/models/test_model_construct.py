@@ -69,6 +69,7 @@ def test_the_container_starts_the_ensemble_quietly(world: World, stack: cdk.Stac
     TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
 
     assert world.only(stack, MODEL)["Properties"]["PrimaryContainer"]["Environment"] == {
+        "PYTHONUNBUFFERED": "1",
         "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "ensemble",
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "ready",

@@ -82,6 +82,7 @@ def test_the_model_names_a_prefix_with_the_platform(
     assert flattened(container["ModelDataUrl"]).endswith(f">/fleets/{fleet.name_in_store}/25.09-a10g/")
     assert container["Environment"] == {
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "live",
     }

@@ -1,4 +1,4 @@
-"""The packages that users' Python models find below a real tritonserver: as in an image, not as on this machine."""
+"""Users' Python models below a real tritonserver: the packages that they find, and where their prints appear."""
 
 from __future__ import annotations
 
@@ -55,3 +55,11 @@ def test_a_model_finds_the_standard_library_of_this_machine(new_bench: Any, pack
     bench = new_bench()
     bench.single("endpoint", packed({"model/config.pbtxt": CONFIG, "model/1/model.py": source}))
     assert bench.answer("endpoint", 1.0) == [3.0]
+
+
+def test_what_a_model_prints_is_in_the_log_when_it_has_answered(new_bench: Any, packed: Any) -> None:
+    source = EXECUTE.replace("        return", "        print('asked for', values)\n        return").replace("words.NUMBER", "2")
+    bench = new_bench()
+    bench.single("endpoint", packed({"model/config.pbtxt": CONFIG, "model/1/model.py": source}))
+    assert bench.answer("endpoint", 1.0) == [3.0]
+    assert "asked for [array([[1.]]" in (bench.directory / "logs" / "endpoint" / "AllTraffic.log").read_text()
