@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from cdk_triton.triton import ModelRepository, parse_model_config
+from cdk_triton.triton.schema import DataType
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -157,7 +159,9 @@ def test_a_tensor_without_a_type_gets_that_of_the_tensor_that_it_is_connected_to
     guesses = said(outcome)["ensemble/config.pbtxt"]
     assert guesses.pop('ensemble_scheduling.step[1].input_map["x"]')
     assert {*guesses} == {"input[0].data_type", "input[0].dims"}
-    assert {*guesses.values()} == {"it repeats the guess in first/config.pbtxt; correct both"}
+    assert {*guesses.values()} == {
+        "it repeats the guess in first/config.pbtxt; correct that one, and write this file again"
+    }
 
 
 def test_a_guess_that_the_ensemble_repeats_is_marked_there_and_named_at_the_end(
@@ -168,9 +172,53 @@ def test_a_guess_that_the_ensemble_repeats_is_marked_there_and_named_at_the_end(
     outcome = run("config", *models, "--into", tmp_path / "models")
 
     text = (tmp_path / "models" / "ensemble" / "config.pbtxt").read_text()
-    mark = "    # Guessed: it repeats the guess in post/config.pbtxt; correct both.\n    "
+    mark = (
+        "    # Guessed: it repeats the guess in post/config.pbtxt; correct that one, and write this file again.\n    "
+    )
     assert f'name: "LABEL"\n{mark}data_type: TYPE_FP32\n{mark}dims: [ -1 ]\n' in text
-    messages.record("cdk-triton config", outcome.out.splitlines()[-2])
+    assert "repeats" not in outcome.out
+    messages.record("cdk-triton config", outcome.out.splitlines()[-4])
+
+
+def corrected(run: Any, directory: Path) -> tuple[Path, list[str]]:
+    """A repository whose Python model was corrected, and the command that it was told to run then."""
+    models = [network(directory / "net.onnx"), python(directory / "post.py", "scores", "LABEL")]
+    told = run("config", *models, "--into", directory / "models", "--ensemble", "all").out.splitlines()[-2]
+    config = directory / "models" / "post" / "config.pbtxt"
+    head, name, output = config.read_text().partition('name: "LABEL"')
+    config.write_text(f"{head}{name}{output.replace('TYPE_FP32', 'TYPE_STRING').replace('[ -1 ]', '[ 1 ]')}")
+    return directory / "models", shlex.split(told)[1:]
+
+
+@pytest.mark.slow
+def test_the_command_that_is_printed_writes_the_ensemble_again_after_a_correction(run: Any, tmp_path: Path) -> None:
+    models, command = corrected(run, tmp_path)
+
+    assert run(*command).status == 0
+
+    repository = ModelRepository.from_directory(models)
+    assert repository.check() == ()
+    ensemble = repository.model("all")
+    assert ensemble is not None
+    assert ensemble.config is not None
+    (label,) = ensemble.config.output
+    assert (label.data_type, list(label.dims)) == (DataType.TYPE_STRING, [1])
+    assert "repeats" not in str(ensemble.config_text)
+
+
+def test_an_ensemble_that_was_changed_by_hand_is_not_replaced(
+    run: Any, tmp_path: Path, messages: Messages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    models, command = corrected(run, tmp_path)
+    config = models / "all" / "config.pbtxt"
+    mine = config.read_text().replace("model_version: -1", "model_version: 1")
+    config.write_text(mine)
+
+    outcome = run(*command)
+
+    assert (outcome.status, outcome.out, config.read_text()) == (2, "", mine)
+    messages.record("cdk-triton config", outcome.said)
 
 
 def test_two_outputs_that_fit_leave_the_input_to_the_caller(run: Any, tmp_path: Path, messages: Messages) -> None:

@@ -239,16 +239,15 @@ def test_the_commands_of_a_page_run_in_a_directory(page: str, directory: Path, p
 def test_the_model_of_a_notebook_answers_as_in_the_notebook(
     tutorial: Tutorial, directory: Path, model_assets: Path, packages: dict[str, str]
 ) -> None:
-    configure, install, validate, deploy = of_page("docs/notebook_model.md")
+    configure, again, install, validate, deploy = of_page("docs/notebook_model.md")
     (typed,) = (block.text for block in blocks_of(NOTEBOOK) if block.text.startswith("data_type"))
     app, compare = (block.text for block in blocks_of(NOTEBOOK) if "from cdk_triton" in block.text)
     shell = Shell(directory, tutorial.shell.variables)
     shell.run(configure.text)
     assert drawn_files(NOTEBOOK) == files_below(directory / "models")
-    for model in ("tokens", "texts"):
-        config = directory / "models" / model / "config.pbtxt"
-        guessed = re.compile(r'(name: "TEXT"\n)[^}]*')
-        config.write_text(guessed.sub(rf"\g<1>{typed}", config.read_text(), count=1))
+    config = directory / "models" / "tokens" / "config.pbtxt"
+    config.write_text(re.sub(r'(name: "TEXT"\n)[^}]*', rf"\g<1>{typed}", config.read_text(), count=1))
+    shell.run(again.text)
     tokenizer = model_assets / "sentence_embedding" / "tokenizer" / "1" / "tokenizer.json"
     (directory / "tokenizer.json").write_bytes(tokenizer.read_bytes())
     shell.run(install.text, packages)

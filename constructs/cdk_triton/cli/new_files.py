@@ -1,4 +1,4 @@
-"""Writes new files into a directory: all of them or none, and never over an existing file."""
+"""Writes files into a directory: new ones all or none, and never over an existing file that is not named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from cdk_triton._wording import listed
 
-__all__ = ["Content", "require_free", "write_new"]
+__all__ = ["Content", "require_free", "write_new", "write_over"]
 
 Content = str | Path
 """The text of a new file, or the file that it is a copy of."""
@@ -69,4 +69,19 @@ def write_new(directory: Path, files: Mapping[str, Content]) -> None:
         for path in reversed(made):
             with suppress(OSError):
                 path.rmdir() if path.is_dir() else path.unlink()
+        raise
+
+
+def write_over(file: Path, text: str) -> None:
+    """Replace a file in one step, so that it is never half-written.
+
+    Raises:
+        OSError: the file cannot be written; it is then as before.
+    """
+    new = file.with_name(f".{file.name}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(file)
+    except BaseException:
+        new.unlink(missing_ok=True)
         raise

@@ -3,6 +3,7 @@
 * `faces`: what a model takes and gives, according to its file.
 * `connections`: which output of which model an input reads.
 * `writing`: the configurations as text.
+* `drafting`: all of it, as the files of a repository.
 """
 
 from __future__ import annotations

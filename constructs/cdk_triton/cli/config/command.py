@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,19 +13,14 @@ import typer
 
 from cdk_triton._wording import listed
 from cdk_triton.cli.given import require_unused
-from cdk_triton.cli.new_files import Content, require_free, write_new
+from cdk_triton.cli.new_files import Content, require_free, write_new, write_over
 from cdk_triton.cli.terminal import fold, width
 
 if TYPE_CHECKING:
-    from cdk_triton.cli.config.connections import Connected
-    from cdk_triton.cli.config.values import Face
+    from cdk_triton.cli.config.drafting import Draft
     from cdk_triton.cli.config.writing import Written
 
-__all__ = ["config"]
-
-_CONFIG = "config.pbtxt"
-_PLACEHOLDER = "Keeps the version directory of the ensemble alive: git does not keep an empty one.\n"
-_NAME = re.compile(r"\w[\w.-]*")
+__all__ = ["config", "report"]
 
 
 class ConfigFormat(StrEnum):
@@ -45,7 +40,11 @@ Models = Annotated[
 ]
 Into = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Write a model repository there, with the models' files, and overwrite nothing."),
+    typer.Option(
+        metavar="DIR",
+        help="Write a model repository there, with the models' files. Of the files there, only an ensemble that this "
+        "command wrote and nobody changed is replaced.",
+    ),
 ]
 Ensemble = Annotated[str, typer.Option(metavar="NAME", help="The name of the ensemble of several models.")]
 FormatOption = Annotated[ConfigFormat, typer.Option("--format", help="How to print the configurations.")]
@@ -64,84 +63,70 @@ def config(
     """
     if len(models) == 1:
         require_unused(context, "the configuration of a single model", "ensemble")
-    from cdk_triton.cli.config.faces import face_of
+    from cdk_triton.cli.config.drafting import draft
 
-    faces = [face_of(path) for path in models]
-    _require_directory_names(faces, ensemble)
-    written = _configurations(faces, ensemble)
+    drafted = draft(models, ensemble if len(models) > 1 else None)
     if into is not None:
-        _write(into, faces, written, ensemble)
+        _write(into, drafted)
     if output is ConfigFormat.JSON:
-        typer.echo(_as_json(written))
+        typer.echo(_as_json(drafted.written))
     elif into is not None:
-        _report(into, written)
+        report(into, drafted)
     else:
-        _print(written)
+        _print(drafted.written)
 
 
-def _require_directory_names(faces: Sequence[Face], ensemble: str) -> None:
-    names = [face.name for face in faces] + ([ensemble] if len(faces) > 1 else [])
-    for name in names:
-        if names.count(name) > 1:
-            raise typer.BadParameter(f"two models have the name {name!r}; rename a file", param_hint="MODEL")
-        if not _NAME.fullmatch(name):
-            raise typer.BadParameter(
-                f"{name!r} is not the name of a directory of a repository; use letters, digits, '_', '-' and '.'",
-                param_hint="MODEL" if name != ensemble else "--ensemble",
-            )
-
-
-def _configurations(faces: Sequence[Face], ensemble: str) -> Mapping[str, Written]:
-    """Path in the repository → configuration, without those that models have already."""
-    from cdk_triton.cli.config.connections import connected
-    from cdk_triton.cli.config.writing import ensemble_config, model_config
-
-    found = connected(faces)
-    written = {f"{face.name}/{_CONFIG}": model_config(face) for face in found.faces if not face.written}
-    if len(faces) > 1:
-        _require_all_linked(found)
-        written[f"{ensemble}/{_CONFIG}"] = ensemble_config(ensemble, found)
-    if not written:
-        raise typer.BadParameter(f"{faces[0].name} has a {_CONFIG} already; remove it first", param_hint="MODEL")
-    return written
-
-
-def _require_all_linked(found: Connected) -> None:
-    linked = {model for place, link in found.links.items() for model in (place.model, link.source.model)}
-    for face in found.faces:
-        if face.name not in linked:
-            reasons = [reason for place, reason in found.open_reasons.items() if place.model == face.name]
-            why = f": {reasons[0]}" if reasons else ""
-            raise typer.BadParameter(
-                f"no tensor of {face.name!r} can be connected with another model by name, type and shape{why}; rename "
-                "tensors, or write the ensemble by hand",
-                param_hint="MODEL",
-            )
-
-
-def _write(into: Path, faces: Sequence[Face], written: Mapping[str, Written], ensemble: str) -> None:
+def _write(into: Path, drafted: Draft) -> None:
     """The models' files are copied, unless they are there already."""
-    files: dict[str, Content] = {name: each.text for name, each in written.items()}
-    for face in faces:
-        for name, source in face.files.items():
-            target = into / face.name / name
-            if not (target.exists() and target.samefile(source)):
-                files[f"{face.name}/{name}"] = source
-    if len(faces) > 1:
-        files[f"{ensemble}/1/README.md"] = _PLACEHOLDER
+    files: dict[str, Content] = {name: each.text for name, each in drafted.written.items()}
+    for name, source in drafted.model_files.items():
+        if not ((into / name).exists() and (into / name).samefile(source)):
+            files[name] = source
+    files |= {name: text for name, text in drafted.placeholder.items() if not (into / name).exists()}
+    again = {name: files.pop(name) for name in list(files) if _may_be_replaced(into, name, drafted)}
     require_free(into, files, "--into")
     write_new(into, files)
+    for name, text in again.items():
+        write_over(into / name, str(text))
 
 
-def _report(into: Path, written: Mapping[str, Written]) -> None:
-    for name, each in written.items():
+def _may_be_replaced(into: Path, name: str, drafted: Draft) -> bool:
+    """An ensemble's configuration as this command wrote it; one that differs is the user's work."""
+    from cdk_triton.cli.config.writing import is_unchanged
+
+    if drafted.ensemble is None or Path(name).parent != Path(drafted.ensemble) or not (into / name).is_file():
+        return False
+    if not is_unchanged((into / name).read_text(encoding="utf-8", errors="replace")):
+        raise typer.BadParameter(
+            f"{into / name} exists already, and it is not as this command wrote it, so it is not replaced; move it, or "
+            "name another ensemble",
+            param_hint="--ensemble",
+        )
+    return True
+
+
+def report(into: Path, drafted: Draft) -> None:
+    """Print what was written below a directory, and what the user has to compare with the models."""
+    for name, each in drafted.written.items():
         typer.echo(str(into / name))
         for guess in each.guesses:
-            typer.echo(fold(f"{guess.field}: {guess.reason}", width(), indent="    ", hanging="      "))
-    if guessed := [name for name, each in written.items() if each.guesses]:
-        warning = f"Compare the guesses in {listed(guessed)} with your models: no rule can check a guess."
+            if not guess.repeats:
+                typer.echo(fold(f"{guess.field}: {guess.reason}", width(), indent="    ", hanging="      "))
+    own = [name for name, each in drafted.written.items() if any(not guess.repeats for guess in each.guesses)]
+    if own:
+        warning = f"Compare the guesses in {listed(own)} with your models: no rule can check a guess."
         typer.echo(fold(warning, width()))
+    if drafted.repeated:
+        files = listed([str(into / name / "config.pbtxt") for name in drafted.repeated])
+        typer.echo(fold(f"After a change of {files}, write the ensemble again:", width()))
+        typer.echo(f"cdk-triton config {_arguments(into, drafted)}")
     typer.echo(f"Check it: cdk-triton validate {into}")
+
+
+def _arguments(into: Path, drafted: Draft) -> str:
+    """Those that write the ensemble again, from the models in the repository."""
+    models = [str(into / face.name) for face in drafted.faces]
+    return shlex.join([*models, "--into", str(into), "--ensemble", str(drafted.ensemble)])
 
 
 def _print(written: Mapping[str, Written]) -> None:

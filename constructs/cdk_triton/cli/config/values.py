@@ -16,10 +16,12 @@ class Guess:
     Attributes:
         field: the field of the configuration that has it, `output[0].dims`.
         reason: why it has this value, and when to change it.
+        repeats: the model whose guess it repeats, in an ensemble; else "".
     """
 
     field: str
     reason: str
+    repeats: str = ""
 
 
 @dataclass(frozen=True)

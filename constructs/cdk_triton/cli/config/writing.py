@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cdk_triton.cli.config.connections import Connected, Place
 from cdk_triton.cli.config.values import Face, Guess, Tensor
 
-__all__ = ["Written", "ensemble_config", "model_config"]
+__all__ = ["Written", "ensemble_config", "is_unchanged", "model_config"]
 
+_HEAD = re.compile(
+    r"# The ensemble \S+, by `cdk-triton config`, which writes it again unless you change it \((?P<digest>\w+)\)\.\n"
+)
 _UNKNOWN_TYPE, _UNKNOWN_DIMS = "FP32", (-1,)
 
 
@@ -119,8 +124,7 @@ def ensemble_config(name: str, connected: Connected) -> Written:
                 if f"{side}[{own}].{each}" in made.get(face.name, ())
             ]
     lines = [
-        f"# The ensemble {name}, by `cdk-triton config`. In each map, key is the model's name of a tensor, and "
-        "value is the ensemble's.",
+        "# In each map, key is the model's name of a tensor, and value is the ensemble's.",
         'platform: "ensemble"',
         *_noted("max_batch_size", guesses),
         f"max_batch_size: {batch}",
@@ -131,11 +135,24 @@ def ensemble_config(name: str, connected: Connected) -> Written:
     ]
     for index, face in enumerate(faces):
         lines += [*_step(face, index, names, guesses), "    }," if index < len(faces) - 1 else "    }"]
-    return Written("\n".join([*lines, "  ]", "}"]) + "\n", tuple(guesses))
+    text = "\n".join([*lines, "  ]", "}"]) + "\n"
+    head = f"# The ensemble {name}, by `cdk-triton config`, which writes it again unless you change it"
+    return Written(f"{head} ({_digest(text)}).\n{text}", tuple(guesses))
+
+
+def is_unchanged(text: str) -> bool:
+    """Whether the configuration of an ensemble is as `ensemble_config` wrote it."""
+    head = _HEAD.match(text)
+    return head is not None and head["digest"] == _digest(text[head.end() :])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _repeated(field: str, face: Face) -> Guess:
-    return Guess(field, f"it repeats the guess in {face.name}/config.pbtxt; correct both")
+    reason = f"it repeats the guess in {face.name}/config.pbtxt; correct that one, and write this file again"
+    return Guess(field, reason, repeats=face.name)
 
 
 def _tensor_of_ensemble(batch: int, face: Face, tensor: Tensor, name: str) -> Tensor:
