@@ -5,8 +5,9 @@ From a request to a resource:
 * `api` answers the operations of CloudFormation's API, and `describe` shapes the answers;
 * `engine` contains the stacks, and runs one operation at a time on each;
 * `template`, `parameters`, `intrinsics` and `schema` read a template and resolve its values;
-* `plan` computes what a deployment would change, and `order` in which order;
-* `deployment` carries out these changes: create, update, rollback, delete;
+* `plan` computes what a deployment would change, and `order` in which order; `resource_imports` plans imports;
+* `deployment` carries out these changes: create, import, update, rollback, delete; `resource_operations` does so for
+  one resource;
 * `stacks` contains what is known about a stack, and `exports` the outputs that other stacks use;
 * `resource_types` contains one class for each resource type.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -19,6 +20,8 @@ from cdk_triton_local.cloudformation.describe import (
     summarise_stack,
 )
 from cdk_triton_local.cloudformation.engine import NO_CHANGES, ChangeSet, NoSuchStackError, TemplateEngine
+from cdk_triton_local.cloudformation.plan import ChangePlan
+from cdk_triton_local.cloudformation.resource_imports import NotImportableError
 from cdk_triton_local.cloudformation.resource_types import Services
 from cdk_triton_local.cloudformation.stacks import Settings, Stack, Target
 from cdk_triton_local.cloudformation.template import Template, parse_template
@@ -217,25 +220,27 @@ class CloudFormationApi:
         self._reject_unmodelled(request)
         kind = request.get("ChangeSetType", "UPDATE")
         stack = self._existing(request["StackName"])
-        if kind == "IMPORT":
-            raise TemplateError(
-                "change sets that import resources are not modelled by the local CloudFormation: let the stack create "
-                "the resources"
-            )
         if kind == "CREATE":
             if stack is not None and stack.status != "REVIEW_IN_PROGRESS":
                 raise QueryApiError(
                     "AlreadyExistsException", f"Stack [{stack.name}] already exists and cannot be created again"
                 )
-        elif stack is None or stack.status == "REVIEW_IN_PROGRESS":
+        elif kind == "UPDATE" and (stack is None or stack.status == "REVIEW_IN_PROGRESS"):
             raise NoSuchStackError(f"Stack [{request['StackName']}] does not exist")
-        else:
+        elif stack is not None:
             self._engine.check_idle(stack)
         new = stack is None
         if stack is None:
             stack = self._engine.open(request["StackName"])
         target = self._target(stack, request)
-        plan = self._engine.plan(stack, target)
+        plan: ChangePlan | None = None
+        reason = ""
+        try:
+            plan = self._plan(stack, target, request)
+        except NotImportableError as error:
+            reason = str(error)
+        if plan is not None and not plan.anything:
+            plan, reason = None, NO_CHANGES
         if new:
             self._engine.add(stack)
             stack.transition("REVIEW_IN_PROGRESS", "User Initiated")
@@ -246,8 +251,8 @@ class CloudFormationApi:
             stack=stack,
             kind=kind,
             target=target,
-            plan=plan if plan.anything else None,
-            reason="" if plan.anything else NO_CHANGES,
+            plan=plan,
+            reason=reason,
             description=request.get("Description", ""),
             settings=_settings(request),
         )
@@ -280,14 +285,15 @@ class CloudFormationApi:
         stack = change_set.stack
         self._engine.check_idle(stack)
         # The stack may have moved on since: CloudFormation then marks the change set OBSOLETE; ours is planned anew.
-        plan = self._engine.plan(stack, change_set.target)
+        plan = replace(self._engine.plan(stack, change_set.target), existing=change_set.plan.existing)
         change_set.execution_status = "EXECUTE_COMPLETE"
         stack.change_set_id = change_set.id
         stack.settings = change_set.settings
         for identifier, other in list(self._engine.change_sets.items()):
             if other.stack is stack and other is not change_set:
                 del self._engine.change_sets[identifier]
-        self._engine.deploy(stack, change_set.target, plan, request.get("ClientRequestToken", ""))
+        token = request.get("ClientRequestToken", "")
+        self._engine.deploy(stack, change_set.target, plan, token, only_imports=change_set.kind == "IMPORT")
         return {}
 
     def delete_change_set(self, request: Request) -> Result:
@@ -327,6 +333,12 @@ class CloudFormationApi:
                 return change_set
         raise QueryApiError("ChangeSetNotFound", f"ChangeSet [{name}] does not exist")
 
+    def _plan(self, stack: Stack, target: Target, request: Request) -> ChangePlan:
+        plan = self._engine.plan(stack, target)
+        if request.get("ChangeSetType") == "IMPORT":
+            return self._engine.imports.named(stack, target, plan, request.get("ResourcesToImport", []))
+        return self._engine.imports.found(stack, target, plan) if request.get("ImportExistingResources") else plan
+
     def _target(self, stack: Stack | None, request: Request) -> Target:
         template = self._template(stack, request)
         _check_capabilities(template, request.get("Capabilities", []))
@@ -335,6 +347,8 @@ class CloudFormationApi:
             for each in request.get("Parameters", [])
         }
         tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}
+        if request.get("ChangeSetType") == "IMPORT" and "Tags" not in request and stack is not None and stack.current:
+            tags = dict(stack.current.tags)
         return self._engine.target(stack, template, parameters, tags)
 
     def _template(self, stack: Stack | None, request: Request) -> Template:
@@ -364,13 +378,11 @@ class CloudFormationApi:
 
     @staticmethod
     def _reject_unmodelled(request: Request) -> None:
-        """Accept `ImportExistingResources` of `cdk bootstrap`: a resource that exists fails its creation."""
         unmodelled = {
             "DisableRollback": request.get("DisableRollback"),
             "OnFailure": request.get("OnFailure") not in (None, "ROLLBACK"),
             "OnStackFailure": request.get("OnStackFailure") not in (None, "ROLLBACK"),
             "RetainExceptOnCreate": request.get("RetainExceptOnCreate"),
-            "ResourcesToImport": request.get("ResourcesToImport"),
             "StackPolicyBody": request.get("StackPolicyBody"),
             "DeploymentMode": request.get("DeploymentMode"),
             "RollbackConfiguration": (request.get("RollbackConfiguration") or {}).get("RollbackTriggers"),

@@ -1,39 +1,31 @@
-"""Carries out one operation on one stack: create, update with replacement and cleanup, rollback, delete.
+"""Carries out one operation on one stack: create, import, update with replacement and cleanup, rollback, delete.
 
 Which events appear, and in which order, follows CloudFormation; the source of each rule stands beside it. "Monitor" is
 the user guide's "Monitor the progress of a stack update"; "Behaviours" is "Understand update behaviors of stack
 resources"; "Failure options" is "Choose how to handle failures when provisioning resources". Resources are worked on
-one after the other, and custom resources at once (`order`); nothing is ever "cancelled". Whatever a resource type
-raises is the failure of that resource, as a crash of a resource handler is in CloudFormation; hence the broad `except`.
+one after the other, and custom resources at once (`order`); nothing is ever "cancelled". `resource_operations` contains
+the operations on one resource, and explains the broad `except`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from cdk_triton.errors import LocalError, TemplateError
+from cdk_triton.errors import TemplateError
 from cdk_triton_local.cloudformation.exports import Exports, check_exports, resolve_outputs
-from cdk_triton_local.cloudformation.intrinsics import Resolver
 from cdk_triton_local.cloudformation.order import creation_order, work_through
-from cdk_triton_local.cloudformation.plan import ChangePlan, changed_properties, resolver_for
-from cdk_triton_local.cloudformation.resource_types import Context, PhysicalResource, Services, find, is_custom
+from cdk_triton_local.cloudformation.plan import ChangePlan, changed_properties
+from cdk_triton_local.cloudformation.resource_operations import FailedError, ResourceOperations, failure_reason
+from cdk_triton_local.cloudformation.resource_types import PhysicalResource, Services, find, is_custom
 from cdk_triton_local.cloudformation.resource_types.base import NotAttemptedError, ResourceFailedError
 from cdk_triton_local.cloudformation.stacks import Output, Stack, StackResource, Target, now
 
 __all__ = ["Deployment"]
 
-INITIATED = "Resource creation Initiated"
 REPLACING = "Requested update requires the creation of a new physical resource; hence creating one."
 REPLACED_BY_PROVIDER = "Requested update required the provider to create a new physical resource"
 USER_INITIATED = "User Initiated"
-
-
-class _FailedError(Exception):
-    """The event of the resource has been recorded."""
 
 
 @dataclass
@@ -50,7 +42,7 @@ class _UpdateRecord:
     attempted: bool = False
 
 
-class Deployment:
+class Deployment(ResourceOperations):
     """One operation on one stack.
 
     Args:
@@ -72,13 +64,9 @@ class Deployment:
         importers: Mapping[str, Iterable[str]],
         token: str = "",
     ) -> None:
-        self._stack = stack
-        self._services = services
-        self._exports = exports
+        super().__init__(stack, services, exports, token)
         self._exported_elsewhere = exported_elsewhere
         self._importers = importers
-        self._token = token
-        self._failed: list[str] = []
 
     # ------------------------------------------------------------------------------------------------ create
 
@@ -90,7 +78,7 @@ class Deployment:
         try:
             self._work_through(target, plan, lambda name: self._create(target, plan, name))
             stack.outputs = self._outputs(target)
-        except _FailedError:
+        except FailedError:
             self._roll_back_creation(f"The following resource(s) failed to create: [{', '.join(self._failed)}]. ")
         except TemplateError as error:
             self._roll_back_creation(f"{error} ")
@@ -119,6 +107,37 @@ class Deployment:
         else:
             self._stack.transition("ROLLBACK_COMPLETE", reason, self._token, quiet=True)
 
+    # ------------------------------------------------------------------------------------------------ import
+
+    def import_existing(self, target: Target, plan: ChangePlan) -> None:
+        """Import resources and do nothing else; on failure give them up again.
+
+        Source: user guide, "Import AWS resources into a CloudFormation stack", status codes.
+        """
+        stack = self._stack
+        new = stack.current is None
+        if new:
+            stack.attempted = target
+        else:
+            stack.updated = now()
+        self._stack_event("IMPORT_IN_PROGRESS", USER_INITIATED)
+        try:
+            resources = [self._import(target, plan, name) for name in plan.order if name in plan.existing]
+            for resource in resources:
+                self._tag(resource, target.tags)
+        except FailedError:
+            self._stack_event(
+                "IMPORT_ROLLBACK_IN_PROGRESS",
+                f"The following resource(s) failed to import: [{', '.join(self._failed)}]. ",
+            )
+            for name in [each for each in self._backwards(stack.resources) if each in self._imported]:
+                self._delete(stack.resources[name], stack.resources.pop(name).physical)
+            self._stack_event("ROLLBACK_COMPLETE" if new else "IMPORT_ROLLBACK_COMPLETE")
+        else:
+            stack.current = target
+            stack.imports |= self._exports.used
+            self._stack_event("IMPORT_COMPLETE")
+
     # ------------------------------------------------------------------------------------------------ update
 
     def update(self, target: Target, plan: ChangePlan) -> None:
@@ -139,7 +158,7 @@ class Deployment:
         try:
             self._work_through(target, plan, work)
             stack.outputs = self._outputs(target)
-        except _FailedError:
+        except FailedError:
             verb = "update" if self._failed[0] in before else "create"
             reason = f"The following resource(s) failed to {verb}: [{', '.join(self._failed)}]. "
             self._roll_back_update(before, touched, added, reason)
@@ -272,7 +291,7 @@ class Deployment:
                 self._context(old, self._tags()), after.physical, old.properties, after.properties
             )
         except Exception as error:
-            self._event(old, "UPDATE_FAILED", _reason(error))
+            self._event(old, "UPDATE_FAILED", failure_reason(error))
             return False
         if physical.id != after.physical.id:
             superseded[name] = after.physical
@@ -316,68 +335,6 @@ class Deployment:
         stack.outputs, stack.imports, stack.deleted = (), frozenset(), now()
         self._stack_event("DELETE_COMPLETE")
 
-    # ------------------------------------------------------------------------------------------------ one resource
-
-    def _create(self, target: Target, plan: ChangePlan, name: str) -> None:
-        definition = target.template.resources[name]
-        resource = StackResource(definition, {}, plan.dependencies[name])
-        self._stack.resources[name] = resource
-        try:
-            resource.properties = find(definition.type).coerce(
-                self._resolver(target).resolve(dict(definition.properties))
-            )
-        except TemplateError as error:
-            self._fail(resource, "CREATE_FAILED", error)
-        self._event(resource, "CREATE_IN_PROGRESS")
-        self._create_physical(resource, self._context(resource, target.tags), "CREATE")
-
-    def _create_physical(self, resource: StackResource, context: Context, verb: str) -> None:
-        """Record the second IN_PROGRESS event, with the physical id, as soon as the service has begun.
-
-        Source: "Understand stack creation events", "Resource creation Initiated".
-        """
-
-        def initiated(physical_id: str) -> None:
-            if resource.physical is None:
-                resource.physical = PhysicalResource(physical_id)
-                self._event(resource, f"{verb}_IN_PROGRESS", INITIATED)
-
-        try:
-            made = find(resource.definition.type).create(replace(context, initiated=initiated), resource.properties)
-        except ResourceFailedError as error:
-            resource.physical = error.physical
-            self._fail(resource, f"{verb}_FAILED", error)
-        except Exception as error:
-            self._fail(resource, f"{verb}_FAILED", error)
-        initiated(made.id)
-        resource.physical = made
-        self._event(resource, f"{verb}_COMPLETE")
-
-    def _delete(self, resource: StackResource, physical: PhysicalResource | None, *, retain: bool = False) -> bool:
-        """Return whether the resource is gone or was meant to stay."""
-        gone = StackResource(resource.definition, resource.properties, resource.dependencies, physical)
-        if retain:
-            self._event(gone, "DELETE_SKIPPED")
-        elif physical is None:
-            # Its creation never got as far as a physical resource: nothing is in progress.
-            self._event(gone, "DELETE_COMPLETE")
-        else:
-            self._event(gone, "DELETE_IN_PROGRESS")
-            resource_type = find(resource.definition.type)
-            try:
-                resource_type.delete(self._context(gone, self._tags()), physical, resource.properties)
-            except Exception as error:
-                self._event(gone, "DELETE_FAILED", _reason(error))
-                resource.status, resource.reason = gone.status, gone.reason
-                return False
-            self._event(gone, "DELETE_COMPLETE")
-        return True
-
-    def _fail(self, resource: StackResource, status: str, error: Exception) -> None:
-        self._failed.append(resource.definition.logical_id)
-        self._event(resource, status, _reason(error))
-        raise _FailedError from error
-
     # ------------------------------------------------------------------------------------------------ helpers
 
     def _work_through(self, target: Target, plan: ChangePlan, work: Callable[[str], None]) -> None:
@@ -393,50 +350,8 @@ class Deployment:
         self._stack.current = target
         self._stack.imports = frozenset(self._exports.used)
 
-    def _resolver(self, target: Target) -> Resolver:
-        resolver = resolver_for(self._stack.environment, target, self._exports)
-        resolver.reference = lambda name: self._physical(name).ref
-        resolver.attribute = self._attribute
-        return resolver
-
-    def _physical(self, name: str) -> PhysicalResource:
-        resource = self._stack.resources.get(name)
-        if resource is None or resource.physical is None:
-            raise TemplateError(f"Unresolved resource dependencies [{name}] in the Resources block of the template")
-        return resource.physical
-
-    def _attribute(self, name: str, attribute: str) -> Any:
-        physical = self._physical(name)
-        if attribute not in physical.attributes:
-            if is_custom(self._stack.resources[name].definition.type):
-                raise TemplateError(
-                    f"CustomResource attribute error: Vendor response doesn't contain {attribute} attribute in object "
-                    f"{physical.id}"
-                )
-            raise TemplateError(f"Attribute '{attribute}' does not exist for resource {name}")
-        return physical.attributes[attribute]
-
-    def _context(self, resource: StackResource, tags: Mapping[str, str]) -> Context:
-        definition = resource.definition
-        return Context(self._stack.environment, definition.logical_id, definition.type, self._services, tags)
-
-    def _tags(self) -> Mapping[str, str]:
-        return {} if self._stack.current is None else self._stack.current.tags
-
     def _backwards(self, resources: Mapping[str, StackResource]) -> list[str]:
         return list(reversed(creation_order({name: each.dependencies for name, each in resources.items()})))
 
-    def _event(self, resource: StackResource, status: str, reason: str = "") -> None:
-        self._stack.record(resource, status, reason, self._token)
-
     def _stack_event(self, status: str, reason: str = "") -> None:
         self._stack.transition(status, reason, self._token)
-
-
-def _reason(error: Exception) -> str:
-    """CloudFormation quotes errors of services in this way."""
-    if isinstance(error, LocalError):
-        return str(error)
-    if isinstance(error, (ClientError, BotoCoreError)):
-        return f'Resource handler returned message: "{error}"'
-    return f'Resource handler returned message: "{type(error).__name__}: {error}" (HandlerErrorCode: InternalFailure)'

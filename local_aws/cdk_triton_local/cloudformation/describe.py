@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cdk_triton_local.cloudformation.engine import NO_CHANGES, ChangeSet
+from cdk_triton_local.cloudformation.engine import ChangeSet
 from cdk_triton_local.cloudformation.intrinsics import UNKNOWN, contains_unknown
 from cdk_triton_local.cloudformation.parameters import ParameterValue
 from cdk_triton_local.cloudformation.plan import Change, PropertyChange
+from cdk_triton_local.cloudformation.resource_types import registered
 from cdk_triton_local.cloudformation.stacks import Event, Stack, StackResource, Target
 
 __all__ = [
@@ -169,10 +170,22 @@ def describe_change_set(change_set: ChangeSet, *, property_values: bool) -> dict
 def describe_template(target: Target) -> dict[str, Any]:
     """The answer of GetTemplateSummary."""
     template = target.template
+    by_type: dict[str, list[str]] = {}
+    for name, resource in template.resources.items():
+        by_type.setdefault(resource.type, []).append(name)
     return present(
         {
             "Description": template.description or None,
-            "ResourceTypes": sorted({resource.type for resource in template.resources.values()}),
+            "ResourceTypes": sorted(by_type),
+            "ResourceIdentifierSummaries": [
+                {
+                    "ResourceType": type_name,
+                    "LogicalResourceIds": by_type[type_name],
+                    "ResourceIdentifiers": [",".join(resource_type.schema.primary_identifier)],
+                }
+                for type_name, resource_type in registered().items()
+                if resource_type.importable and type_name in by_type
+            ],
             "Metadata": json.dumps(template.metadata) if template.metadata else None,
             "DeclaredTransforms": [],
             "Parameters": [
@@ -192,7 +205,7 @@ def describe_template(target: Target) -> dict[str, Any]:
 
 
 def _execution_status(change_set: ChangeSet) -> str:
-    return "UNAVAILABLE" if change_set.reason == NO_CHANGES else change_set.execution_status
+    return "UNAVAILABLE" if change_set.plan is None else change_set.execution_status
 
 
 def _change(change: Change, property_values: bool) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from cdk_triton_local.cloudformation.exports import Exports
 from cdk_triton_local.cloudformation.intrinsics import Environment
 from cdk_triton_local.cloudformation.parameters import check_rules, resolve_parameters
 from cdk_triton_local.cloudformation.plan import ChangePlan, make_plan, resolver_for
+from cdk_triton_local.cloudformation.resource_imports import ResourceImports
 from cdk_triton_local.cloudformation.resource_types import Services
 from cdk_triton_local.cloudformation.stacks import Output, Settings, Stack, Target, now
 from cdk_triton_local.cloudformation.template import Template
@@ -40,7 +41,7 @@ class ChangeSet:
     id: str
     name: str
     stack: Stack
-    kind: Literal["CREATE", "UPDATE"]
+    kind: Literal["CREATE", "IMPORT", "UPDATE"]
     target: Target
     plan: ChangePlan | None
     description: str = ""
@@ -51,7 +52,7 @@ class ChangeSet:
 
     @property
     def status(self) -> str:
-        """The status: a change set without changes has failed."""
+        """The status: a change set without changes, or with an import that is not possible, has failed."""
         return "FAILED" if self.plan is None else "CREATE_COMPLETE"
 
 
@@ -69,6 +70,7 @@ class TemplateEngine:
         self.region = region
         self.account = account
         self.change_sets: dict[str, ChangeSet] = {}
+        self.imports = ResourceImports(services, self.stacks)
         self._services = services
         self._log = log
         self._stacks: dict[str, Stack] = {}
@@ -163,10 +165,14 @@ class TemplateEngine:
 
     # ------------------------------------------------------------------------------------------------ run
 
-    def deploy(self, stack: Stack, target: Target, plan: ChangePlan, token: str = "") -> None:
-        """Start the creation or update of a stack, in a thread; its status shows the end."""
+    def deploy(
+        self, stack: Stack, target: Target, plan: ChangePlan, token: str = "", *, only_imports: bool = False
+    ) -> None:
+        """Start the creation or update of a stack, or its imports, in a thread; its status shows the end."""
         deployment = self._deployment(stack, token)
-        if stack.current is None:
+        if only_imports:
+            self._start(stack, "IMPORT_IN_PROGRESS", lambda: deployment.import_existing(target, plan))
+        elif stack.current is None:
             self._start(stack, "CREATE_IN_PROGRESS", lambda: deployment.create(target, plan))
         else:
             self._start(stack, "UPDATE_IN_PROGRESS", lambda: deployment.update(target, plan))

@@ -8,7 +8,7 @@ ResourceTargetDefinition.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cdk_triton.errors import TemplateError
@@ -39,7 +39,7 @@ class PropertyChange:
 class Change:
     """The change of one resource."""
 
-    action: Literal["Add", "Modify", "Remove"]
+    action: Literal["Add", "Import", "Modify", "Remove"]
     logical_id: str
     type: str
     physical_id: str | None = None
@@ -57,12 +57,15 @@ class ChangePlan:
         dependencies: what each of them depends on.
         changes: what happens to resources, removals last.
         anything: whether anything changes; outputs, metadata, policies and tags count, too.
+        existing: logical ids of the resources that exist already and join the stack, with the properties that identify
+            each of them (`resource_imports`).
     """
 
     order: tuple[str, ...]
     dependencies: Mapping[str, tuple[str, ...]]
     changes: tuple[Change, ...]
     anything: bool
+    existing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def resolver_for(environment: Environment, target: Target, exports: Exports) -> Resolver:

@@ -43,6 +43,7 @@ class ResourceSchema:
     Attributes:
         attributes: names that `Fn::GetAtt` accepts.
         create_only: top-level properties whose change needs a replacement.
+        primary_identifier: the properties that identify a resource of this type, such as a name or an ARN.
         properties: the names of all properties that a template can set.
     """
 
@@ -51,6 +52,7 @@ class ResourceSchema:
         self._schema = schema
         self.attributes = attributes
         self.create_only = _top_level(schema.get("createOnlyProperties", []))
+        self.primary_identifier = tuple(pointer.split("/")[-1] for pointer in schema.get("primaryIdentifier", []))
         read_only = _top_level(pointer for pointer in schema.get("readOnlyProperties", []) if pointer.count("/") == 2)
         self.properties = frozenset(schema.get("properties", {})) - read_only
 

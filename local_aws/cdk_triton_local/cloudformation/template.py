@@ -55,6 +55,7 @@ class Resource:
     Attributes:
         depends_on: logical ids of the `DependsOn` attribute.
         deletion_policy: what happens to the resource when it leaves the stack.
+        names_deletion_policy: whether the template names that policy, as each resource to import has to.
         update_replace_policy: what happens to the old physical resource of a replacement.
     """
 
@@ -64,6 +65,7 @@ class Resource:
     depends_on: tuple[str, ...] = ()
     condition: str | None = None
     deletion_policy: Policy = "Delete"
+    names_deletion_policy: bool = False
     update_replace_policy: Policy = "Delete"
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -135,6 +137,7 @@ def _resource(name: str, body: Any) -> Resource:
         depends_on=(depends_on,) if isinstance(depends_on, str) else tuple(depends_on),
         condition=body.get("Condition"),
         deletion_policy=_policy(body, "DeletionPolicy", name),
+        names_deletion_policy="DeletionPolicy" in body,
         update_replace_policy=_policy(body, "UpdateReplacePolicy", name),
         metadata=_object(body.get("Metadata"), f"'Metadata' of resource {name!r}"),
     )

@@ -9,7 +9,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-__all__ = ["document", "missing_is_fine", "picked", "tag_map"]
+from cdk_triton.errors import LocalError
+
+__all__ = ["document", "has_to_exist", "missing_is_fine", "picked", "tag_map"]
 
 _GONE = {
     "404",
@@ -35,11 +37,26 @@ def missing_is_fine() -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        details = error.response["Error"]
-        # EC2 has a code for each kind of thing, such as InvalidVpcID.NotFound.
-        gone = details["Code"] in _GONE or details["Code"].endswith(".NotFound")
-        if not gone and "Could not find" not in details["Message"]:
+        if not _is_missing(error):
             raise
+
+
+@contextmanager
+def has_to_exist(otherwise: str) -> Iterator[None]:
+    """Fail with the sentence `otherwise` if the resource to import does not exist."""
+    try:
+        yield
+    except ClientError as error:
+        if not _is_missing(error):
+            raise
+        raise LocalError(otherwise) from error
+
+
+def _is_missing(error: ClientError) -> bool:
+    details = error.response["Error"]
+    # EC2 has a code for each kind of thing, such as InvalidVpcID.NotFound.
+    gone = details["Code"] in _GONE or details["Code"].endswith(".NotFound")
+    return gone or "Could not find" in details["Message"]
 
 
 def picked(properties: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -216,6 +216,31 @@ class ResourceType(ABC):
         """Those of the `changed` properties whose change needs a new physical resource."""
         return frozenset(changed) & self.schema.create_only
 
+    def existing(self, context: Context, identifier: Mapping[str, str]) -> PhysicalResource:
+        """The resource that exists already and is imported.
+
+        Args:
+            context: the resource in the stack that imports it.
+            identifier: the values of the schema's `primary_identifier`.
+
+        Raises:
+            LocalError: there is none; the message is the service's.
+            TemplateError: resources of this type cannot be imported here.
+        """
+        raise TemplateError(
+            f"a resource of the type {self.type_name} cannot be imported on the local AWS, which imports only "
+            f"{', '.join(name for name, each in registered().items() if each.importable)}: let the stack create it"
+        )
+
+    @property
+    def importable(self) -> bool:
+        """Whether `existing` is implemented."""
+        return type(self).existing is not ResourceType.existing
+
+    def add_tags(self, context: Context, physical: PhysicalResource) -> None:
+        """Add the stack's tags to a resource that was imported; the type has to be `importable`."""
+        raise NotImplementedError
+
     @abstractmethod
     def create(self, context: Context, properties: Properties) -> PhysicalResource:
         """Create the resource and return when it can be used."""

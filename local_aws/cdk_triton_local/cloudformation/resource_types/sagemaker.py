@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cdk_triton.errors import LocalError
-from cdk_triton_local.cloudformation.resource_types._calls import missing_is_fine, picked
+from cdk_triton_local.cloudformation.resource_types._calls import has_to_exist, missing_is_fine, picked
 from cdk_triton_local.cloudformation.resource_types.base import (
     Context,
     PhysicalResource,
@@ -39,9 +40,19 @@ class _NamedType(ResourceType):
         request = {**properties, f"{self.noun}Name": name, "Tags": context.tag_list(properties)}
         for unknown_to_the_api in _OF_AN_UPDATE[1:]:
             request.pop(unknown_to_the_api, None)
-        answer = self._call(context, "create", request)
-        arn = answer[f"{self.noun}Arn"]
-        return PhysicalResource(arn, {f"{self.noun}Name": name, f"{self.noun}Arn": arn})
+        return self._physical(name, self._call(context, "create", request)[f"{self.noun}Arn"])
+
+    def existing(self, context: Context, identifier: Mapping[str, str]) -> PhysicalResource:
+        arn = identifier[f"{self.noun}Arn"]
+        missing = f"Resource of type '{self.type_name}' with identifier '{arn}' was not found."
+        with has_to_exist(missing):
+            described = self._call(context, "describe", {f"{self.noun}Name": _name(arn)})
+        if described[f"{self.noun}Arn"] != arn:
+            raise LocalError(missing)
+        return self._physical(described[f"{self.noun}Name"], arn)
+
+    def add_tags(self, context: Context, physical: PhysicalResource) -> None:
+        context.client("sagemaker").add_tags(ResourceArn=physical.id, Tags=context.tag_list({}))
 
     def update(
         self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
@@ -52,6 +63,9 @@ class _NamedType(ResourceType):
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             self._call(context, "delete", {f"{self.noun}Name": physical.attributes[f"{self.noun}Name"]})
+
+    def _physical(self, name: str, arn: str) -> PhysicalResource:
+        return PhysicalResource(arn, {f"{self.noun}Name": name, f"{self.noun}Arn": arn})
 
     def _call(self, context: Context, verb: str, request: dict[str, Any]) -> Any:
         snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in self.noun)

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cdk_triton.errors import LocalError
-from cdk_triton_local.cloudformation.resource_types._calls import document, missing_is_fine, picked
+from cdk_triton_local.cloudformation.resource_types._calls import document, has_to_exist, missing_is_fine, picked
 from cdk_triton_local.cloudformation.resource_types.base import (
     Context,
     PhysicalResource,
@@ -46,18 +48,22 @@ class Bucket(ResourceType):
         if name in owned:
             raise LocalError(f"{name} already exists")
         context.client("s3").create_bucket(Bucket=name, **({"CreateBucketConfiguration": location} if location else {}))
-        suffix = place.url_suffix
-        physical = PhysicalResource(
-            name,
-            {
-                "Arn": f"arn:{place.partition}:s3:::{name}",
-                "DomainName": f"{name}.s3.{suffix}",
-                "DualStackDomainName": f"{name}.s3.dualstack.{place.region}.{suffix}",
-                "RegionalDomainName": f"{name}.s3.{place.region}.{suffix}",
-            },
-        )
         self._configure(context, name, properties, {})
-        return physical
+        return self._physical(context, name)
+
+    def existing(self, context: Context, identifier: Mapping[str, str]) -> PhysicalResource:
+        name = identifier["BucketName"]
+        with has_to_exist("Bucket not found"):
+            context.client("s3").head_bucket(Bucket=name)
+        return self._physical(context, name)
+
+    def add_tags(self, context: Context, physical: PhysicalResource) -> None:
+        s3 = context.client("s3")
+        try:
+            before = s3.get_bucket_tagging(Bucket=physical.id)["TagSet"]
+        except s3.exceptions.ClientError:  # NoSuchTagSet
+            before = []
+        s3.put_bucket_tagging(Bucket=physical.id, Tagging={"TagSet": context.tag_list({"Tags": before})})
 
     def update(
         self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
@@ -68,6 +74,20 @@ class Bucket(ResourceType):
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("s3").delete_bucket(Bucket=physical.id)
+
+    @staticmethod
+    def _physical(context: Context, name: str) -> PhysicalResource:
+        place = context.environment
+        suffix = place.url_suffix
+        return PhysicalResource(
+            name,
+            {
+                "Arn": f"arn:{place.partition}:s3:::{name}",
+                "DomainName": f"{name}.s3.{suffix}",
+                "DualStackDomainName": f"{name}.s3.dualstack.{place.region}.{suffix}",
+                "RegionalDomainName": f"{name}.s3.{place.region}.{suffix}",
+            },
+        )
 
     @staticmethod
     def _configure(context: Context, name: str, properties: Properties, previous: Properties) -> None:
