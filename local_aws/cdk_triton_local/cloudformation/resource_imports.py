@@ -92,6 +92,8 @@ class ResourceImports:
         for name, identifier in existing.items():
             try:
                 physical[name] = self._existing(stack, name, types[name], identifier)
+            except TemplateError:  # the local AWS does not import this type
+                raise
             except LocalError as error:
                 raise NotImportableError(str(error)) from error
         for name, identifier in existing.items():
