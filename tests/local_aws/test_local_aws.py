@@ -80,6 +80,24 @@ with LocalAws(Path({str(tmp_path)!r}), host_factory=lambda aws: Mock(), log=prin
         pytest.param("lambda", "get_account_settings", {}, id="path of a REST API"),
         pytest.param("route53", "get_geo_location", {}, id="xml"),
         pytest.param("sagemaker", "list_hubs", {}, id="sagemaker"),
+        pytest.param(
+            "sagemaker",
+            "create_transform_job",
+            {
+                "TransformJobName": "job",
+                "ModelName": "model",
+                "TransformInput": {"DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://b/in"}}},
+                "TransformOutput": {"S3OutputPath": "s3://b/out"},
+                "TransformResources": {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1},
+            },
+            id="a job of SageMaker",
+        ),
+        pytest.param(
+            "sagemaker",
+            "start_pipeline_execution",
+            {"PipelineName": "pipeline", "ClientRequestToken": "0" * 32},
+            id="a pipeline of SageMaker",
+        ),
         pytest.param("stepfunctions", "redrive_execution", {"executionArn": "arn:aws:states:::e"}, id="signing name"),
     ],
 )

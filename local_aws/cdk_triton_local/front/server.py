@@ -31,7 +31,7 @@ from cdk_triton_local.front.connection import HOST, MAILBOX, Listener
 from cdk_triton_local.front.signatures import Signatures
 from cdk_triton_local.lambdas import FunctionError, ThrottledError
 from cdk_triton_local.moto_state.dispatch import NoServiceError
-from cdk_triton_local.moto_state.missing import NoOperationError
+from cdk_triton_local.moto_state.missing import NoOperationError, missing_operation
 from cdk_triton_local.services import StateMachines, TritonImages
 from cdk_triton_local.wire import JsonApi, JsonApiError, Reply, checked_members
 
@@ -42,6 +42,8 @@ _NOT_MODELLED = {
 }
 """The operations of sagemaker-runtime that nothing answers here, by the end of their paths."""
 _RUNTIME = re.compile(rf"^/endpoints/[^/]+/(?P<operation>{'|'.join(_NOT_MODELLED)})$")
+_JOB = re.compile(r"Create\w+Job(V2)?|StartPipelineExecution")
+"""The operations of SageMaker that run something elsewhere. For moto, most of these jobs are `Completed` at once."""
 _LAMBDA = re.compile(r"^/2015-03-31/functions/(?P<function>[^/]+)/invocations$")
 
 StartResponse = Callable[..., Any]
@@ -240,6 +242,8 @@ class Routes:
             "CreateEndpointConfig": self.endpoints.before_configure,
             "CreateEndpoint": self.endpoints.before_create,
         }
+        if _JOB.fullmatch(operation):  # the answer of moto would be a success, although nothing runs
+            raise missing_operation(environ, operation, "sagemaker")
         body = Request(environ).get_data()
         try:
             members = checked_members("sagemaker", operation, body)
