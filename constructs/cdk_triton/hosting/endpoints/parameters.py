@@ -37,8 +37,9 @@ _OF_ASYNC = ("async/input", "async/output", "async/failures")
 # are needed here, and none that begins with `aws` or `ssm`.
 _PREFIX = re.compile(r"(/[A-Za-z0-9_.-]+){1,13}")
 _RESERVED = re.compile(r"/(aws|ssm)", re.IGNORECASE)
-_LEVEL = re.compile(r"[A-Za-z0-9_.-]+")
 _MAX_PREFIX_LENGTH = 500  # a name has up to 1011 characters, of which an ensemble takes up to 214
+_MAX_ID_LENGTH = 214
+_LEVEL = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_ID_LENGTH}}}")
 
 
 def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
@@ -94,12 +95,12 @@ def check_component_id(id: str) -> None:
     """Reject the id of a component that cannot be a part of a parameter's name.
 
     Raises:
-        ConfigurationError: the id contains a character that a parameter's name cannot contain.
+        ConfigurationError: the id is too long, or contains a character that a parameter's name cannot contain.
     """
     if not _LEVEL.fullmatch(id):
         raise ConfigurationError(
-            f"the component's id is {quoted(id)}, but ssm_parameter_path makes a parameter of that name: use only "
-            "letters, digits, '.', '_' and '-' in the id"
+            f"the component's id is {quoted(id)}, but ssm_parameter_path makes a parameter of that name: use up to "
+            f"{_MAX_ID_LENGTH} letters, digits, '.', '_' and '-' as the id"
         )
 
 

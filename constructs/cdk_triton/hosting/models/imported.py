@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -20,7 +21,7 @@ from cdk_triton.sagemaker.platform import platform_of
 
 __all__ = ["ImportedModel"]
 
-_BYTES: Final = one(lambda value: is_whole(value, 0), "use a number of bytes, such as 2 * 1024**3")
+_BYTES: Final = one(lambda value: is_whole(value, 0, math.inf), "use a number of bytes, such as 2 * 1024**3")
 
 
 @jsii.implements(iam.IGrantable)

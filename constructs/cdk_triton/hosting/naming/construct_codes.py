@@ -255,6 +255,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "Scaling",
     ),
     ConstructCode(
+        "cdk-triton:NoComponent",
+        "an endpoint for components has no component",
+        "SageMaker starts its instances, which cost money, but no request is answered. Call add_component(), or "
+        "acknowledge this while you remove a component before you change it.",
+        "Inference components",
+    ),
+    ConstructCode(
         "cdk-triton:NoInitialCopy",
         "a component begins with no copy",
         "According to one report, SageMaker rejects a new component without a copy. Start with one copy, and scale to "

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from typing import TypeGuard
+import sys
+from typing import Final, TypeGuard
 
 from aws_cdk import Duration, Token
 
-__all__ = ["is_number", "is_token", "is_whole", "literal_seconds"]
+__all__ = ["MAX_WHOLE", "allowed_whole", "is_number", "is_token", "is_whole", "literal_seconds"]
+
+MAX_WHOLE: Final = 2**31 - 1
+"""The largest integer of AWS's APIs, whose type `integer` has 32 bits ("integer" in the specification of Smithy)."""
 
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether it is a finite number or a token. Infinity and NaN have no JSON form, and would end jsii's process."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -sys.float_info.max <= value <= sys.float_info.max
 
 
 def is_token(value: object) -> bool:
@@ -20,9 +25,16 @@ def is_token(value: object) -> bool:
     return is_number(value) and value < 0 and Token.is_unresolved(value)
 
 
-def is_whole(value: object, least: int, most: float = math.inf) -> bool:
+def is_whole(value: object, least: int, most: float = MAX_WHOLE) -> bool:
     """Whether it is a whole number from `least` to `most`, or a token that may become one."""
     return is_token(value) or (isinstance(value, int) and is_number(value) and least <= value <= most)
+
+
+def allowed_whole(value: object, least: int, counted: str = "") -> str:
+    """What to use instead of a value that `is_whole` rejects: `a whole number of instances, at least 1`."""
+    is_large = isinstance(value, int) and value > MAX_WHOLE
+    kind = f"a whole number of {counted}" if counted else "a whole number"
+    return f"{kind}, {least} to {MAX_WHOLE:,}" if is_large else f"{kind}, at least {least}"
 
 
 def literal_seconds(duration: Duration | None) -> float | None:

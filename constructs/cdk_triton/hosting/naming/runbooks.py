@@ -12,7 +12,7 @@ from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.per_construct import path_of
 
-__all__ = ["Runbook", "alarm_description", "runbook_of"]
+__all__ = ["MAX_PATH", "Runbook", "alarm_description", "runbook_of"]
 
 CONTEXT_KEY: Final = "cdk-triton:runbookUrl"
 """The context value with the address, for every construct that does not get `runbook_url`."""

@@ -110,7 +110,8 @@ def test_parameters_that_cannot_be_written_are_rejected(
         TritonComponents(stack, "Bad", platform=PLATFORM, max_instance_count=2, ssm_parameter_path="search")
     with messages.raises(ConfigurationError):
         TritonEndpoint(stack, "Endpoint", model=text, ssm_parameter_path=PATH)
-    with messages.raises(ConfigurationError):
-        told.add_component("Text search", model=text, **COPY)
+    for id in ("Text search", "x" * 1000):
+        with messages.raises(ConfigurationError):
+            told.add_component(id, model=text, **COPY)
 
     told.add_component("Text", model=text, **COPY)  # nothing was left behind

@@ -69,6 +69,16 @@ def test_limits_of_a_schedule_that_cannot_be_meant_are_rejected(
     assert named in str(caught.value)
 
 
+def test_a_long_id_leaves_room_in_the_description_of_an_alarm(
+    world: World, stack: cdk.Stack, components: TritonComponents, text: TritonModel
+) -> None:
+    component = components.add_component("x" * 1100, model=text, **COPY)
+    component.scale_to_zero("Idle", max_capacity=4, max_requests_per_second=10)
+
+    (alarm,) = world.resources(stack, "AWS::CloudWatch::Alarm").values()
+    assert len(alarm["Properties"]["AlarmDescription"]) <= 1024  # AlarmDescription of PutMetricAlarm
+
+
 # Reserved capacity.
 
 

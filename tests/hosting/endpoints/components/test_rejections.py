@@ -57,6 +57,8 @@ def test_numbers_of_instances_that_cannot_be_meant_are_rejected(
         ({"cpus": 49}, "49 cpus"),
         ({"copies": -1}, "copies"),
         ({"copies": 1.5}, "copies"),
+        ({"copies": 2**2000}, "0 to 2,147,483,647"),
+        ({"copies": 10**9}, "need 250000000 ml.g5.12xlarge"),
         ({"copies": 9}, "need 3 ml.g5.12xlarge"),
         ({"accelerators": 3, "copies": 3}, "need 3 ml.g5.12xlarge"),
         ({"memory": cdk.Size.gibibytes(100), "copies": 3}, "need 3 ml.g5.12xlarge"),
@@ -76,6 +78,8 @@ def test_numbers_of_instances_that_cannot_be_meant_are_rejected(
         "many CPUs",
         "-1 copies",
         "1.5 copies",
+        "2^2000 copies",
+        "a billion copies",
         "nine copies",
         "copies of three GPUs",
         "copies of half the memory",
@@ -105,8 +109,9 @@ def test_the_copies_of_all_components_need_room(
 def test_each_component_has_a_name_of_its_own(
     messages: Messages, components: TritonComponents, text: TritonModel
 ) -> None:
-    with messages.raises(ConfigurationError):
-        components.add_component("", model=text, **COPY)
+    for id in ("", "search/text", "search\ntext", cdk.Aws.STACK_NAME):
+        with messages.raises(ConfigurationError):
+            components.add_component(id, model=text, **COPY)
     components.add_component("Text", model=text, **COPY)
     with messages.raises(ConfigurationError):
         components.add_component("Text", model=text, **COPY)

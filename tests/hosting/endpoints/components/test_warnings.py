@@ -37,6 +37,21 @@ def test_nothing_is_warned_of_where_everything_has_room(
     check(messages, stack)
 
 
+def test_instances_without_a_component_are_warned_of(messages: Messages, stack: cdk.Stack) -> None:
+    endpoint(stack, max_instance_count=1)
+    check(messages, stack, "NoComponent")
+
+
+def test_a_maximum_that_stands_for_any_number_is_counted_at_once(
+    messages: Messages, stack: cdk.Stack, text: TritonModel
+) -> None:
+    component = endpoint(stack, max_instance_count=1).add_component("Text", model=text, **COPY)
+    count = component.auto_scale_copies(min_capacity=1, max_capacity=10**9)
+    count.scale_on_invocations("Requests", max_requests_per_second=40)
+    check(messages, stack, "CopiesBeyondInstances")
+    assert "1000000000 copies together, which need 250000000 instances" in warnings(stack)["CopiesBeyondInstances"]
+
+
 def test_an_update_needs_free_gpus(messages: Messages, stack: cdk.Stack, text: TritonModel) -> None:
     components = endpoint(stack, max_instance_count=1)
     components.add_component("Wide", model=text, accelerators=2, memory=cdk.Size.gibibytes(8))

@@ -32,9 +32,22 @@ RPS: dict[str, Any] = {"max_requests_per_second": 40}
         ((True, 4), "min_capacity"),
         ((1, "4"), "max_capacity"),
         ((1, float("inf")), "max_capacity"),
+        ((1, 2**31), "1 to 2,147,483,647"),
+        ((1, 2**2000), "1 to 2,147,483,647"),
         ((2, 4), "initial_instance_count"),
     ],
-    ids=["2 to 1", "0 to 4", "-1 to 4", "1 to 1.5", "True to 4", "1 to text", "1 to inf", "2 to 4"],
+    ids=[
+        "2 to 1",
+        "0 to 4",
+        "-1 to 4",
+        "1 to 1.5",
+        "True to 4",
+        "1 to text",
+        "1 to inf",
+        "1 to 2^31",
+        "1 to 2^2000",
+        "2 to 4",
+    ],
 )
 def test_limits_that_cannot_be_meant_are_rejected(
     messages: Messages, endpoint: TritonEndpoint, limits: tuple[Any, Any], named: str
@@ -73,6 +86,7 @@ def test_limits_may_be_tokens(world: World, stack: cdk.Stack, endpoint: TritonEn
         pytest.param("scale_on_invocations", "max_requests_per_second", 0, "", id="no request"),
         pytest.param("scale_on_invocations", "max_requests_per_second", float("nan"), "", id="no number of requests"),
         pytest.param("scale_on_invocations", "max_requests_per_second", True, "", id="a truth value"),
+        pytest.param("scale_on_invocations", "max_requests_per_second", 2**2000, "", id="no double"),
         pytest.param("scale_on_invocations", "safety_factor", 1.1, "", id="a factor above 1"),
         pytest.param("scale_on_invocations", "safety_factor", 0, "", id="no factor"),
         pytest.param("scale_on_concurrent_requests", "target_concurrent_requests", -1, "", id="negative"),
@@ -114,8 +128,9 @@ def test_a_cooldown_has_whole_seconds(messages: Messages, count: ScalableInstanc
 
 
 def test_a_policy_has_a_name(messages: Messages, count: ScalableInstanceCount) -> None:
-    with messages.raises(ConfigurationError):
-        count.scale_on_invocations("", **RPS)
+    for id in ("", cdk.Aws.STACK_NAME):
+        with messages.raises(ConfigurationError):
+            count.scale_on_invocations(id, **RPS)
 
 
 def test_two_policies_have_two_names(messages: Messages, count: ScalableInstanceCount) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
+from botocore.loaders import Loader
+from botocore.model import ServiceModel
 
 from cdk_triton import TritonEndpoint
 from cdk_triton.errors import ConfigurationError
@@ -241,3 +244,21 @@ def test_steps_may_only_add_beside_a_policy_that_holds_a_target(
             ],
         )
     ]
+
+
+@pytest.mark.parametrize(
+    "id",
+    ["Monday Morning", "7 h", "früh", "x" * 256, "", "day/night", "at 7:00", "a|b", "a\nb", " 7", "7 ", "x" * 257],
+)
+def test_a_schedule_has_a_name_that_application_auto_scaling_takes(
+    messages: Messages, count: ScalableInstanceCount, id: str
+) -> None:
+    schedule = autoscaling.Schedule.cron(hour="7", minute="0")
+    service = ServiceModel(Loader().load_service_model("application-autoscaling", "service-2"))
+    limits = service.shape_for("ScheduledActionName").metadata
+    if re.fullmatch(limits["pattern"], id) and limits["min"] <= len(id) <= limits["max"]:
+        count.scale_on_schedule(id, schedule=schedule, min_capacity=2)
+        return
+    with messages.raises(ConfigurationError) as caught:
+        count.scale_on_schedule(id, schedule=schedule, min_capacity=2)
+    assert "1 to 256 characters" in str(caught.value)

@@ -1,7 +1,12 @@
-"""Warns, when the app is complete, if copies do not fit on the instances, and if instances always stay."""
+"""Whether the copies of all components fit on the instances of their endpoint.
+
+The first copies must fit, which is checked as soon as a component is added. Everything else causes a warning when the
+app is complete: copies that scale further, updates without room, and instances that stay or serve nothing.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -11,12 +16,13 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
 from cdk_triton._wording import in_words
-from cdk_triton.sagemaker import CopyRequirements, GpuInstance, instances_for
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import CopyRequirements, GpuInstance, ServingPlatform, instances_for
 
 if TYPE_CHECKING:
     from cdk_triton.hosting.endpoints.components.component import TritonComponent
 
-__all__ = ["CapacityWarnings", "initial_copies"]
+__all__ = ["CapacityWarnings", "check_capacity"]
 
 UPDATE_WARNING: Final = "cdk-triton:NoRoomForUpdate"
 ROLLBACK_WARNING: Final = "cdk-triton:NoRoomForRollback"
@@ -25,9 +31,45 @@ MAXIMUM_WARNING: Final = "cdk-triton:CopiesBeyondInstances"
 INSTANCES_STAY_WARNING: Final = "cdk-triton:InstancesStay"
 
 
-def initial_copies(components: Sequence[TritonComponent]) -> list[CopyRequirements]:
-    """The requirements of every copy that the components start with."""
-    return [each.requirements for each in components for _ in range(each.copies)]
+NO_COMPONENT_WARNING: Final = "cdk-triton:NoComponent"
+
+Copies = Sequence[tuple[CopyRequirements, int]]
+"""What one copy of each component reserves, and the number of its copies."""
+
+MANY_COPIES: Final = 1000
+"""More copies than this are not placed one by one."""
+
+
+def check_capacity(what: str, copies: Copies, platform: ServingPlatform, most: int) -> None:
+    """Reject copies that do not fit on the instances.
+
+    Args:
+        what: the last component, as a sentence names it.
+        copies: the first copies of all components.
+        platform: the platform of the instances.
+        most: the largest number of instances.
+
+    Raises:
+        ConfigurationError: the copies need more instances.
+    """
+    needed = _instances_for(copies, platform.instance)
+    if needed > most:
+        raise ConfigurationError(
+            f"{what} raises the initial copies of the endpoint to {sum(number for _, number in copies)}, which need "
+            f"{needed} {platform.instance_type} of {platform.gpu_count} GPUs, but max_instance_count is {most}: raise "
+            "max_instance_count, or lower copies= or accelerators="
+        )
+
+
+def _instances_for(copies: Copies, instance: GpuInstance) -> int:
+    """The number of instances that the copies need; for very many copies, the number of instances with their GPUs."""
+    if sum(number for _, number in copies) > MANY_COPIES:
+        return math.ceil(sum(one.accelerators * number for one, number in copies) / instance.gpu_count)
+    return instances_for((one for one, number in copies for _ in range(number)), instance)
+
+
+def _initial_copies(components: Sequence[TritonComponent]) -> list[tuple[CopyRequirements, int]]:
+    return [(each.requirements, each.copies) for each in components]
 
 
 @jsii.implements(IAspect)
@@ -55,7 +97,16 @@ class CapacityWarnings:
 
     def visit(self, node: IConstruct) -> None:
         """Look at one construct."""
-        if isinstance(node, sagemaker.CfnEndpointConfig) and self._components:
+        if not isinstance(node, sagemaker.CfnEndpointConfig):
+            return
+        if not self._components:
+            self._warn(
+                NO_COMPONENT_WARNING,
+                f"the endpoint has no component, so no request is answered, but {self._initial} {self._instance.name} "
+                "cost money. Call add_component(), or acknowledge this while you remove a component before you change "
+                "it",
+            )
+        else:
             self._check_initial()
             self._check_update()
             self._check_rollback()
@@ -63,7 +114,7 @@ class CapacityWarnings:
             self._check_zero()
 
     def _check_initial(self) -> None:
-        needed = instances_for(initial_copies(self._components), self._instance)
+        needed = _instances_for(_initial_copies(self._components), self._instance)
         if needed > self._initial:
             self._warn(
                 INITIAL_WARNING,
@@ -98,9 +149,9 @@ class CapacityWarnings:
 
     def _beyond_capacity(self, new: Callable[[TritonComponent], int]) -> tuple[str, int]:
         """The components whose new copies do not fit beside all initial copies, and the number of instances needed."""
-        copies = initial_copies(self._components)
+        copies = _initial_copies(self._components)
         needed = {
-            each.node.id: instances_for([*copies, *[each.requirements] * new(each)], self._instance)
+            each.node.id: _instances_for([*copies, (each.requirements, new(each))], self._instance)
             for each in self._components
             if new(each)
         }
@@ -108,12 +159,13 @@ class CapacityWarnings:
         return ", ".join(map(repr, beyond)), max(beyond.values(), default=0)
 
     def _check_maximum(self) -> None:
-        copies = [each.requirements for each in self._components for _ in range(each.max_copies)]
-        needed = instances_for(copies, self._instance)
+        copies = [(each.requirements, each.max_copies) for each in self._components]
+        needed = _instances_for(copies, self._instance)
         if needed > self._most:
+            together = sum(number for _, number in copies)
             self._warn(
                 MAXIMUM_WARNING,
-                f"the components may scale to {len(copies)} copies together, which need {needed} instances, but "
+                f"the components may scale to {together} copies together, which need {needed} instances, but "
                 f"max_instance_count is {self._most}, so SageMaker cannot place the last copies. Raise "
                 "max_instance_count, or acknowledge this if the components do not scale out at the same time",
             )

@@ -14,12 +14,19 @@ from constructs import Construct
 
 from cdk_triton._checked import checked
 from cdk_triton._tokens import has_token
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.keys import key_arn_for_service, warn_about_key
 from cdk_triton.hosting.access.trust import sagemaker_inference
-from cdk_triton.hosting.endpoints.components.capacity import CapacityWarnings, initial_copies
+from cdk_triton.hosting.endpoints.components.capacity import CapacityWarnings, check_capacity
 from cdk_triton.hosting.endpoints.components.component import TritonComponent
-from cdk_triton.hosting.endpoints.components.limits import check_numbers, count_component
+from cdk_triton.hosting.endpoints.components.instances import (
+    VARIANT_NAME,
+    initial_count,
+    variant_of_components,
+    warn_about_zero,
+)
+from cdk_triton.hosting.endpoints.components.limits import check_id, check_numbers, count_component
 from cdk_triton.hosting.endpoints.components.requirements import check_count, copy_requirements, memory_doubt
 from cdk_triton.hosting.endpoints.components.shared_network import SharedNetwork
 from cdk_triton.hosting.endpoints.components.updates import check_policy
@@ -33,11 +40,7 @@ from cdk_triton.hosting.endpoints.parameters import (
     put_parameters,
 )
 from cdk_triton.hosting.endpoints.updates.policies import Rolling
-from cdk_triton.hosting.endpoints.variants.capacity_reservations import (
-    check_reservation,
-    check_reservations,
-    reservation_property,
-)
+from cdk_triton.hosting.endpoints.variants.capacity_reservations import check_reservation, check_reservations
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 from cdk_triton.hosting.endpoints.variants.variant_set import (
     acknowledge_local_disks,
@@ -50,7 +53,7 @@ from cdk_triton.hosting.models.max_payload import check_real_time_payload
 from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.service_names import check_sagemaker_name, role_description
 from cdk_triton.hosting.naming.stacks import is_of_another_account, stack_of
-from cdk_triton.sagemaker import CopyRequirements, ServingPlatform, instances_for
+from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.platform import platform_of
 
 if TYPE_CHECKING:  # slow to import, and rarely needed
@@ -64,10 +67,7 @@ if TYPE_CHECKING:  # slow to import, and rarely needed
 __all__ = ["TritonComponents"]
 
 NO_COPY_WARNING: Final = "cdk-triton:NoInitialCopy"
-NO_INSTANCE_WARNING: Final = "cdk-triton:ScaleToZeroInstances"
 MEMORY_WARNING: Final = "cdk-triton:ComponentMemory"
-
-VARIANT_NAME: Final = "AllTraffic"
 
 
 @jsii.implements(sagemaker.IEndpoint)
@@ -128,7 +128,7 @@ class TritonComponents(Resource):
         capacity_reservation_arn: str | None = None,
     ) -> None:
         path, platform = f"{path_of(scope)}/{id}", platform_of(platform)
-        initial = _initial_count(path, min_instance_count, max_instance_count, initial_instance_count)
+        initial = initial_count(path, min_instance_count, max_instance_count, initial_instance_count)
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
         check_environments(scope, path, [], encryption_key)
@@ -156,7 +156,9 @@ class TritonComponents(Resource):
             "Config",
             execution_role_arn=self.role.role_arn,
             production_variants=[
-                _variant(platform, initial, min_instance_count, max_instance_count, capacity_reservation_arn)
+                variant_of_components(
+                    platform, initial, min_instance_count, max_instance_count, capacity_reservation_arn
+                )
             ],
             kms_key_id=None if encryption_key is None else key_arn_for_service(encryption_key),
             metrics_config=None if metrics_config is None else metrics_config._rendered(),
@@ -169,7 +171,7 @@ class TritonComponents(Resource):
         )
         names.take(self)
         if min_instance_count == 0:
-            self._warn_about_zero()
+            warn_about_zero(self)
         if encryption_key is not None and is_of_another_account(encryption_key, stack_of(self).account):
             warn_about_key(self, encryption_key, "the deploying role to create grants for SageMaker (kms:CreateGrant)")
         if metrics_config is not None:
@@ -200,7 +202,7 @@ class TritonComponents(Resource):
         """Add a component.
 
         Args:
-            id: the construct's id. The component's name is generated: see `component_name`.
+            id: the construct's id, without `/`. The component's name is generated: see `component_name`.
             model: a single model, such as a `TritonModel`, with the endpoint's platform.
             accelerators: the number of whole GPUs that one copy gets, at least 1.
             memory: the host memory that one copy reserves, at least 128 MiB and in whole MiB. A copy can use more.
@@ -216,17 +218,17 @@ class TritonComponents(Resource):
             ConfigurationError: a copy needs more than one instance has, or the first copies of all components need more
                 than `max_instance_count` instances have; the model is a multi-model model, or has another platform or
                 network; the deployment policy counts instances; the endpoint or the model has too many components; `id`
-                is empty or taken; or a number is out of its range.
+                is empty, taken, a token or contains `/`; or a number is out of its range.
         """
-        if not id:
-            raise ConfigurationError(f"a component of {self.node.path} has an empty id: give the component a name")
-        what = f"component {id!r} of {self.node.path}"
+        check_id(id, self.node.path)
+        what = f"component {quoted(id)} of {self.node.path}"
         check_numbers(self._children, id, what, model)
         self._check_model(what, model)
         check_real_time_payload(what, model)
         requirements = copy_requirements(what, self.platform.instance, accelerators, memory, cpus)
         check_count(f"copies of {what}", copies, 0, "and at least 1 when SageMaker creates the component")
-        self._check_capacity(what, requirements, copies)
+        wanted = [*((each.requirements, each.copies) for each in self._components), (requirements, copies)]
+        check_capacity(what, wanted, self.platform, self._max_instance_count)
         check_policy(what, deployment_policy)
         if self._parameter_path is not None:
             check_component_id(id)
@@ -381,16 +383,6 @@ class TritonComponents(Resource):
                 f"{_described(self.platform)}: give both the same ServingPlatform"
             )
 
-    def _check_capacity(self, what: str, requirements: CopyRequirements, copies: int) -> None:
-        all_copies = [*initial_copies(self._components), *[requirements] * copies]
-        needed = instances_for(all_copies, self.platform.instance)
-        if needed > self._max_instance_count:
-            raise ConfigurationError(
-                f"{what} raises the initial copies of the endpoint to {len(all_copies)}, which need {needed} "
-                f"{self.platform.instance_type} of {self.platform.gpu_count} GPUs, but max_instance_count is "
-                f"{self._max_instance_count}: raise max_instance_count, or lower copies= or accelerators="
-            )
-
     def _warn_about(self, component: TritonComponent, what: str) -> None:
         if component.copies == 0:
             Annotations.of(component).add_warning_v2(
@@ -401,49 +393,6 @@ class TritonComponents(Resource):
             )
         if (doubt := memory_doubt(component.requirements, self.platform.instance)) is not None:
             Annotations.of(component).add_warning_v2(MEMORY_WARNING, f"a copy of {what} {doubt}")
-
-    def _warn_about_zero(self) -> None:
-        Annotations.of(self).add_warning_v2(
-            NO_INSTANCE_WARNING,
-            "min_instance_count is 0, which SageMaker rejects in some regions: 'Min instance count needs to be greater "
-            "than 0 for enabled managed instance scaling' in eu-west-3, while us-east-1 accepts 0 "
-            "(stdapi-ai/stdapi.ai#43, August 2026). Try `aws sagemaker create-endpoint-config`, which starts no "
-            "instance, in your region, and acknowledge this if SageMaker accepts 0",
-        )
-
-
-def _initial_count(path: str, least: int, most: int, initial: int | None) -> int:
-    check_count(f"min_instance_count of {path}", least, 0, "where 0 lets SageMaker remove all instances")
-    check_count(f"max_instance_count of {path}", most, 1, "because components run on instances")
-    if initial is not None:
-        check_count(f"initial_instance_count of {path}", initial, 1, "because an endpoint needs an instance")
-    first = max(1, least) if initial is None else initial
-    if not least <= first <= most:
-        raise ConfigurationError(
-            f"{path} begins with {first} instances, but scales between min_instance_count {least} and "
-            f"max_instance_count {most}: use an initial_instance_count within these limits"
-        )
-    return first
-
-
-def _variant(
-    platform: ServingPlatform, initial: int, least: int, most: int, reservation_arn: str | None
-) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-    """A variant without a model, which lets the endpoint host components.
-
-    A request goes to the copy with the fewest outstanding requests, as in AWS's samples.
-    """
-    return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
-        variant_name=VARIANT_NAME,
-        instance_type=platform.instance_type,
-        inference_ami_version=platform.inference_ami_version,
-        initial_instance_count=initial,
-        managed_instance_scaling=sagemaker.CfnEndpointConfig.ManagedInstanceScalingProperty(
-            status="ENABLED", min_instance_count=least, max_instance_count=most
-        ),
-        capacity_reservation_config=reservation_property(reservation_arn),
-        routing_config=sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy="LEAST_OUTSTANDING_REQUESTS"),
-    )
 
 
 def _described(platform: ServingPlatform) -> str:

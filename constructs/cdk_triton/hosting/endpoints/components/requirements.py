@@ -7,8 +7,9 @@ from typing import Final
 from aws_cdk import Size, SizeRoundingBehavior
 
 from cdk_triton._tokens import reject_token
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.naming.literals import is_number, is_whole
+from cdk_triton.hosting.naming.literals import allowed_whole, is_number, is_whole
 from cdk_triton.sagemaker import CopyRequirements, GpuInstance
 from cdk_triton.sagemaker.limits import MIN_COPY_CPUS, MIN_COPY_MEMORY_MIB
 
@@ -48,7 +49,7 @@ def copy_requirements(
         reject_token(cpus, f"cpus of {what}")
         if not is_number(cpus) or cpus < MIN_COPY_CPUS:
             raise ConfigurationError(
-                f"cpus of {what} is {cpus!r}: use a number of vCPUs, at least {MIN_COPY_CPUS}, or omit cpus="
+                f"cpus of {what} is {quoted(cpus)}: use a number of vCPUs, at least {MIN_COPY_CPUS}, or omit cpus="
             )
     found = CopyRequirements(accelerators=accelerators, memory_mib=int(mebibytes), cpus=cpus or 0)
     if (excess := found.excess_over(instance)) is not None:
@@ -73,7 +74,7 @@ def check_count(what: str, count: object, least: int, why: str) -> None:
     """
     reject_token(count, what)
     if not is_whole(count, least):
-        raise ConfigurationError(f"{what} is {count!r}: use a whole number, at least {least}, {why}")
+        raise ConfigurationError(f"{what} is {quoted(count)}: use {allowed_whole(count, least)}, {why}")
 
 
 def memory_doubt(requirements: CopyRequirements, instance: GpuInstance) -> str | None:

@@ -22,6 +22,7 @@ from cdk_triton.hosting.endpoints.scaling.checks import check_number
 from cdk_triton.hosting.endpoints.scaling.from_zero import FROM_ZERO, start_from_zero
 from cdk_triton.hosting.endpoints.scaling.tracking import Tracking
 from cdk_triton.hosting.endpoints.variants.metrics import INVOCATIONS
+from cdk_triton.hosting.naming.runbooks import MAX_PATH
 
 __all__ = ["BacklogScaling", "StaysAtZero", "reject_unpublished"]
 
@@ -98,8 +99,8 @@ class BacklogScaling:
                 periods=ALARM_PERIODS,
                 aggregation=autoscaling.MetricAggregationType.AVERAGE,
                 cooldown=Duration.seconds(FIRST_INSTANCE_SECONDS),
-                description=f"{self.scalable_target.node.path[-500:]}: requests wait and there is no instance, so the "
-                "first one starts",
+                description=f"{self.scalable_target.node.path[-MAX_PATH:]}: requests wait and there is no instance, so "
+                "the first one starts",
             )
         return policy
 

@@ -11,8 +11,9 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import IConstruct
 
 from cdk_triton._tokens import reject_token
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.naming.literals import is_number, is_token, is_whole
+from cdk_triton.hosting.naming.literals import allowed_whole, is_number, is_token, is_whole
 from cdk_triton.hosting.naming.stacks import stack_of
 
 __all__ = [
@@ -98,13 +99,14 @@ def check_scheduled(
 
 
 def check_new_policy(target: autoscaling.ScalableTarget, id: str, what: str) -> None:
-    """Reject an empty id, and a second policy with the same id.
+    """Reject an id that is empty or a token, and a second policy with the same id.
 
     Raises:
-        ConfigurationError: the id is empty, or the target has it already.
+        ConfigurationError: the id is empty or a token, or the target has it already.
     """
     if not id:
         raise ConfigurationError(f"a policy of {what} has an empty id: give it a name")
+    reject_token(id, f"the id of a policy of {what}")
     if target.node.try_find_child(id) is not None:
         raise ConfigurationError(f"{what} has two policies called {id!r}: give each a name of its own")
 
@@ -116,7 +118,7 @@ def check_count(what: str, count: int | None) -> None:
         ConfigurationError: the count is another value.
     """
     if count is not None and not is_whole(count, 1):
-        raise ConfigurationError(f"{what} is {count!r}: use a whole number, at least 1")
+        raise ConfigurationError(f"{what} is {quoted(count)}: use {allowed_whole(count, 1)}")
 
 
 def check_percent(what: str, number: float) -> None:
@@ -141,9 +143,9 @@ def check_number(what: str, number: float, *, at_most: float = math.inf) -> None
     reject_token(number, what)
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ConfigurationError(f"{what} is {number!r}, but cdk-triton computes the target from it: give a number")
-    if not (math.isfinite(number) and 0 < number <= at_most):
+    if not (is_number(number) and 0 < number <= at_most):
         allowed = "a positive number" if math.isinf(at_most) else f"a number above 0 and at most {at_most:g}"
-        raise ConfigurationError(f"{what} is {number!r}: use {allowed}")
+        raise ConfigurationError(f"{what} is {quoted(number)}: use {allowed}")
 
 
 @jsii.implements(IAspect)
@@ -181,7 +183,8 @@ class NothingScales:
 def _check_capacity(what: str, capacity: int, least: int = 1, why: str = _ON_NONE, counted: str = "instances") -> None:
     if not is_whole(capacity, least):
         reason = why if least == 1 and is_number(capacity) and capacity < 1 else ""
-        raise ConfigurationError(f"{what} is {capacity!r}: use a whole number of {counted}, at least {least}{reason}")
+        allowed = allowed_whole(capacity, least, counted)
+        raise ConfigurationError(f"{what} is {quoted(capacity)}: use {allowed}{reason}")
 
 
 def _check_order(what: str, low: int, high: int) -> None:

@@ -20,6 +20,7 @@ from cdk_triton.hosting.endpoints.scaling.schedules import ScheduledScaling
 from cdk_triton.hosting.endpoints.scaling.target import scalable_target
 from cdk_triton.hosting.endpoints.scaling.tracking import SAFETY_FACTOR, Tracking
 from cdk_triton.hosting.endpoints.variants.metrics import ComponentMetrics
+from cdk_triton.hosting.naming.runbooks import MAX_PATH
 
 __all__ = ["ScalableCopyCount", "check_copy_capacities"]
 
@@ -177,5 +178,5 @@ class ScalableCopyCount(Construct, ScheduledScaling):
             periods=1,
             aggregation=autoscaling.MetricAggregationType.MAXIMUM,
             cooldown=Duration.seconds(FIRST_COPY_SECONDS),
-            description=f"{self._what} was invoked without a copy; its first copy is started",
+            description=f"{self._what[-MAX_PATH:]} was invoked without a copy; its first copy is started",
         )

@@ -50,7 +50,8 @@ class ScheduledScaling:
         """Change the limits at given times. Between these times the scaling policies continue to scale.
 
         Args:
-            id: the name of the action, unique within the variant or component.
+            id: the name of the action, unique within the variant or component: 1 to 256 characters other than `:`, `/`,
+                `|` and control characters.
             schedule: the times of the change, in UTC unless you give a time zone.
             min_capacity: the fewest instances or copies from then on; None does not change the limit.
             max_capacity: the most instances or copies from then on; None does not change the limit.
@@ -59,9 +60,14 @@ class ScheduledScaling:
         Raises:
             ConfigurationError: no limit is given; the limits contradict each other, or allow zero instances although
                 the limits of the variant or component do not; the schedule is not valid, or is a rate with a time zone;
-                or another schedule has the id.
+                or the id cannot be the name of an action, or another schedule has it.
         """
-        what = f"schedule {id!r} of {self._what}"
+        what = f"schedule {quoted(id)} of {self._what}"
+        if not _NAME.fullmatch(id) or id != id.strip(" "):
+            raise ConfigurationError(
+                f"{what} has an id that Application Auto Scaling rejects as the name of an action: use 1 to 256 "
+                "characters other than ':', '/', '|' and control characters, without a space at either end"
+            )
         if id in self._scheduled:
             raise ConfigurationError(f"{self._what} has two schedules called {id!r}: give each a name of its own")
         if min_capacity is None and max_capacity is None:
@@ -102,6 +108,9 @@ _FIELDS: Final = (
     _Field("day of week", 1, 7, _DAYS, special=rf"\?|(\d+|{_DAYS})?L|(\d+|{_DAYS})#[1-5]"),
     _Field("year", 1970, 2199),
 )
+
+_NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f:/|]{1,256}")
+"""The characters of an action's name (ScheduledActionName of PutScheduledAction), which no space begins or ends."""
 
 _EVERY_MORNING: Final = "cron(0 7 * * ? *)"
 _RATE: Final = re.compile(r"rate\(\s*[1-9]\d*\s+(minute|hour|day)s?\s*\)")

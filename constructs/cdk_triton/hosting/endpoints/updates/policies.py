@@ -18,8 +18,9 @@ from aws_cdk import Duration
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton._checked import checked
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.naming.literals import is_token, is_whole, literal_seconds
+from cdk_triton.hosting.naming.literals import MAX_WHOLE, allowed_whole, is_token, is_whole, literal_seconds
 from cdk_triton.sagemaker.limits import (
     MAX_ROLLBACK_ALARMS,
     MAX_UPDATE_SECONDS,
@@ -60,13 +61,13 @@ class Capacity:
             raise ConfigurationError(f"{self!r} does not have exactly one value: give percent, instances or copies")
         values = (
             ("percent", self.percent, 100),
-            ("instances", self.instances, math.inf),
-            ("copies", self.copies, math.inf),
+            ("instances", self.instances, MAX_WHOLE),
+            ("copies", self.copies, MAX_WHOLE),
         )
         for name, value, most in values:
             if value is not None and not is_whole(value, 1, most):
-                upper = "at least 1" if math.isinf(most) else f"1 to {most}"
-                raise ConfigurationError(f"{name} of a Capacity is {value!r}: use a whole number, {upper}")
+                allowed = allowed_whole(value, 1) if most == MAX_WHOLE else f"a whole number, 1 to {most}"
+                raise ConfigurationError(f"{name} of a Capacity is {quoted(value)}: use {allowed}")
 
     def __str__(self) -> str:
         if is_token(self.percent) or is_token(self._number):

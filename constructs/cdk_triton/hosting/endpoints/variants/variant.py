@@ -12,6 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton._checked import checked
 from cdk_triton._tokens import has_token
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variants.capacity_reservations import check_reservation, reservation_property
 from cdk_triton.hosting.endpoints.variants.instance_pools import (
@@ -21,7 +22,7 @@ from cdk_triton.hosting.endpoints.variants.instance_pools import (
     instance_pools,
 )
 from cdk_triton.hosting.models.interface import ITritonModel
-from cdk_triton.hosting.naming.literals import is_number, is_token, is_whole, literal_seconds
+from cdk_triton.hosting.naming.literals import allowed_whole, is_number, is_token, is_whole, literal_seconds
 from cdk_triton.hosting.naming.service_names import check_sagemaker_name
 from cdk_triton.sagemaker import common_host_ami, instance_storage
 from cdk_triton.sagemaker.limits import (
@@ -106,8 +107,8 @@ class TritonVariant:
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):
             raise ConfigurationError(
-                f"initial_instance_count of variant {self.variant_name!r} is {count!r}: use a whole number, at "
-                "least 1; only scaling takes an asynchronous endpoint to zero instances"
+                f"initial_instance_count of variant {self.variant_name!r} is {quoted(count)}: use "
+                f"{allowed_whole(count, 1)}; only scaling takes an asynchronous endpoint to zero instances"
             )
         if not (is_token(weight) or (is_number(weight) and weight >= 0)):
             raise ConfigurationError(
