@@ -190,6 +190,18 @@ class LocalAws:
         """The concurrent executions of Lambda functions."""
         return self._lambdas.executions
 
+    def make_functions_inactive(self, pending_seconds: float) -> None:
+        """Make all Lambda functions inactive, as if nobody had called them for weeks.
+
+        The first call of each function fails and begins to activate it.
+
+        Args:
+            pending_seconds: how long further calls of the function fail after the first one.
+        """
+        pages = self.client("lambda").get_paginator("list_functions").paginate()
+        names = [each["FunctionName"] for page in pages for each in page["Functions"]]
+        self._lambdas.inactive.add(names, pending_seconds)
+
     def open_mailbox(self) -> Mailbox:
         """A place where a custom resource can PUT its answer."""
         return self._routes.open_mailbox(self.url)

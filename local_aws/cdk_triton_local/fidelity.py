@@ -22,8 +22,11 @@ DIFFERENCES = {
         "All Lambda functions together have 10 concurrent executions, as in a new account.",
         "IAM, bucket, queue and key policies are recorded, but never enforced. Nothing is encrypted. So the check of a "
         "role by CreateModel or CreateProcessingJob in a VPC is missing, too.",
-        "A function is never inactive, however long nobody calls it. VPC endpoints are recorded only, so no request to "
-        "another region fails because of them. The resource policy of CloudWatch Logs has no limit.",
+        "A function stays active however long nobody calls it. Tests can make all functions inactive "
+        "(`LocalAws.make_functions_inactive`): each one then rejects its first call, and later calls until its "
+        "resources are back, but GetFunction still reports `Active`.",
+        "VPC endpoints are recorded only, so no request to another region fails because of them. The resource policy "
+        "of CloudWatch Logs has no limit.",
         "Auto scaling, alarms, schedules and lifecycle rules are recorded, but never act.",
         "The state is in memory and is lost when the process ends. S3 objects above 5 MB are in unnamed temporary "
         "files.",

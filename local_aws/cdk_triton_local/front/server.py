@@ -29,7 +29,7 @@ from cdk_triton_local.endpoints.components import ComponentOperations
 from cdk_triton_local.endpoints.operations import EndpointOperations, SageMakerError
 from cdk_triton_local.front.connection import HOST, MAILBOX, Listener
 from cdk_triton_local.front.signatures import Signatures
-from cdk_triton_local.lambdas import FunctionError, ThrottledError
+from cdk_triton_local.lambdas import FunctionError, NotRunError
 from cdk_triton_local.moto_state.dispatch import NoServiceError
 from cdk_triton_local.moto_state.missing import NoOperationError, missing_operation
 from cdk_triton_local.services import StateMachines, TritonImages
@@ -214,8 +214,8 @@ class Routes:
             result = self.lambdas.invoke(function, json.loads(request.get_data() or b"null"))
         except FunctionError as error:
             return Response(json.dumps(error.payload), 200, {**headers, "X-Amz-Function-Error": "Unhandled"})
-        except ThrottledError as error:
-            return _rest_error("TooManyRequestsException", str(error), 429)
+        except NotRunError as error:
+            return _rest_error(error.code, str(error), error.status)
         except LocalError as error:
             return _rest_error("ResourceNotFoundException", str(error), 404)
         except ValueError as error:

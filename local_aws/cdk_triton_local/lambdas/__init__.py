@@ -2,10 +2,12 @@
 
 * `runtime` starts the processes, sends them events and ends them at their timeout;
 * `executions` counts how many run at once, and rejects more than a new account has;
+* `inactive` rejects the first calls of functions that nobody has called for weeks;
 * `_bootstrap` is the program of such a process: it imports the handler and calls it.
 """
 
 from cdk_triton_local.lambdas.executions import CONCURRENT_EXECUTIONS, Executions, ThrottledError
+from cdk_triton_local.lambdas.not_run import NotRunError
 from cdk_triton_local.lambdas.runtime import FunctionCode, FunctionError, LambdaRuntime
 
 __all__ = [
@@ -14,5 +16,6 @@ __all__ = [
     "FunctionCode",
     "FunctionError",
     "LambdaRuntime",
+    "NotRunError",
     "ThrottledError",
 ]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cdk_triton.errors import LocalError
+from cdk_triton_local.lambdas.not_run import NotRunError
 
 __all__ = ["CONCURRENT_EXECUTIONS", "Executions", "ThrottledError"]
 
@@ -15,11 +15,11 @@ CONCURRENT_EXECUTIONS = 10
 quotas); doctor reports from accounts are 10 ("Concurrent executions", L-B99A9384)."""
 
 
-class ThrottledError(LocalError):
-    """Lambda answers TooManyRequestsException."""
+class ThrottledError(NotRunError):
+    """All executions are in use."""
 
     def __init__(self) -> None:
-        super().__init__("Rate Exceeded.")
+        super().__init__("TooManyRequestsException", 429, "Rate Exceeded.")
 
 
 class Executions:

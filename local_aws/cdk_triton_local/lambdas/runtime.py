@@ -4,7 +4,8 @@ A function has what it would have in Lambda: its own modules, its own environmen
 of this process. Its process stays warm between invocations; a call that comes while it is busy gets another process.
 moto keeps a function's settings and code. The runtime reads them at each invocation, so an update takes effect at once.
 
-All functions together have as many concurrent executions as those of a new account (`executions`).
+All functions together have as many concurrent executions as those of a new account (`executions`), and a function can
+be made inactive (`inactive`).
 
 Memory limits, layers, IAM permissions, and any runtime but Python are not modelled (functions
 run on the interpreter that runs this process, whatever version they name).
@@ -33,6 +34,7 @@ from typing import IO, Any
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.lambdas.executions import Executions
+from cdk_triton_local.lambdas.inactive import InactiveFunctions
 from cdk_triton_local.process import Child, child_environment, start
 
 __all__ = ["FunctionCode", "FunctionError", "LambdaRuntime"]
@@ -96,6 +98,7 @@ class LambdaRuntime:
 
     Attributes:
         executions: the executions of all functions that run at once.
+        inactive: the functions that a call has to activate first.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class LambdaRuntime:
         publish: Callable[[str, str], None] = lambda name, text: None,
     ) -> None:
         self.executions = Executions()
+        self.inactive = InactiveFunctions()
         self._directory = directory
         self._environment = environment
         self._look_up = look_up
@@ -123,7 +127,7 @@ class LambdaRuntime:
 
         Raises:
             FunctionError: the function failed.
-            ThrottledError: too many run at once.
+            NotRunError: too many run at once, or the function is inactive.
             LocalError: there is no such function, its runtime is not supported here, or its process cannot be started.
         """
         name = function.split(":function:")[-1].split(":")[0]
@@ -134,6 +138,7 @@ class LambdaRuntime:
             raise LocalError(
                 f"Lambda function {name!r} has the runtime {code.runtime!r}; only Python functions run in the local AWS"
             )
+        self.inactive.activate(name)
         with self.executions.one():
             worker = self._idle_or_new_worker(code)
             try:

@@ -71,7 +71,7 @@ def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:
 
 
 class _LambdaClient:
-    """Throttling gets the name that Step Functions gives to it."""
+    """An error of Lambda gets the name that Step Functions gives to it."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cdk_triton.errors import LocalError
-from cdk_triton_local.lambdas import FunctionError, ThrottledError
+from cdk_triton_local.lambdas import FunctionError, NotRunError
 
 __all__ = ["LONGEST_PAUSE", "StateMachines", "has_map", "not_modelled"]
 
@@ -167,8 +167,8 @@ class StateMachines:
 
 
 def _error_and_cause(error: LocalError) -> tuple[str, str]:
-    if isinstance(error, ThrottledError):
-        return "Lambda.TooManyRequestsException", str(error)
+    if isinstance(error, NotRunError):
+        return f"Lambda.{error.code}", str(error)
     if isinstance(error, FunctionError):
         return str(error.payload.get("errorType", "Lambda.Unknown")), json.dumps(error.payload)
     return "States.TaskFailed", str(error)

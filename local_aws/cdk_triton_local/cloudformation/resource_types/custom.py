@@ -31,7 +31,7 @@ from cdk_triton_local.cloudformation.resource_types.base import (
     register,
 )
 from cdk_triton_local.cloudformation.resource_types.lambda_functions import WAITER_TASK
-from cdk_triton_local.lambdas import ThrottledError
+from cdk_triton_local.lambdas import NotRunError, ThrottledError
 
 MAX_RESPONSE_BYTES = 4096
 """Largest response body in bytes (custom resource response objects: "can't exceed 4096 bytes")."""
@@ -51,6 +51,9 @@ FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.05, 1.0
 FRAMEWORK_ATTEMPTS = 6
 """How often the framework invokes a function that Lambda throttles: three attempts of the SDK, twice
 (`outbound.ts` in aws-cdk)."""
+
+FRAMEWORK_ACTIVE_SECONDS = 300
+"""How long the framework waits for a function that is not active (`outbound.ts`, `waitUntilFunctionActiveV2`)."""
 
 FRAMEWORK_PAUSE_SECONDS = 0.5
 """Between these, about: the SDK waits half a second after the first throttled attempt ("Retry behavior")."""
@@ -171,8 +174,8 @@ class _Exchange:
         try:
             request = {**self._request, "ResponseURL": mailbox.url}
             try:
-                # "CloudFormation invokes your Lambda function asynchronously", and Lambda keeps what it throttles.
-                _retry_throttled(self._context, lambda: self._context.services.invoke_function(self._function, request))
+                # "CloudFormation invokes your Lambda function asynchronously", and Lambda keeps what does not run yet.
+                _retry_until_run(self._context, lambda: self._context.services.invoke_function(self._function, request))
             except LocalError as error:
                 # On AWS the stack would wait for the service timeout.
                 return {**self._request, "Status": "FAILED", "Reason": str(error)}
@@ -278,18 +281,19 @@ class _ProviderFramework:
                 self._context.services.sleep(FRAMEWORK_START_SECONDS)
                 return self._invoke_with_retries(variable, event)
 
-        return _retry_throttled(self._context, own)
+        return _retry_until_run(self._context, own)
 
     def _invoke_with_retries(self, variable: str, event: dict[str, Any]) -> Any:
-        """Raises _FailedError also if the function stays throttled, as the framework does."""
-        for attempt in range(FRAMEWORK_ATTEMPTS):
+        """Raises _FailedError also if the function stays throttled or inactive, as the framework does."""
+        throttled, deadline = 0, time.monotonic() + FRAMEWORK_ACTIVE_SECONDS
+        while True:
             try:
                 return self._invoke_once(variable, event)
-            except ThrottledError as error:
-                if attempt == FRAMEWORK_ATTEMPTS - 1:
+            except NotRunError as error:
+                throttled += isinstance(error, ThrottledError)
+                if throttled == FRAMEWORK_ATTEMPTS or time.monotonic() > deadline:
                     raise _FailedError(str(error), event) from error
                 self._context.services.sleep(FRAMEWORK_PAUSE_SECONDS)
-        raise AssertionError("the last attempt raises")
 
     def _invoke_once(self, variable: str, event: dict[str, Any]) -> Any:
         function = self._variables[variable]
@@ -299,7 +303,7 @@ class _ProviderFramework:
             return self._context.services.invoke_function(
                 function, {**event, "ResponseURL": "https://answered-by-the-framework.invalid/"}
             )
-        except ThrottledError:
+        except NotRunError:
             raise
         except LocalError as error:
             raise _FailedError(f"{error}\n\nLogs: /aws/lambda/{function.rsplit(':', 1)[-1]}\n", event) from error
@@ -330,11 +334,11 @@ class _TimedOutError(_FailedError):
     pass
 
 
-def _retry_throttled(context: Context, invocation: Callable[[], Any]) -> Any:
+def _retry_until_run(context: Context, invocation: Callable[[], Any]) -> Any:
     for pause in _pauses(LONGEST_POLL_SECONDS):
         try:
             return invocation()
-        except ThrottledError:
+        except NotRunError:
             context.services.sleep(pause)
     raise AssertionError("pauses never end")
 
