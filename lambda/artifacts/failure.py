@@ -15,6 +15,7 @@ from protocol.documents import OtherVersionError
 __all__ = [
     "BEFOREHAND",
     "LAST_SECONDS",
+    "PROPAGATION_SECONDS",
     "ArtifactError",
     "NotYetError",
     "QuotaUsedUpError",

@@ -7,6 +7,8 @@ call sends the outcome to CloudFormation.
 No function waits for another one. So a request takes one concurrent execution of the account, and only while there is
 something to do. A lack of free executions fails nothing: Lambda keeps an asynchronous event that it throttles for up to
 six hours ("Asynchronous invocation"), and Step Functions repeats a call that was throttled.
+
+docs/contributing/architecture.md compares it with the CDK's provider framework.
 """
 
 from __future__ import annotations
@@ -22,13 +24,16 @@ from urllib.request import urlopen
 
 from . import endpoint_wait
 from .clients import client
-from .failure import ArtifactError, reason_of, with_log_group
+from .failure import PROPAGATION_SECONDS, ArtifactError, is_transient, reason_of, with_log_group
 from .request import Request
 
 __all__ = ["accept", "answer_outcome", "has_outcome", "provide"]
 
 SECONDS = 10
 """The timeout of one attempt to answer CloudFormation. Step Functions and Lambda repeat a failed one."""
+
+_PAUSE_SECONDS = 5
+"""Between two attempts to start the waiter."""
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +50,11 @@ def accept(event: Mapping[str, Any], *, now: float) -> dict[str, Any]:
 
 
 def provide(event: Mapping[str, Any], _context: object) -> None:
-    """Accept a request of CloudFormation, and start the waiter."""
+    """Accept a request of CloudFormation, and start the waiter.
+
+    A request whose waiter cannot be started fails with the reason. Without an answer, CloudFormation would wait for an
+    hour.
+    """
     try:
         request = {**event, **accept(event, now=time.time())}
     except ArtifactError as error:
@@ -54,14 +63,31 @@ def provide(event: Mapping[str, Any], _context: object) -> None:
     if request["RequestType"] == "Delete" and not endpoint_wait.is_wait(event):
         _answer(request, None)  # archives stay
         return
-    states = client("stepfunctions")
     try:
-        # Lambda may deliver an asynchronous event twice: an execution has the name of its request.
-        states.start_execution(
-            stateMachineArn=os.environ["WAITER"], name=request["RequestId"], input=json.dumps(request)
-        )
-    except states.exceptions.ExecutionAlreadyExists:
-        log.info("the request %s came twice", request["RequestId"])
+        _start_waiter(request)
+    except Exception as error:
+        log.exception("the waiter does not start")
+        _answer(request, f"the store's waiter does not start: {error}; remove this cause, and try again")
+
+
+def _start_waiter(request: Mapping[str, Any]) -> None:
+    """Start the waiter. The permission to start it may be so new that IAM has not propagated it yet."""
+    states, began = client("stepfunctions"), time.monotonic()
+    while True:
+        try:
+            # Lambda may deliver an asynchronous event twice: an execution has the name of its request.
+            states.start_execution(
+                stateMachineArn=os.environ["WAITER"], name=request["RequestId"], input=json.dumps(request)
+            )
+        except states.exceptions.ExecutionAlreadyExists:
+            log.info("the request %s came twice", request["RequestId"])
+        except Exception as error:
+            waited = time.monotonic() - began
+            if waited > PROPAGATION_SECONDS or not is_transient(error, waited):
+                raise
+            time.sleep(_PAUSE_SECONDS)
+            continue
+        return
 
 
 def has_outcome(event: Mapping[str, Any]) -> bool:

@@ -6,15 +6,21 @@ import json
 import logging
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 from moto import mock_aws
 
 import artifacts
-from artifacts import clients
+from artifacts import clients, provider
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 ARTIFACTS, WAIT = "Custom::TritonArtifacts", "Custom::TritonEndpointWait"
 ANSWER_BYTES = 4096
@@ -145,6 +151,77 @@ def test_a_request_that_is_rejected_is_answered_at_once(formation: CloudFormatio
     assert formation.started() == []
 
 
+class Clock:
+    """Time that passes while the provider sleeps."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def time(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@pytest.fixture(name="clock")
+def _clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(provider, "time", clock)
+    return clock
+
+
+DENIED = {"Error": {"Code": "AccessDeniedException", "Message": "not authorized"}}
+
+
+@contextmanager
+def start_fails(parsed: dict[str, Any], times: int) -> Iterator[list[str]]:
+    """Let Step Functions reject the first calls of StartExecution."""
+    rejected: list[str] = []
+
+    def reject(**_: Any) -> tuple[Any, dict[str, Any]] | None:
+        if len(rejected) == times:
+            return None
+        rejected.append("StartExecution")
+        response = AWSResponse("https://states.example", 400, {}, Mock())
+        return response, {**parsed, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    events = clients.client("stepfunctions").meta.events
+    events.register_first("before-call.sfn.StartExecution", reject)
+    yield rejected
+    events.unregister("before-call.sfn.StartExecution", reject)
+
+
+def test_a_permission_that_is_not_propagated_yet_is_awaited(formation: CloudFormation, clock: Clock) -> None:
+    with start_fails(DENIED, times=20):
+        artifacts.provide(formation.event("Create"), None)
+
+    assert len(formation.started()) == 1
+    assert formation.answers == []
+
+
+@pytest.mark.parametrize(
+    ("error", "longest"), [("AccessDeniedException", 200), ("StateMachineDoesNotExist", 0)], ids=["denied", "gone"]
+)
+def test_a_waiter_that_cannot_be_started_fails_the_request(
+    formation: CloudFormation, clock: Clock, messages: Messages, error: str, longest: int
+) -> None:
+    """Without an answer, CloudFormation would wait for an hour."""
+    with start_fails({"Error": {"Code": error, "Message": "no"}}, times=1000) as rejected:
+        artifacts.provide(formation.event("Create"), None)
+
+    (answer,) = formation.answers
+    messages.record("ArtifactError", answer["Reason"])
+    assert answer["Status"] == "FAILED"
+    assert answer["PhysicalResourceId"] == "0" * 64
+    assert error in answer["Reason"]
+    assert clock.seconds <= longest
+    assert rejected
+
+
 def outcome(formation: CloudFormation, more: Mapping[str, Any]) -> dict[str, Any]:
     """What CloudFormation is told when the waiter has come to this end."""
     event = formation.event("Create", PhysicalResourceId="0" * 64, StartedAt=0.0, **more)
@@ -237,7 +314,7 @@ def test_a_long_rejection_is_cut_and_logged(
     assert wrong in caplog.text
 
 
-@pytest.mark.parametrize(("service", "timeout"), [("stepfunctions", 30), ("s3", 300)])
+@pytest.mark.parametrize(("service", "timeout"), [("stepfunctions", 120), ("s3", 300)])
 def test_a_call_without_a_route_ends_before_its_function(formation: CloudFormation, service: str, timeout: int) -> None:
     """In a VPC, a packet to another region may get no answer at all."""
     config = clients.client(service).meta.config

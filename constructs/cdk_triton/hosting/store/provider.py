@@ -26,6 +26,9 @@ from cdk_triton.protocol.invocation import CALL_AGAIN
 
 __all__ = ["NOT_RUN", "HandlerFunctions", "endpoint_states", "handler_code", "lambda_role", "log_writing", "provider"]
 
+_START_TIMEOUT = Duration.minutes(5)
+"""Longer than the function tries to start the waiter: 3 minutes and the last attempt."""
+
 WAITER_SECONDS = 58 * 60
 """For a handler that never finishes: it should give up after 50 minutes, and a custom resource has an hour."""
 
@@ -145,7 +148,7 @@ def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_
     machine = _waiter(scope, is_complete)
     starting = Statement(actions=["states:StartExecution"], resources=[machine])
     allow(role, log_writing(functions.log_group), starting)
-    made = functions.function(scope, "Provide", "artifacts.provide", {"WAITER": machine}, Duration.seconds(30), role)
+    made = functions.function(scope, "Provide", "artifacts.provide", {"WAITER": machine}, _START_TIMEOUT, role)
     return made.function_arn
 
 
