@@ -190,6 +190,16 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         model(f"{UTILS}class Error(pb_utils.TritonModelException): ...\n{SOURCE}"),
         "AttributeError: module 'triton_python_backend_utils' has no attribute 'TritonModelException'",
     ),
+    "such a name by a star": (
+        "CT175",
+        model(f"from triton_python_backend_utils import *\n{SOURCE}    def initialize(self, args): Tensor"),
+        "NameError: name 'Tensor' is not defined",
+    ),
+    "any attribute": (
+        "CT163",
+        model(f"{SOURCE}    def __getattr__(self, name): return 7"),
+        "'int' object is not callable",
+    ),
     "an annotation with such a name": (
         "CT175",
         model(f"{UTILS}{CLASS}    def execute(self, requests) -> list[pb_utils.InferenceResponse]: return []"),

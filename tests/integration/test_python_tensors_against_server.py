@@ -1,4 +1,4 @@
-"""The errors of requests: unknown tensors (CT150), no list (CT177), and called models that are not there (CT182)."""
+"""The errors of requests: tensors (CT150, CT186), no list (CT177), missing models (CT182), and a star (CT180)."""
 
 from __future__ import annotations
 
@@ -127,6 +127,38 @@ def test_no_list_of_responses_is_an_error(tmp_path: Path, serve: Serve, result: 
     status, answer = ask(serve(repository.root, "model"))
 
     assert status == 500
+    assert words in answer["error"]
+    assert words in finding.message
+
+
+@pytest.mark.parametrize(
+    "given", ["'OUT', [1.0]", "'OUT', TENSOR", "'OUT', values, [4]", "'OUT'", "'OUT', values.tolist()"]
+)
+def test_a_tensor_of_anything_but_an_array_is_an_error(tmp_path: Path, serve: Serve, given: str) -> None:
+    given = given.replace("TENSOR", TAKE.removesuffix(".as_numpy()"))
+    repository = write(tmp_path / "repository", model(MAKE, f"pb_utils.Tensor({given})"))
+    (finding,) = repository.check()
+    assert finding.code == "CT186"
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 500
+    words = "TypeError: __init__(): incompatible constructor arguments"
+    assert words in answer["error"]
+    assert words in finding.message
+
+
+def test_a_name_that_a_star_does_not_bring_is_an_error(tmp_path: Path, serve: Serve) -> None:
+    source = f"from triton_python_backend_utils import *\n{CLASS}    def execute(self, requests):\n        "
+    result = "return [InferenceResponse([]) for request in requests]\n"
+    repository = write(tmp_path / "repository", {**python(), "model/1/model.py": source + result})
+    (finding,) = repository.check()
+    assert finding.code == "CT180"
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 500
+    words = "NameError: name 'InferenceResponse' is not defined"
     assert words in answer["error"]
     assert words in finding.message
 

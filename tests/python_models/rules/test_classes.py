@@ -38,6 +38,10 @@ COMPLETE = "    @staticmethod\n    def auto_complete_config(c):\n"
         pytest.param("class Model: pass\nvars()['TritonPythonModel'] = Model", id="made with vars"),
         pytest.param("import sys\nsetattr(sys.modules[__name__], 'TritonPythonModel', object)", id="made with setattr"),
         pytest.param("import shared\ndef __getattr__(name): return getattr(shared, name)", id="made when asked for"),
+        *(
+            pytest.param(f"{CLASS}{EXECUTE}    def __getattr__(self, name): {body}", id=f"any attribute: {body}")
+            for body in ("return lambda *given: None", "raise AttributeError(name)", "return getattr(dict, name)")
+        ),
         pytest.param("with shared.make() as TritonPythonModel: pass", id="made by a statement with a body"),
         pytest.param(
             CLASS + "    def initialize(self, args): self.execute = self._gpu if args else self._cpu\n"
@@ -212,6 +216,7 @@ def test_sound(write: Write, source: str) -> None:
                 "    @abc.abstractmethod\n    def path(self): ...\n" + EXECUTE,
                 "a protocol": "from typing import Protocol\nclass TritonPythonModel(Protocol):\n" + EXECUTE,
                 "an enumeration": "import enum\nclass TritonPythonModel(enum.Enum):\n" + EXECUTE,
+                "any attribute": CLASS + EXECUTE + "    def __getattr__(self, name): return None",
                 "an asynchronous constructor": CLASS + EXECUTE + "    async def __init__(self): pass",
                 "a constructor that returns": CLASS + EXECUTE + "    def __init__(self): return []",
                 "no function": CLASS + EXECUTE + "    initialize = None",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MODEL = "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
 UTILS = "import triton_python_backend_utils as pb_utils\n"
+STAR = "from triton_python_backend_utils import *\n"
 PATH = "model/1/model.py"
 
 
@@ -142,7 +143,7 @@ FUTURE = "from __future__ import annotations\n"
         pytest.param(f"{FUTURE}{UTILS}def f(x: pb_utils.Tensor): ...\n{MODEL}", [], id="a lazy annotation"),
         pytest.param(f"{UTILS}def f(x: 'pb_utils.Tensor'): ...\n{MODEL}", [], id="an annotation as a string"),
         pytest.param(executing("x: pb_utils.Missing = 1", UTILS), ["CT180"], id="an annotation that nobody evaluates"),
-        pytest.param(executing("pb_utils.Tensor('OUT', 1)", UTILS), [], id="in execute"),
+        pytest.param(executing("pb_utils.Tensor('OUT', requests)", UTILS), [], id="in execute"),
         pytest.param(executing("from triton_python_backend_utils import Tensor"), [], id="imported in execute"),
         pytest.param(f"{UTILS}X = pb_utils.np.float32, pb_utils.ModelConfig\n{MODEL}", [], id="there from the start"),
         pytest.param(
@@ -151,6 +152,13 @@ FUTURE = "from __future__ import annotations\n"
         pytest.param(f"{UTILS}pb_utils.mine = 1\ndef f(): return pb_utils.mine\n{MODEL}", [], id="set"),
         pytest.param(f"{UTILS}def f(pb_utils): return pb_utils.mine\n{MODEL}", [], id="an argument"),
         pytest.param(f"{UTILS}X = pb_utils.__file__\n{MODEL}", [], id="of every module"),
+        pytest.param(executing("Tensor('OUT', requests)", STAR), ["CT175"], id="not brought by a star"),
+        pytest.param(executing("for r in requests:\n    InferenceResponse([])", STAR), ["CT175"], id="in a loop"),
+        pytest.param(executing("[InferenceResponse([]) for r in requests]", STAR), ["CT180"], id="in a comprehension"),
+        pytest.param(f"{STAR}class E(TritonModelException): ...\n{MODEL}", ["CT175"], id="a base class by a star"),
+        pytest.param(executing("get_input_tensor_by_name(requests, 'IN'), np", STAR), [], id="brought by a star"),
+        pytest.param(executing("Tensor", f"{STAR}from other import *\n"), [], id="two stars"),
+        pytest.param(executing("Tensor = 1\nTensor", STAR), [], id="bound beside a star"),
     ],
 )
 def test_names_of_the_server(messages: Messages, write: Write, source: str, codes: list[str]) -> None:
@@ -246,7 +254,7 @@ def test_type_parameters_in_a_tree(source: str, parameters: dict[str, str]) -> N
             vars(node)["type_params"] = [
                 SimpleNamespace(name=parameters[node.name])
             ]  # what Python 3.12 and newer parse
-    _, used = needed(module, {}, "TritonPythonModel", lazy=False)
+    _, used, _ = needed(module, {}, "TritonPythonModel", lazy=False)
     assert not {each.name for each in used} & {"T", "K", "V"}
 
 
@@ -261,7 +269,7 @@ def test_type_parameters(write: Write, source: str, parameters: dict[str, str]) 
 def test_a_name_that_is_no_type_parameter_there() -> None:
     module = ast.parse("class Box: ...\nx: T\n")
     vars(module.body[0])["type_params"] = [SimpleNamespace(name="T")]
-    _, used = needed(module, {}, "TritonPythonModel", lazy=False)
+    _, used, _ = needed(module, {}, "TritonPythonModel", lazy=False)
     assert "T" in {each.name for each in used}
 
 

@@ -107,6 +107,42 @@ COMPLETE = f"{CLASS}{EXECUTE}    @staticmethod\n    def auto_complete_config(c):
             f"{CLASS}{EXECUTE}    def a(self, t): pb_utils.InferenceResponse(pb_utils.Tensor('o', t))", 1, id="one"
         ),
         pytest.param(f"{CLASS}    def execute(self, r): pb_utils.get_input_tensor_by_name(r, 'IN')", 1, id="of all"),
+        *(
+            pytest.param(f"{CLASS}{EXECUTE}    def a(self, r): pb_utils.Tensor({given})", count, id=given)
+            for given, count in {
+                "'OUT', [1.0]": 1,
+                "'OUT', (1.0,)": 1,
+                "'OUT', 1": 1,
+                "'OUT', 'text'": 1,
+                "'OUT', [x for x in r]": 1,
+                "'OUT', r.tolist()": 1,
+                "'OUT', list(r)": 1,
+                "'OUT', pb_utils.get_input_tensor_by_name(r, 'IN')": 1,
+                "'OUT', pb_utils.Tensor('OUT', r)": 1,
+                "'OUT', r, [4]": 1,
+                "'OUT'": 1,
+                "": 1,
+                "*r": 0,
+                "'OUT', *r": 0,
+                "'OUT', r": 0,
+                "'OUT', pb_utils.get_input_tensor_by_name(r, 'IN').as_numpy()": 0,
+            }.items()
+        ),
+        *(
+            pytest.param(
+                f"{CLASS}{EXECUTE}    def a(self, r):\n        {body}\n        pb_utils.Tensor('OUT', t)",
+                count,
+                id=body,
+            )
+            for body, count in {
+                "t = pb_utils.get_input_tensor_by_name(r, 'IN')": 1,
+                "t = pb_utils.Tensor('IN', r)": 1,
+                "t = pb_utils.get_input_tensor_by_name(r, 'IN'); t = t.as_numpy()": 0,
+                "t = pb_utils.get_input_tensor_by_name(r, 'IN').as_numpy()": 0,
+                "t = pb_utils.get_input_tensor_by_name(r, 'IN'); (t := t.as_numpy())": 0,
+                "t = pb_utils.get_input_tensor_by_name(r, 'IN'); [t for t in r]": 0,
+            }.items()
+        ),
         pytest.param(
             f"{CLASS}{EXECUTE}    def a(self, r): pb_utils.get_input_tensor_by_name(r, 'IDS').numpy()",
             1,

@@ -20,6 +20,8 @@ __all__ = ["CALLED", "ModelClass", "Value", "model_class"]
 CALLED = ("__new__", "__init__", "auto_complete_config", "initialize", "execute")
 """The methods that the server calls, in its order."""
 
+_OF_OBJECT = ("initialize", "execute")  # the server looks the others up in the class
+
 # Bases that leave a class's methods as they are, and those that make a class which cannot be called without arguments.
 _PLAIN = frozenset({"object", "str", "int", "abc.ABC", "typing.Generic"})
 _ENUMS = frozenset(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"))
@@ -96,7 +98,8 @@ def model_class(
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     catches = any(isinstance(node, ast.Name) and node.id == "AttributeError" for node in nodes)
     if isinstance(members.get("__getattr__"), Method):
-        members |= {each: _OPEN for each in CALLED if each not in members}
+        found = _found_by_getattr(lineage)
+        members |= {each: found if each in _OF_OBJECT else _OPEN for each in CALLED if each not in members}
     return ModelClass(
         own.lineno,
         {each: member for each, member in members.items() if isinstance(member, Method)},
@@ -110,6 +113,18 @@ def model_class(
         ),
         unset=() if is_shared or catches or not reader.is_plain(lineage) else unset_attributes(lineage, members, nodes),
     )
+
+
+def _found_by_getattr(lineage: Sequence[ast.ClassDef]) -> Value | None:
+    """The value of every attribute that an object lacks, if `__getattr__` only returns a value of a certain type."""
+    for method in (each for given in lineage for each in given.body):
+        match method:
+            case ast.FunctionDef(name="__getattr__", body=[ast.Return(value=ast.expr() as value)], decorator_list=[]):
+                kind = certain_type(value)
+                return Value(method.lineno, kind) if kind is not None and kind != "function" else _OPEN
+            case ast.FunctionDef(name="__getattr__"):
+                return _OPEN
+    return _OPEN
 
 
 def _is_given_away(nodes: Sequence[ast.AST], *names: str) -> bool:

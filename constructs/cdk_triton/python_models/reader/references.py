@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cdk_triton.python_models.reader.backend_utils import MODULE
+from cdk_triton.python_models.reader.calls import certain_type, own_nodes
 from cdk_triton.python_models.reader.names import bound_names
 
 __all__ = ["Reference", "References", "references_of"]
@@ -37,6 +38,8 @@ _OF_TENSORS = {
     "add_input": ("name", "data_type", "dims", "optional"),
     "add_output": ("name", "data_type", "dims"),
 }
+
+_INCOMPATIBLE = "TypeError: __init__(): incompatible constructor arguments"
 
 _PATH = "pathlib.Path"
 _READS = frozenset({"open", "read_text", "read_bytes"})
@@ -109,6 +112,8 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
                 models.update(_called(node))
                 misused.update(_unknown_parameters(node, utils))
                 files.update(_opened(node, names, imported) if node not in attempted else ())
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                misused.update(_tensors_of_tensors(node, utils))
             case ast.ClassDef(name="TritonPythonModel", body=body):
                 for each in body:
                     misused.update(_misused_by_method(each, utils))
@@ -176,7 +181,7 @@ def _called(call: ast.Call) -> Iterator[Reference]:
 
 
 def _unknown_parameters(call: ast.Call, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
-    said = "TypeError: __init__(): incompatible constructor arguments"
+    said = _INCOMPATIBLE
     match call.func:
         case ast.Attribute(value=ast.Name(id=owner)) if owner in utils:
             pass
@@ -188,11 +193,64 @@ def _unknown_parameters(call: ast.Call, utils: frozenset[str]) -> Iterator[tuple
                 if keyword.arg is not None and keyword.arg not in _PARAMETERS[name]:
                     yield Reference(call.lineno, f"{name}({keyword.arg}=)"), said
     match call:
-        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="Tensor"), args=[_, ast.Constant(value=str())]):
-            yield Reference(call.lineno, "Tensor(<values>, <name>)"), said
+        case ast.Call(func=ast.Attribute(attr="Tensor"), args=arguments, keywords=[]):
+            if (wrong := _wrong_arguments(arguments, utils)) is not None:
+                yield Reference(call.lineno, f"Tensor({wrong})"), said
         case ast.Call(func=ast.Attribute(value=ast.Name(), attr="InferenceResponse"), args=[ast.Call(func=inner)]):
             if isinstance(inner, ast.Attribute) and inner.attr == "Tensor":
                 yield Reference(call.lineno, "InferenceResponse(<tensor>)"), said
+
+
+def _wrong_arguments(arguments: list[ast.expr], utils: frozenset[str]) -> str | None:
+    """The arguments of a `Tensor` that are certainly not a name and an array; None if they may be."""
+    match arguments:
+        case _ if any(isinstance(each, ast.Starred) for each in arguments):
+            return None
+        case [name, ast.Constant(value=str())] if not isinstance(name, ast.Constant):
+            return "<values>, <name>"
+        case [_, values]:
+            return f"<name>, <{kind}>" if (kind := _kind_of_values(values, utils)) else None
+    return ", ".join(["<name>", "<values>", *["..."] * (len(arguments) - 2)][: len(arguments)])
+
+
+def _kind_of_values(values: ast.expr, utils: frozenset[str]) -> str | None:
+    """The type of an expression that is certainly not an array of numpy; None if it may be one."""
+    match values:
+        case ast.Call(func=ast.Attribute(attr="tolist")):
+            return "list"
+        case ast.Call(func=ast.Name(id="list" | "tuple" | "dict" | "str" | "int" | "float" | "len" as name)):
+            return "int" if name == "len" else name
+        case _ if _is_tensor(values, utils):
+            return "tensor"
+    return certain_type(values)
+
+
+def _is_tensor(node: ast.expr, utils: frozenset[str]) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="Tensor" | "get_input_tensor_by_name")):
+            return owner in utils
+    return False
+
+
+def _tensors_of_tensors(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, utils: frozenset[str]
+) -> Iterator[tuple[Reference, str]]:
+    """Tensors whose values are a variable that has only tensors in a function."""
+    nodes = list(own_nodes(*function.body))
+    given = {
+        node.targets[0]: node.targets[0].id
+        for node in nodes
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_tensor(node.value, utils)
+        if isinstance(node.targets[0], ast.Name)
+    }
+    stored = (node for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    tensors = set(given.values()) - {node.id for node in stored if node not in given}
+    for node in nodes:
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=owner), attr="Tensor"), args=[_, ast.Name(id=name)], keywords=[]
+            ) if owner in utils and name in tensors:
+                yield Reference(node.lineno, "Tensor(<name>, <tensor>)"), _INCOMPATIBLE
 
 
 def _read_as_numbers(node: ast.Attribute, utils: frozenset[str]) -> Iterator[Reference]:

@@ -8,7 +8,7 @@ import sys
 import tokenize
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from types import EllipsisType
@@ -31,7 +31,7 @@ from cdk_triton.python_models.reader.newer_syntax import NEWEST_KNOWN, without_n
 from cdk_triton.python_models.reader.path import Search, search_of
 from cdk_triton.python_models.reader.references import References, references_of
 from cdk_triton.python_models.reader.tensors import TensorNames, tensor_names
-from cdk_triton.python_models.reader.uses import Used, mentioned
+from cdk_triton.python_models.reader.uses import Used, mentioned, missed_by_star
 from cdk_triton.triton.unreadable import Unreadable
 
 __all__ = ["Imported", "NotJudged", "PythonSource", "SyntaxFault", "python_source"]
@@ -208,6 +208,7 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
     is_open = dynamic or "__getattr__" in defined
     lazy = version >= _LAZY_SINCE or names.get("annotations") == "__future__.annotations"
     imports, used, asked = needed(module, names, _NAME, lazy=lazy)
+    missed = missed_by_star(nodes)
     own = bound if isinstance(bound, ast.ClassDef) and not dynamic else None
     return PythonSource(
         model_class(bound, module, nodes, names, _NAME) if isinstance(bound, ast.ClassDef) else None,
@@ -219,8 +220,8 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         None if is_open or "*" in defined else defined,
         attributes,
         tensor_names(module),
-        () if dynamic else tuple(each for each in used if each.module or not defined & {each.name, "*"}),
-        () if dynamic else tuple(mentioned(nodes, MODULE)),
+        () if dynamic else tuple(_used(used, defined, missed)),
+        () if dynamic else (*mentioned(nodes, MODULE), *_starred(nodes, missed)),
         None if dynamic else rejected_class(statements),
         references_of((node for statement in statements for node in ast.walk(statement)), defined, names),
         None if own is None else _initialize(own, attributes, names, defined, nodes),
@@ -228,6 +229,20 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         frozenset(_relative(nodes)),
         () if dynamic else asked,
     )
+
+
+def _used(used: Iterable[Used], defined: frozenset[str], missed: frozenset[str]) -> Iterator[Used]:
+    for each in used:
+        if each.module or not defined & {each.name, "*"}:
+            yield each
+        elif each.name in missed:
+            yield replace(each, module=MODULE, is_starred=True)
+
+
+def _starred(nodes: Iterable[ast.AST], missed: frozenset[str]) -> Iterator[Used]:
+    for node in nodes:
+        if isinstance(node, ast.Name) and node.id in missed:
+            yield Used(node.lineno, MODULE, node.id, is_starred=True)
 
 
 def _relative(nodes: Iterable[ast.AST]) -> Iterator[str]:

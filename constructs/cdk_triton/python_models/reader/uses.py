@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cdk_triton.python_models.reader.backend_utils import MODULE, SET_LATER
 from cdk_triton.python_models.reader.names import bound_names
 
-__all__ = ["Used", "evaluated", "imported_modules", "mentioned"]
+__all__ = ["Used", "evaluated", "imported_modules", "mentioned", "missed_by_star"]
 
 # With a condition of their own, or run by others later on.
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -26,6 +27,7 @@ class Used:
         name: the name.
         is_import: whether `from module import name` takes it.
         is_loading: whether the source uses it during the import, not in a function.
+        is_starred: whether the source uses it as a plain name, which `from module import *` does not bring.
     """
 
     line: int
@@ -33,6 +35,7 @@ class Used:
     name: str
     is_import: bool = False
     is_loading: bool = False
+    is_starred: bool = False
 
 
 def imported_modules(module: ast.Module) -> dict[str, str]:
@@ -80,6 +83,31 @@ def mentioned(nodes: Sequence[ast.AST], module: str) -> Iterator[Used]:
         match node:
             case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Load()) if owner in own - others:
                 yield Used(node.lineno, module, name)
+
+
+def missed_by_star(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """The names that `from triton_python_backend_utils import *` does not bring, and that a source binds nowhere.
+
+    The server sets them later. Other modules that are imported with `*` may have them.
+
+    Args:
+        nodes: all nodes of the source.
+    """
+    bound: set[str] = set()
+    stars: set[str | None] = set()
+    for node in nodes:
+        match node:
+            case ast.ImportFrom(names=[ast.alias(name="*")], module=module):
+                stars.add(module)
+            case ast.alias(name=name, asname=asname):
+                bound.add(asname or name)
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                bound.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                bound.add(name)
+            case ast.Name(id="NameError"):
+                return frozenset()
+    return SET_LATER - bound if stars == {MODULE} else frozenset()
 
 
 def evaluated(statement: ast.stmt, *, lazy: bool, is_function: bool) -> Iterator[ast.AST]:

@@ -154,7 +154,8 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
     The server sets `Tensor`, `InferenceRequest`, `InferenceResponse`, `TritonModelException`, `Logger` and some other
     names only after it has imported the model. So these names do not exist yet when the top of the file runs. Do not
     use them there as a base class, in an annotation, or in `from triton_python_backend_utils import Tensor`. Use them
-    in functions, and write annotations as strings.
+    in functions, and write annotations as strings. `from triton_python_backend_utils import *` does not import these
+    names either, so write `import triton_python_backend_utils as pb_utils` and `pb_utils.Tensor`.
 
     Like CT169, the rule checks only uses that are certain to run.
 
@@ -191,13 +192,15 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
         if used.module != MODULE or used.name.startswith("__"):
             continue
         names = utility_names(context.release)
-        is_early = used.is_loading and used.name in SET_LATER
+        is_early = used.is_starred or (used.is_loading and used.name in SET_LATER)
         if context.platform is not None and is_older(context.platform, SET_LATE_SINCE):
             is_early = False
         if (used.name in names and not is_early) or not _has_utilities_of_server(context, each):
             continue
         if used.name not in names:
             yield _missing_utility(each, path, used, suggestions.closest(used.name, sorted(names)))
+        elif used.is_starred:
+            yield _missed_by_star(each, path, used)
         else:
             yield in_line(
                 path,
@@ -218,6 +221,7 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
 def missing_utility_somewhere(context: CheckContext) -> Iterator[Problem]:
     """A Python model uses, in a function or under a condition, a name that `triton_python_backend_utils` never had.
 
+    The rule also reports such a use of a name that `from triton_python_backend_utils import *` does not import (CT175).
     The server loads the model, but the line fails when Python runs it. The error may appear late, for example if the
     line raises an exception that is rarely needed.
 
@@ -244,17 +248,20 @@ def missing_utility_somewhere(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The rule reports only names that no release has. It skips a file that tests attributes with `hasattr` or
-        `getattr`, or that handles `AttributeError`.
+        The rule reports only names that no release has, or that `*` imports in no release. It skips a file that tests
+        attributes with `hasattr` or `getattr`, or that handles `AttributeError`.
     """
     suggestions = Suggestions()
     certain = {(path, used.name) for _, path, _, used in _needed(context) if used.module == MODULE}
     names = utility_names(None)
-    seen = set()
+    seen: set[tuple[PurePosixPath, str]] = set()
     for each, sources in needed_sources(context):
         attributes = names.union(*(source.attributes for source in sources.values()))
         for path, source in sources.items():
             for used in source.utilities:
+                if used.is_starred and (path, used.name) not in certain | seen:
+                    seen.add((path, used.name))
+                    yield _missed_by_star(each, path, used)
                 if used.name in attributes or used.name.startswith("__") or (path, used.name) in certain:
                     continue
                 if (path, used.name) not in seen and _has_utilities_of_server(context, each):
@@ -266,6 +273,17 @@ def _has_utilities_of_server(context: CheckContext, each: BackendFile) -> bool:
     """Whether the model gets the server's own module, and the names of the release are known."""
     is_known = context.release is None or is_at_least(READ_THROUGH, context.release)
     return is_known and not has_module(each, MODULE)
+
+
+def _missed_by_star(each: BackendFile, path: PurePosixPath, used: Used) -> Problem:
+    return in_line(
+        path,
+        used.line,
+        f"uses {used.name!r}, which `from {MODULE} import *` does not import, because the server sets this name only "
+        f"after it has imported the file, so {each.model.name!r} fails in this line with NameError: name "
+        f"{used.name!r} is not defined",
+        f"write `import {MODULE} as pb_utils`, and pb_utils.{used.name}",
+    )
 
 
 def _missing_utility(each: BackendFile, path: PurePosixPath, used: Used, close: str | None) -> Problem:

@@ -138,15 +138,17 @@ def unset_attribute(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT186",
     Severity.WARNING,
-    "a Python model uses the server's classes with names that they do not have",
+    "a Python model uses the server's classes in a way that they do not support",
     source=backend("python_backend", "src/resources/triton_python_backend_utils.py", 375, 590),
 )
 def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
     """A call passes a parameter that `InferenceResponse`, `InferenceRequest` or `Tensor` does not have.
 
     The call fails. The rule also reports methods that the argument of `auto_complete_config` does not have, and
-    properties that `add_input` and `add_output` reject. Pass the name and the values of a `Tensor` by position, because
-    `Tensor` does not accept them by keyword.
+    properties that `add_input` and `add_output` reject.
+
+    `Tensor` takes two arguments by position: a name and a numpy array. It accepts neither a list nor another tensor, so
+    take the array of a tensor with `as_numpy()`.
 
     Example:
         # model/config.pbtxt
@@ -169,10 +171,13 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
     for each, sources in needed_sources(context):
         for path, source in sources.items():
             for misused, said in source.references.misused:
+                is_tensor = misused.name.startswith("Tensor(")
                 yield in_line(
                     path,
                     misused.line,
                     f"uses `{misused.name}`, which python_backend does not support, so {each.model.name!r} fails in "
                     f"this line: {said}",
-                    "use the names that python_backend's README lists",
+                    "pass a name and a numpy array, such as Tensor(name, tensor.as_numpy())"
+                    if is_tensor
+                    else "use the names that python_backend's README lists",
                 )
