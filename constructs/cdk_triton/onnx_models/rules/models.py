@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, file_rule, is_ort_model, is_pointer
 from cdk_triton.checks.derived.configured import ConfiguredModel
@@ -152,17 +153,17 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
         for side, names in known.items():
             written: Sequence[ModelInput | ModelOutput] = getattr(each.config, side)
             strange = [tensor.name for tensor in written if tensor.name not in names]
-            left = names - {tensor.name for tensor in written}
+            left, ordered = names - {tensor.name for tensor in written}, sorted(names)
             for index, tensor in enumerate(written):
                 if tensor.name in names or not tensor.name:
                     continue
-                close = suggestions.closest(tensor.name, sorted(names))
+                close = suggestions.closest(tensor.name, ordered)
                 if close is None and len(left) == 1 and len(strange) == 1:
                     close = next(iter(left))  # the last of both
                 yield each.owner.unloadable(
                     f"{side}[{index}].name",
                     f"{each.file.path} has no {side} {tensor.name!r}",
-                    f"unexpected inference {side} '{tensor.name}', allowed {side}s are: {', '.join(sorted(names))}",
+                    f"unexpected inference {side} '{tensor.name}', allowed {side}s are: {listed(ordered, shown=20)}",
                     f"write {close!r} if that is meant" if close else f"name one of the file's {side}s",
                 )
 

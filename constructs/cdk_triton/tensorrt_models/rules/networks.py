@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
@@ -187,7 +188,7 @@ def _side(
 ) -> Iterator[tuple[str, str, str, str]]:
     network = f"the network {source.network.path}"
     in_network = {tensor.name: tensor.data_type for tensor in tensors}
-    allowed = ", ".join(sorted(in_network))
+    allowed = listed(sorted(in_network), shown=20)
     for index, tensor in enumerate(configured):
         if tensor.name not in in_network:
             yield (
