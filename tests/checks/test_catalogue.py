@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -121,6 +122,15 @@ def test_a_module_in_the_current_directory_does_not_take_the_place_of_an_install
     for module in ("__init__.py", "rules.py"):
         (machine.repository / "acme_triton" / module).write_text(f"open({str(marker)!r}, 'w')\n")
     assert "XACME01" in machine.codes(cwd=machine.repository)
+    assert not marker.exists()
+
+
+def test_a_module_in_the_current_directory_alone_is_not_loaded(machine: Machine) -> None:
+    marker = machine.site.parent / "loaded"
+    machine.install(site=machine.repository, source=f"open({str(marker)!r}, 'w')\n")
+    shutil.move(machine.repository / "acme_triton-1.0.dist-info", machine.site)
+    done = machine.run("validate", str(machine.repository), cwd=machine.repository)
+    assert "No module named 'acme_triton'" in done.stderr
     assert not marker.exists()
 
 

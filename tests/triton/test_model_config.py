@@ -119,6 +119,7 @@ def test_reads_every_kind_of_field() -> None:
         pytest.param("max_batch_size: +1", 1, 17, id="plus"),
         pytest.param("max_batch_size: 1_000", 1, 17, id="underscore in a number"),
         pytest.param('name: "\0"', 1, 8, id="zero"),
+        pytest.param("future: FAST input { dims: - 1 }", 1, 1, id="a word for an unknown field"),
     ],
 )
 def test_error_points_at_the_fault(messages: Messages, text: str | bytes, line: int, column: int) -> None:

@@ -138,6 +138,13 @@ def test_kinds_that_a_backend_does_not_run_on(messages: Messages, write: Write, 
     ]
 
 
+def test_several_gpus_are_no_reason_for_a_cpu(messages: Messages, write: Write) -> None:
+    config = 'backend: "tensorrt" parameters { key: "enable_multi_device" value { string_value: "true" } }'
+    assert messages.of(found(write, f"{config} instance_group {{ kind: KIND_CPU }}")) == [
+        ("CT275", "model/config.pbtxt", "instance_group[0].kind")
+    ]
+
+
 @pytest.mark.parametrize(
     "config",
     [

@@ -67,6 +67,11 @@ def said_of(repository: ModelRepository) -> list[Finding]:
             id="CT317 written by a step",
         ),
         pytest.param(
+            pipeline(more="input { data_type: TYPE_STRING dims: 1 }"),
+            [("CT201", "pipeline/config.pbtxt", "input[1].name")],
+            id="CT201 an input without a name, which no step can read",
+        ),
+        pytest.param(
             pipeline(('value: "vector"', 'value: "vektor"')),
             [("CT318", "pipeline/config.pbtxt", "output[0].name")],
             id="CT318 spelt in another way",

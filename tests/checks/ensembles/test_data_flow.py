@@ -37,6 +37,11 @@ def said_of(repository: ModelRepository) -> list[Finding]:
             id="CT330 of an input",
         ),
         pytest.param(
+            ensemble(tensor("input", "IN", dims="2, 0") + OUT) | python(),
+            [("CT204", "pipeline/config.pbtxt", "input[0].dims")],
+            id="CT204 a shape with one wrong dimension is not compared",
+        ),
+        pytest.param(
             ensemble(IN + tensor("output", "OUT", "STRING")) | python(),
             [("CT330", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]')],
             id="CT330 of an output",

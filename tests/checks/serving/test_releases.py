@@ -206,3 +206,8 @@ def test_pytorch_has_a_backend_in_python(write: Write) -> None:
 def test_backends_in_another_directory(write: Write) -> None:
     environment = ContainerEnvironment(additional_args=("--backend-directory=/opt/ml/model/backends",))
     assert write(model_of("own"), base={}).check(environment=environment) == ()
+
+
+def test_nothing_is_known_of_ones_own_image_without_a_release(write: Write) -> None:
+    platform = ServingPlatform(instance_type="ml.p6-b200.48xlarge", image=OWN_IMAGE)
+    assert write(PLAN, base={}).check(platform=platform) == ()

@@ -35,6 +35,7 @@ def model(body: str, head: str = "@staticmethod\n    def auto_complete_config(c)
         f"c.add_input({OTHER})",
         f"c.add_input(input={OTHER})",
         f"new = [{OTHER}]\nfor each in new:\n    c.add_input(each)",
+        "c.add_input({'name': 'IN', 'data_type': 11, 'dims': [4]})",
         "c.set_max_batch_size(4); c.set_max_batch_size(2)",
         "c.set_model_transaction_policy([])",
     ],

@@ -215,6 +215,7 @@ def test_a_tensor_that_is_left_out(messages: Messages, tmp_path: Path, built: bo
         ("24.03", "TYPE_INT64", []),  # CT604
         ("25.09", "TYPE_INT64", []),
         ("24.03", "TYPE_INT32", []),
+        ("24.03", "TYPE_FP32", ["CT703"]),
     ],
 )
 def test_int64_across_the_border_of_tensorrt_10(
