@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cdk_triton.checks import Report
     from cdk_triton.sagemaker import ServingPlatform
 
-__all__ = ["Mode", "ModelRepository", "PromisedFiles", "Recipe", "RepositoryFile", "repository_of"]
+__all__ = ["Mode", "ModelRepository", "PromisedFiles", "Recipe", "RepositoryFile", "repository_above", "repository_of"]
 
 Mode = Literal["single", "multi"]
 """How an endpoint serves the repository: `single` (one archive per container) or `multi` (a multi-model endpoint)."""
@@ -270,6 +270,17 @@ def repository_of(repository: ModelRepository | str | Path) -> ModelRepository:
         RepositoryError: the directory cannot be read.
     """
     return repository if isinstance(repository, ModelRepository) else ModelRepository.from_directory(repository)
+
+
+def repository_above(repository: ModelRepository) -> Path | None:
+    """The directory above, if it has more models than this one; None otherwise.
+
+    Then a user has probably named the directory of a model instead of the repository.
+    """
+    root = repository.root if repository.root.name not in ("", "..") else repository.root.resolve()
+    above = root.parent
+    others = (each for each in above.glob(f"*/{CONFIG_NAME}") if each.parent.name != root.name)
+    return above if any(others) and not (above / CONFIG_NAME).exists() else None
 
 
 def _acknowledgements(settings: RepositorySettings, given: Mapping[str, str]) -> Mapping[str, str]:

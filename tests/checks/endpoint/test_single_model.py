@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ModelRepository
 from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
@@ -117,6 +118,13 @@ def test_models_that_are_loaded_besides(messages: Messages, write: Write, releas
     repository = write({"helper/config.pbtxt": 'backend: "python"', "helper/1/model.py": PYTHON_MODEL})
     platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
     assert messages.of(repository.check("single", platform, additional_models=["helper"])) == findings
+
+
+def test_the_directory_of_a_model_leads_to_the_repository_above(messages: Messages, write: Write) -> None:
+    root = write({}).root
+    (finding,) = ModelRepository.from_directory(root / "bert").check()
+    assert finding.fix.endswith(f": {root}")
+    assert messages.of([finding]) == [("CT401", "config.pbtxt", "")]
 
 
 def test_a_thousand_models_are_not_all_listed(messages: Messages, write: Write) -> None:

@@ -12,6 +12,7 @@ from cdk_triton.checks.sources import server
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import CONFIG_NAME
 from cdk_triton.triton.releases import release_order
+from cdk_triton.triton.repository import repository_above
 
 _SERVE = "docker/sagemaker/serve"
 _ADDITIONAL_ARGS_SINCE = "23.07"
@@ -28,8 +29,8 @@ def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
     """A `config.pbtxt` is at the top of the repository of a single-model container.
 
     Before the server starts, the container's start script looks for this file, and ends with an error if it finds the
-    file. Only a multi-model endpoint accepts an archive that is itself one model. Move the files of the model into a
-    directory.
+    file. Only a multi-model endpoint accepts an archive that is itself one model. If the directory is one of the models
+    of a repository, name the directory above. Otherwise, move the files of the model into a directory.
 
     Example:
         # config.pbtxt
@@ -46,11 +47,16 @@ def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
         backend: "python"
     """
     if CONFIG_NAME in context.repository.model_directories:
+        above = repository_above(context.repository)
+        file = f"{context.repository.name}/{CONFIG_NAME}"
         yield Problem(
             CONFIG_NAME,
             f"the file {CONFIG_NAME} is at the top of the repository, so the container would fail with: Incorrect "
             "directory structure. Model directory needs to contain the top level folder",
-            f"move all files of the model into a directory, for example to {context.repository.name}/{CONFIG_NAME}",
+            f"name the directory above, which has more models: {above}"
+            if above is not None
+            else f"move all files of the model into a directory, for example to {file}, or name the directory above if "
+            "that is the repository",
         )
 
 
