@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from inspect import Signature
 from pathlib import PurePath
 from reprlib import Repr
 from types import FunctionType, MethodType, ModuleType
@@ -15,6 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from cdk_triton._jsii import parts_of
 from cdk_triton._tokens import is_number_token
+from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ConfigurationError
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "has_attribute",
     "listed",
     "one",
+    "reject_unknown",
     "require_type",
     "several",
 ]
@@ -46,6 +49,29 @@ class Kind(NamedTuple):
 
     fault: Callable[[object], str | None]
     fix: str
+
+
+def reject_unknown(function: str, given: Mapping[str, object], signature: Signature) -> None:
+    """Reject an argument by name that a function does not have, as Python does, with the similar ones that it has.
+
+    Args:
+        function: the function's name in the message.
+        given: the arguments by name.
+        signature: the function's signature.
+
+    Raises:
+        TypeError: an argument is unknown.
+    """
+    parameters = signature.parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return
+    for name in given:
+        if name not in parameters:
+            known = [each.name for each in parameters.values() if each.kind is not each.VAR_POSITIONAL]
+            # `weight` stands for `initial_weight`, which is not similar enough for a slip of the pen.
+            longer = [each for each in known if set(name.split("_")) < set(each.split("_"))]
+            meant = did_you_mean(name, known) or did_you_mean(name, longer, cutoff=0.0)
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
 
 
 def require_type(what: str, value: object, kind: Kind) -> None:

@@ -16,7 +16,7 @@ from functools import cache, wraps
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from cdk_triton._arguments import Kind, by_name, has_attribute, one, require_type, several
+from cdk_triton._arguments import Kind, by_name, has_attribute, one, reject_unknown, require_type, several
 
 __all__ = ["checked"]
 
@@ -44,7 +44,8 @@ def _check(function: Callable[..., object], positional: tuple[object, ...], name
     signature, kinds = _signature(function), _kinds(function)
     try:
         given = signature.bind(*positional, **named).arguments
-    except TypeError:  # which Python words better when the function is called
+    except TypeError:  # which Python words better when the function is called, except that it suggests no name
+        reject_unknown(function.__qualname__, named, signature)
         return
     for name, kind in kinds.items():
         is_optional = str(signature.parameters[name].annotation).endswith(" | None")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
+
+from cdk_triton._arguments import reject_unknown
 
 __all__ = ["takes"]
 
@@ -23,21 +25,15 @@ def takes(options: type) -> Callable[[_Method], _Method]:
 
     def decorated(method: _Method) -> _Method:
         signature = _with_options(inspect.signature(method), options)
-        known = frozenset(signature.parameters)
-
-        def check(given: Mapping[str, object]) -> None:
-            if not known.issuperset(given):
-                unknown = next(name for name in given if name not in known)
-                raise TypeError(f"{method.__qualname__}() got an unexpected keyword argument {unknown!r}")
 
         @wraps(method)
         def call(*positional: object, **given: object) -> object:
-            check(given)
+            reject_unknown(method.__qualname__, given, signature)
             return method(*positional, **given)
 
         @wraps(method)
         async def call_and_wait(*positional: object, **given: object) -> object:
-            check(given)
+            reject_unknown(method.__qualname__, given, signature)
             return await method(*positional, **given)
 
         made: Any = call_and_wait if inspect.iscoroutinefunction(method) else call

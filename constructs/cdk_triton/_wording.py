@@ -7,19 +7,20 @@ from difflib import get_close_matches
 
 __all__ = ["did_you_mean", "in_words", "listed", "listed_in_quotes", "nearest", "quoted"]
 
+_SIMILAR = 0.7  # of difflib
 _LONGEST_QUOTE = 100
 _SHOWN_OF_A_LONG_ONE = 60
 
 
-def did_you_mean(value: str, known: Iterable[str], *, at_most: int = 2) -> str:
+def did_you_mean(value: str, known: Iterable[str], *, at_most: int = 2, cutoff: float = _SIMILAR) -> str:
     """The known values that are similar, as a question in parentheses; "" if none is."""
-    found = nearest(value, known, at_most=at_most)
+    found = nearest(value, known, at_most=at_most, cutoff=cutoff)
     return f" (did you mean {in_words(map(repr, found))}?)" if found else ""
 
 
-def nearest(value: str, known: Iterable[str], *, at_most: int = 2) -> list[str]:
+def nearest(value: str, known: Iterable[str], *, at_most: int = 2, cutoff: float = _SIMILAR) -> list[str]:
     """The known values that a misspelled one may stand for, the nearest first."""
-    return get_close_matches(value, list(known), n=at_most, cutoff=0.7)
+    return get_close_matches(value, list(known), n=at_most, cutoff=cutoff)
 
 
 def in_words(values: Iterable[str], last: str = "or") -> str:

@@ -39,7 +39,8 @@ def repository(tmp_path: Path) -> ModelRepository:
 
 
 def unexpected(method: str, option: str) -> Any:
-    return pytest.raises(TypeError, match=rf"^{method}\(\) got an unexpected keyword argument '{option}'$")
+    meant = r"( \(did you mean .*\?\))?"
+    return pytest.raises(TypeError, match=rf"^{method}\(\) got an unexpected keyword argument '{option}'{meant}$")
 
 
 def test_an_option_that_a_method_does_not_have_is_a_type_error(endpoint: Any, repository: ModelRepository) -> None:

@@ -210,8 +210,21 @@ def test_a_missing_argument_is_pythons_own_error(given: Any) -> None:
     missing = r"missing 1 required keyword-only argument: 'sampling_percentage'"
     with pytest.raises(TypeError, match=rf"^DataCapture\.__init__\(\) {missing}$"):
         DataCapture(bucket=given.bucket)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'deployment'$"):
-        TritonEndpoint(given.scope, "Misspelt", model=given.model, deployment=None)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        ("deployment", " (did you mean 'deployment_policy'?)"),
+        ("modle", " (did you mean 'model'?)"),
+        ("capture", " (did you mean 'data_capture'?)"),
+        ("colour", ""),
+    ],
+)
+def test_an_unknown_argument_is_pythons_error_with_the_similar_ones(given: Any, name: str, suffix: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        TritonEndpoint(given.scope, "Misspelt", **{name: None})
+    assert str(raised.value) == f"TritonEndpoint.__init__() got an unexpected keyword argument {name!r}{suffix}"
 
 
 def test_checked_constructors_keep_their_signatures() -> None:
