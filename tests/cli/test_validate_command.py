@@ -120,6 +120,7 @@ def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, m
         pytest.param(["{good}", "--image", "triton"], id="an image without a platform"),
         pytest.param(["{good}", "--platform", "26.09/ml.g5.xlarge", "--image", "triton:26.09"], id="an image by tag"),
         pytest.param(["{good}", "--platform", "25.09"], id="no instance type"),
+        pytest.param(["{good}", "--platform", "ml.g5.xlarge/25.09"], id="instance type first"),
         pytest.param(["{good}", "--platform", "/ml.g5.xlarge"], id="no release"),
         pytest.param(["{good}", "--mode", "several"], id="unknown mode"),
         pytest.param(["{good}", "--format", "yaml"], id="unknown format"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import DERIVED, ServingPlatform, gpu_instances, image_releases
+from cdk_triton.sagemaker.platform import platform_of
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -169,6 +170,13 @@ def test_what_cannot_serve_is_rejected_with_the_reason_and_the_mend(
 ) -> None:
     with messages.raises(ConfigurationError):
         ServingPlatform(**arguments)
+
+
+@pytest.mark.parametrize("swapped", ["ml.g5.xlarge/26.05", "g5.xlarge/26.05"])
+def test_a_short_form_with_the_instance_type_first_is_turned_round(messages: Messages, swapped: str) -> None:
+    with messages.raises(ConfigurationError) as raised:
+        platform_of(swapped)
+    assert str(raised.value).endswith("write '26.05/" + swapped.removesuffix("/26.05") + "'")
 
 
 def test_a_digest_that_is_a_token_is_rejected(messages: Messages) -> None:

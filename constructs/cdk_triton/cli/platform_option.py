@@ -37,7 +37,13 @@ def platform_of(text: str | None, image: str | None = None, *, takes_image: bool
         raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 26.05/ml.g5.xlarge", param_hint="--platform")
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.sagemaker.images import OR_OWN_IMAGE
+    from cdk_triton.sagemaker.platform import is_swapped
 
+    if is_swapped(release, instance_type):
+        raise typer.BadParameter(
+            f"'{text}' has the instance type first: write RELEASE/INSTANCE: {instance_type}/{release}",
+            param_hint="--platform",
+        )
     try:
         return ServingPlatform(release=release, instance_type=instance_type, image=image)
     except ConfigurationError as error:

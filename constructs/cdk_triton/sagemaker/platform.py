@@ -17,7 +17,7 @@ from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
 from cdk_triton.triton.releases import Release, releases
 from cdk_triton.triton.releases import release as release_facts
 
-__all__ = ["DERIVED", "PLATFORM", "ServingPlatform", "derived_host_ami", "platform_of"]
+__all__ = ["DERIVED", "PLATFORM", "ServingPlatform", "derived_host_ami", "is_swapped", "platform_of"]
 
 DERIVED: Final = "derived"
 """Makes `ServingPlatform` derive the host AMI from the CUDA version of its release and from its GPU."""
@@ -29,6 +29,7 @@ _WORDS = {
     "min_compute_capability": "the oldest supported GPU",
 }
 
+_RELEASE = re.compile(r"\d\d\.\d\d")
 _BY_DIGEST = re.compile(r"[^\s@]+@(?P<digest>sha256:[0-9a-f]{64})")
 _HOST_AMI = re.compile(r"[a-z0-9]+-ami-sagemaker-inference-[a-z0-9-]+")
 
@@ -189,7 +190,16 @@ def platform_of(platform: ServingPlatform | str) -> ServingPlatform:
             f"the platform {quoted(platform)} is not a release and an instance type: write both, such as "
             "'25.09/ml.g5.2xlarge'"
         )
+    if is_swapped(release, instance_type):
+        raise ConfigurationError(
+            f"the platform {quoted(platform)} has the instance type first: write '{instance_type}/{release}'"
+        )
     return ServingPlatform(release=release, instance_type=instance_type)
+
+
+def is_swapped(release: str, instance_type: str) -> bool:
+    """Whether the two parts of a platform's short form are in the wrong order."""
+    return _RELEASE.fullmatch(instance_type) is not None and _RELEASE.fullmatch(release) is None
 
 
 def _reject_non_text(platform: ServingPlatform) -> None:

@@ -142,6 +142,8 @@ def _name_fault(text: str, token: Token, reader: Reader) -> tuple[str, str] | No
 
 def _fault_after_name(word: str, token: Token, block: Value, field: FieldDescriptor | None) -> tuple[str, str] | None:
     name = "the field" if field is None else field.name
+    if token.kind == "end" and block.in_list:
+        return f"the file ends in the list of {name}, which is not closed", "write ']' after the last value of the list"
     if block.expects == "comma":
         fix = "write ',' between two values, or ']' after the last one"
         return f"the list of {name} cannot continue with {word!r}", fix
@@ -158,11 +160,11 @@ def _fault_after_name(word: str, token: Token, block: Value, field: FieldDescrip
 
 def _value_fault(word: str, token: Token, field: FieldDescriptor) -> tuple[str, str] | None:
     kind = field.cpp_type
-    if field.enum_type is not None:
-        return _enum_fault(token.text, field.name, field.enum_type)
     is_number = kind in _RANGES or kind in _FLOAT
     if word in ("", "}", ">") or (is_number and word in ("]", ",", ";")):
         return f"the value of {field.name} is missing", "write the value, or remove the field"
+    if field.enum_type is not None:
+        return _enum_fault(token.text, field.name, field.enum_type)
     if is_number:
         return _number_fault(word, field)
     if kind == FieldDescriptor.CPPTYPE_BOOL:
